@@ -1,0 +1,5 @@
+//! x
+pub mod types;
+pub mod error;
+pub use types::*;
+pub use error::*;

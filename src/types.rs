@@ -1,0 +1,132 @@
+//! The shared vocabulary: value and index types, storage formats, operations.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::UnknownName;
+
+/// The type of a matrix value, a vector entry or an accumulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ValueType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+}
+
+/// The type of a row offset or a column index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum IndexType {
+    /// 32-bit unsigned.
+    U32,
+    /// 64-bit unsigned.
+    U64,
+}
+
+/// How a kernel expects the matrix to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum StorageFormat {
+    /// Compressed sparse rows: `row_offsets`, `col_indices`, `values`.
+    Csr,
+}
+
+/// op(A) in y ← α·op(A)·x + β·y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Operation {
+    /// op(A) = A.
+    NonTranspose,
+}
+
+/// Gives an enum its names: `ALL`, `name()`, `Display` and `FromStr`.
+macro_rules! named {
+    ($type:ident, $what:literal, { $($variant:ident = $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// Every variant, in the order in which they are declared.
+            pub const ALL: &'static [$type] = &[$($type::$variant),+];
+
+            /// The name used in configurations, on the command line and in the docs.
+            pub const fn name(self) -> &'static str {
+                match self { $($type::$variant => $name),+ }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownName;
+
+            fn from_str(name: &str) -> Result<Self, UnknownName> {
+                Self::ALL.iter().copied().find(|v| v.name() == name).ok_or_else(|| UnknownName {
+                    what: $what,
+                    name: name.to_owned(),
+                    allowed: Self::ALL.iter().map(|v| v.name()).collect(),
+                })
+            }
+        }
+    };
+}
+
+named!(ValueType, "value type", { F32 = "f32", F64 = "f64" });
+named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
+named!(StorageFormat, "storage format", { Csr = "csr" });
+named!(Operation, "operation", { NonTranspose = "non_transpose" });
+
+impl ValueType {
+    /// Size in bytes.
+    pub const fn size(self) -> usize {
+        match self {
+            ValueType::F32 => 4,
+            ValueType::F64 => 8,
+        }
+    }
+
+    /// The type's name in CUDA C++.
+    pub const fn cuda(self) -> &'static str {
+        match self {
+            ValueType::F32 => "float",
+            ValueType::F64 => "double",
+        }
+    }
+
+    /// Unit roundoff u: the largest relative error of rounding to nearest.
+    pub const fn unit_roundoff(self) -> f64 {
+        match self {
+            ValueType::F32 => f32::EPSILON as f64 / 2.0,
+            ValueType::F64 => f64::EPSILON / 2.0,
+        }
+    }
+
+    /// The smallest positive subnormal, the absolute error of an underflow.
+    pub const fn smallest_subnormal(self) -> f64 {
+        match self {
+            ValueType::F32 => f32::from_bits(1) as f64,
+            ValueType::F64 => f64::from_bits(1),
+        }
+    }
+}
+
+impl IndexType {
+    /// Size in bytes.
+    pub const fn size(self) -> usize {
+        match self {
+            IndexType::U32 => 4,
+            IndexType::U64 => 8,
+        }
+    }
+
+    /// The type's name in the generated prelude.
+    pub const fn cuda(self) -> &'static str {
+        match self {
+            IndexType::U32 => "uint32_t",
+            IndexType::U64 => "uint64_t",
+        }
+    }
+}
