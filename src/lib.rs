@@ -1,5 +1,43 @@
-//! x
-pub mod types;
-pub mod error;
-pub use types::*;
-pub use error::*;
+//! Generates CUDA C++ for one sparse matrix–vector product y ← α·op(A)·x + β·y.
+//!
+//! A [`KernelConfig`] names an algorithm, its parameters, the types, the operation and what is known of α and β.
+//! [`KernelConfig::program`] turns it into a [`Program`]: CUDA text, the passes that run it, the workspace they
+//! need and what is guaranteed of the result. The crate is pure: no I/O, no GPU, no clock, no environment. The
+//! `spmv-runtime` crate compiles and runs programs; `spmv-macros` generates them while Rust compiles.
+//!
+//! ```
+//! use spmv_codegen::{KernelConfig, LightVector, ValueType};
+//!
+//! let config = KernelConfig::builder(LightVector { threads_per_vector: 16, rows_per_fetch: 2 })
+//!     .value(ValueType::F32)
+//!     .accumulator(ValueType::F64)
+//!     .build()?;
+//! let program = config.program();
+//! assert_eq!(program.multiply[0].kernel, "spmv_light_vector");
+//! assert!(program.guarantees.bit_reproducible);
+//! # Ok::<(), spmv_codegen::ConfigError>(())
+//! ```
+//!
+//! # Adding an algorithm
+//!
+//! Write `templates/<name>.cu` with its header, `src/algorithm/<name>.rs` with its parameters and passes, and
+//! one line in `algorithms!`. Everything else reads [`Algorithm::ALL`].
+
+mod algorithm;
+mod config;
+mod error;
+mod expr;
+mod parameter;
+mod program;
+mod source;
+mod types;
+mod vector;
+
+pub use algorithm::*;
+pub use config::{COMMON_KEYS, Coefficient, CommonKey, ConfigError, KernelConfig, KernelConfigBuilder, Scaling, Types};
+pub use error::UnknownName;
+pub use expr::{Expr, Variable};
+pub use parameter::ParameterSpec;
+pub use program::{Arg, Buffer, Guarantees, Pass, Program};
+pub use types::{IndexType, Operation, StorageFormat, ValueType};
+pub use vector::{VectorOp, VectorProgram};

@@ -1,0 +1,148 @@
+//! The algorithms: one declaration makes the enum and the registry that everything else reads.
+
+use crate::config::{ConfigError, KernelConfig};
+use crate::parameter::ParameterSpec;
+use crate::program::{Buffer, Guarantees, Pass};
+
+/// What an algorithm adds to the generated text: how its kernels are launched.
+pub(crate) struct Plan {
+    pub(crate) prepare: Vec<Pass>,
+    pub(crate) multiply: Vec<Pass>,
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) guarantees: Guarantees,
+}
+
+/// Implemented by every algorithm's parameter struct.
+pub(crate) trait Plans {
+    /// Combinations of parameters that each are allowed but not together.
+    fn check(&self, _config: &KernelConfig) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    /// Passes, buffers and guarantees.
+    fn plan(&self, config: &KernelConfig) -> Plan;
+}
+
+/// What is known of an algorithm without a configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct AlgorithmSpec {
+    /// Name in configurations, on the command line, in kernels and in the docs.
+    pub name: &'static str,
+    /// Tuning parameters beside the common ones.
+    pub parameters: &'static [ParameterSpec],
+    /// The CUDA template, with the header that describes the algorithm.
+    pub template: &'static str,
+    /// The algorithm with every parameter at its default.
+    pub default: fn() -> Algorithm,
+}
+
+impl AlgorithmSpec {
+    /// The algorithm of this name, or `None`.
+    pub fn find(name: &str) -> Option<&'static AlgorithmSpec> {
+        Algorithm::ALL.iter().find(|spec| spec.name == name)
+    }
+
+    /// The first line of the template's header: what a thread, group or block does.
+    pub fn summary(&self) -> &'static str {
+        let line = self.template.lines().next().unwrap_or_default();
+        line.split_once(": ").map_or(line, |(_, summary)| summary)
+    }
+
+    /// The template's header as (field, text): formula, paper, suits, suffers, bytes, guarantee, launch.
+    pub fn header(&self) -> Vec<(&'static str, &'static str)> {
+        let comments = self.template.lines().skip(1).map_while(|line| line.strip_prefix("//"));
+        comments.filter_map(|line| line.split_once(':')).map(|(field, text)| (field.trim(), text.trim())).collect()
+    }
+}
+
+macro_rules! algorithms {
+    ($($module:ident: $variant:ident,)+) => {
+        $(mod $module;)+
+        $(pub use $module::$variant;)+
+
+        /// An algorithm with its parameters.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Algorithm {
+            $(#[doc = concat!("`", stringify!($module), "`, see [`", stringify!($variant), "`].")]
+            $variant($variant),)+
+        }
+
+        $(impl From<$variant> for Algorithm {
+            fn from(parameters: $variant) -> Algorithm {
+                Algorithm::$variant(parameters)
+            }
+        })+
+
+        impl Algorithm {
+            /// Every algorithm there is. The macro, the command, the tests and the docs list what is here.
+            pub const ALL: &'static [AlgorithmSpec] = &[
+                $(AlgorithmSpec {
+                    name: stringify!($module),
+                    parameters: $variant::PARAMETERS,
+                    template: include_str!(concat!("../templates/", stringify!($module), ".cu")),
+                    default: || Algorithm::$variant($variant::default()),
+                },)+
+            ];
+
+            /// The algorithm's entry in [`Algorithm::ALL`].
+            pub fn spec(&self) -> &'static AlgorithmSpec {
+                let name = match self { $(Algorithm::$variant(_) => stringify!($module),)+ };
+                AlgorithmSpec::find(name).expect("every variant is registered")
+            }
+
+            /// The parameters' values, in the order of [`AlgorithmSpec::parameters`].
+            pub fn parameter_values(&self) -> Vec<u32> {
+                match self { $(Algorithm::$variant(parameters) => parameters.values(),)+ }
+            }
+
+            pub(crate) fn parameter_slot(&mut self, name: &str) -> Option<&mut u32> {
+                match self { $(Algorithm::$variant(parameters) => parameters.slot(name),)+ }
+            }
+
+            pub(crate) fn plans(&self) -> &dyn Plans {
+                match self { $(Algorithm::$variant(parameters) => parameters,)+ }
+            }
+        }
+    };
+}
+
+algorithms! {
+    csr_scalar: CsrScalar,
+    csr_vector: CsrVector,
+    light_vector: LightVector,
+}
+
+impl Algorithm {
+    /// The algorithm's name.
+    pub fn name(&self) -> &'static str {
+        self.spec().name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_has_a_full_header() {
+        for spec in Algorithm::ALL {
+            let fields: Vec<_> = spec.header().iter().map(|(field, _)| *field).collect();
+            let wanted = ["Formula", "Paper", "Suits", "Suffers", "Bytes", "Guarantee", "Launch"];
+            assert_eq!(fields, wanted, "header of {}.cu", spec.name);
+            assert!(spec.template.starts_with(&format!("// {}: ", spec.name)), "first line of {}.cu", spec.name);
+            assert!(!spec.summary().is_empty());
+        }
+    }
+
+    #[test]
+    fn defaults_are_allowed_and_documented() {
+        for spec in Algorithm::ALL {
+            for (parameter, value) in spec.parameters.iter().zip((spec.default)().parameter_values()) {
+                assert_eq!(value, parameter.default);
+                assert!(parameter.allowed.contains(&value), "{} {}", spec.name, parameter.name);
+                assert!(parameter.doc.ends_with('.'), "{} {}", spec.name, parameter.name);
+            }
+        }
+    }
+}

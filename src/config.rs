@@ -1,0 +1,610 @@
+//! A checked configuration: one algorithm, its parameters, types, operation, scaling and block size.
+
+use std::fmt;
+
+use crate::algorithm::{Algorithm, AlgorithmSpec};
+use crate::error::UnknownName;
+use crate::program::Program;
+use crate::source;
+use crate::types::{IndexType, Operation, StorageFormat, ValueType};
+
+/// Types of everything a product touches, each named on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Types {
+    /// Matrix values.
+    pub value: ValueType,
+    /// Entries of x.
+    pub x: ValueType,
+    /// Entries of y.
+    pub y: ValueType,
+    /// What a row is summed in; also the type of α and β.
+    pub accumulator: ValueType,
+    /// Row offsets.
+    pub offset: IndexType,
+    /// Column indices.
+    pub index: IndexType,
+}
+
+/// What is known of α or β when a kernel is generated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Coefficient {
+    /// Nothing: it is passed by value to every product.
+    #[default]
+    Any,
+    /// It is 0. As β: y is stored without being read.
+    Zero,
+    /// It is 1.
+    One,
+    /// It is −1.
+    MinusOne,
+}
+
+impl Coefficient {
+    /// Every coefficient, as it is written in a configuration.
+    pub const NAMES: &'static [(&'static str, Coefficient)] = &[
+        ("any", Coefficient::Any),
+        ("0", Coefficient::Zero),
+        ("1", Coefficient::One),
+        ("-1", Coefficient::MinusOne),
+    ];
+
+    /// As it is written in a configuration: `any`, `0`, `1` or `-1`.
+    pub fn name(self) -> &'static str {
+        let entry = Self::NAMES.iter().find(|(_, coefficient)| *coefficient == self);
+        entry.expect("every coefficient has a name").0
+    }
+
+    /// The value where it is known.
+    pub fn known(self) -> Option<f64> {
+        match self {
+            Coefficient::Any => None,
+            Coefficient::Zero => Some(0.0),
+            Coefficient::One => Some(1.0),
+            Coefficient::MinusOne => Some(-1.0),
+        }
+    }
+
+    pub(crate) fn cuda(self) -> &'static str {
+        match self {
+            Coefficient::Any => "kAny",
+            Coefficient::Zero => "kZero",
+            Coefficient::One => "kOne",
+            Coefficient::MinusOne => "kMinusOne",
+        }
+    }
+}
+
+/// What is known of α and β when a kernel is generated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scaling {
+    /// α. Never [`Coefficient::Zero`].
+    pub alpha: Coefficient,
+    /// β.
+    pub beta: Coefficient,
+}
+
+/// A configuration that is allowed: whatever holds one can generate a [`Program`] without failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KernelConfig {
+    algorithm: Algorithm,
+    types: Types,
+    operation: Operation,
+    scaling: Scaling,
+    threads_per_block: u32,
+}
+
+impl KernelConfig {
+    /// Starts a configuration. Everything has a default: f32 throughout, 32-bit offsets, any α and β.
+    ///
+    /// ```
+    /// use spmv_codegen::{CsrVector, KernelConfig, ValueType};
+    ///
+    /// let config = KernelConfig::builder(CsrVector { threads_per_vector: 4 }).value(ValueType::F64).build()?;
+    /// assert!(config.program().source.contains("kThreadsPerVector = 4"));
+    /// # Ok::<(), spmv_codegen::ConfigError>(())
+    /// ```
+    pub fn builder(algorithm: impl Into<Algorithm>) -> KernelConfigBuilder {
+        KernelConfigBuilder {
+            algorithm: algorithm.into(),
+            value: ValueType::F32,
+            x: None,
+            y: None,
+            accumulator: None,
+            offset: IndexType::U32,
+            index: IndexType::U32,
+            operation: Operation::NonTranspose,
+            scaling: Scaling::default(),
+            threads_per_block: 256,
+        }
+    }
+
+    /// Starts a configuration from an algorithm's name, with its parameters at their defaults.
+    ///
+    /// # Errors
+    /// [`ConfigError::Algorithm`] where there is no algorithm of that name.
+    pub fn named(algorithm: &str) -> Result<KernelConfigBuilder, ConfigError> {
+        match AlgorithmSpec::find(algorithm) {
+            Some(spec) => Ok(Self::builder((spec.default)())),
+            None => Err(ConfigError::Algorithm(UnknownName {
+                what: "algorithm",
+                name: algorithm.to_owned(),
+                allowed: Algorithm::ALL.iter().map(|spec| spec.name).collect(),
+            })),
+        }
+    }
+
+    /// The algorithm and its parameters.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The types.
+    pub fn types(&self) -> Types {
+        self.types
+    }
+
+    /// op(A).
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// What is known of α and β.
+    pub fn scaling(&self) -> Scaling {
+        self.scaling
+    }
+
+    /// Threads a block.
+    pub fn threads_per_block(&self) -> u32 {
+        self.threads_per_block
+    }
+
+    /// Generates the program: a pure function, the same bytes every time.
+    pub fn program(&self) -> Program {
+        let plan = self.algorithm.plans().plan(self);
+        Program {
+            source: source::program_source(self),
+            prepare: plan.prepare,
+            multiply: plan.multiply,
+            buffers: plan.buffers,
+            storage: StorageFormat::Csr,
+            guarantees: plan.guarantees,
+        }
+    }
+
+    /// Every setting as (key, value): the algorithm's parameters first, then the common keys.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let parameters = self.algorithm.spec().parameters.iter().zip(self.algorithm.parameter_values());
+        let mut settings: Vec<_> = parameters.map(|(spec, value)| (spec.name, value.to_string())).collect();
+        settings.extend(COMMON_KEYS.iter().map(|key| (key.name, (key.get)(self))));
+        settings
+    }
+
+    /// A builder that starts from this configuration.
+    pub fn to_builder(&self) -> KernelConfigBuilder {
+        KernelConfigBuilder {
+            algorithm: self.algorithm,
+            value: self.types.value,
+            x: Some(self.types.x),
+            y: Some(self.types.y),
+            accumulator: Some(self.types.accumulator),
+            offset: self.types.offset,
+            index: self.types.index,
+            operation: self.operation,
+            scaling: self.scaling,
+            threads_per_block: self.threads_per_block,
+        }
+    }
+}
+
+impl fmt::Display for KernelConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.algorithm.name())?;
+        self.settings().iter().try_for_each(|(key, value)| write!(f, " {key}={value}"))
+    }
+}
+
+/// A setting that every algorithm has.
+pub struct CommonKey {
+    /// Name, the same in the macro and on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub doc: &'static str,
+    /// Every value that is allowed, in text.
+    pub allowed: fn() -> Vec<String>,
+    get: fn(&KernelConfig) -> String,
+    set: fn(&mut KernelConfigBuilder, &str) -> bool,
+}
+
+/// The settings that every algorithm has.
+pub const COMMON_KEYS: &[CommonKey] = &[
+    CommonKey {
+        name: "threads_per_block",
+        doc: "Threads a block.",
+        allowed: || THREADS_PER_BLOCK.iter().map(u32::to_string).collect(),
+        get: |config| config.threads_per_block.to_string(),
+        set: |builder, text| text.parse().map(|threads| builder.threads_per_block = threads).is_ok(),
+    },
+    CommonKey {
+        name: "value",
+        doc: "Type of the matrix values, and of x, y and the accumulator where they are not named.",
+        allowed: value_types,
+        get: |config| config.types.value.to_string(),
+        set: |builder, text| text.parse().map(|value| builder.value = value).is_ok(),
+    },
+    CommonKey {
+        name: "x",
+        doc: "Type of the entries of x.",
+        allowed: value_types,
+        get: |config| config.types.x.to_string(),
+        set: |builder, text| text.parse().map(|x| builder.x = Some(x)).is_ok(),
+    },
+    CommonKey {
+        name: "y",
+        doc: "Type of the entries of y.",
+        allowed: value_types,
+        get: |config| config.types.y.to_string(),
+        set: |builder, text| text.parse().map(|y| builder.y = Some(y)).is_ok(),
+    },
+    CommonKey {
+        name: "accumulator",
+        doc: "Type in which a row is summed, and of alpha and beta.",
+        allowed: value_types,
+        get: |config| config.types.accumulator.to_string(),
+        set: |builder, text| text.parse().map(|accumulator| builder.accumulator = Some(accumulator)).is_ok(),
+    },
+    CommonKey {
+        name: "offset",
+        doc: "Type of the row offsets; u32 serves up to 2^31 - 1 nonzeros.",
+        allowed: || IndexType::ALL.iter().map(|t| t.to_string()).collect(),
+        get: |config| config.types.offset.to_string(),
+        set: |builder, text| text.parse().map(|offset| builder.offset = offset).is_ok(),
+    },
+    CommonKey {
+        name: "index",
+        doc: "Type of the column indices.",
+        allowed: || vec![IndexType::U32.to_string()],
+        get: |config| config.types.index.to_string(),
+        set: |builder, text| text.parse().map(|index| builder.index = index).is_ok(),
+    },
+    CommonKey {
+        name: "operation",
+        doc: "op(A) in y <- alpha * op(A) * x + beta * y.",
+        allowed: || Operation::ALL.iter().map(|o| o.to_string()).collect(),
+        get: |config| config.operation.to_string(),
+        set: |builder, text| text.parse().map(|operation| builder.operation = operation).is_ok(),
+    },
+    CommonKey {
+        name: "alpha",
+        doc: "What is known of alpha when the kernel is generated.",
+        allowed: || vec!["any".into(), "1".into(), "-1".into()],
+        get: |config| config.scaling.alpha.name().into(),
+        set: |builder, text| coefficient(text).map(|alpha| builder.scaling.alpha = alpha).is_some(),
+    },
+    CommonKey {
+        name: "beta",
+        doc: "What is known of beta when the kernel is generated.",
+        allowed: || Coefficient::NAMES.iter().map(|(name, _)| name.to_string()).collect(),
+        get: |config| config.scaling.beta.name().into(),
+        set: |builder, text| coefficient(text).map(|beta| builder.scaling.beta = beta).is_some(),
+    },
+];
+
+/// Allowed block sizes: whole warps, powers of two, so that every group width divides them.
+const THREADS_PER_BLOCK: &[u32] = &[32, 64, 128, 256, 512, 1024];
+
+fn value_types() -> Vec<String> {
+    ValueType::ALL.iter().map(|t| t.to_string()).collect()
+}
+
+fn coefficient(text: &str) -> Option<Coefficient> {
+    Coefficient::NAMES.iter().find(|(name, _)| *name == text).map(|(_, coefficient)| *coefficient)
+}
+
+/// Collects settings; [`build`](Self::build) checks them.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct KernelConfigBuilder {
+    algorithm: Algorithm,
+    value: ValueType,
+    x: Option<ValueType>,
+    y: Option<ValueType>,
+    accumulator: Option<ValueType>,
+    offset: IndexType,
+    index: IndexType,
+    operation: Operation,
+    scaling: Scaling,
+    threads_per_block: u32,
+}
+
+impl KernelConfigBuilder {
+    /// Type of the matrix values, and of x, y and the accumulator where they are not named.
+    pub fn value(mut self, value: ValueType) -> Self {
+        self.value = value;
+        self
+    }
+
+    /// Type of the entries of x.
+    pub fn x(mut self, x: ValueType) -> Self {
+        self.x = Some(x);
+        self
+    }
+
+    /// Type of the entries of y.
+    pub fn y(mut self, y: ValueType) -> Self {
+        self.y = Some(y);
+        self
+    }
+
+    /// Type in which a row is summed, and of α and β.
+    pub fn accumulator(mut self, accumulator: ValueType) -> Self {
+        self.accumulator = Some(accumulator);
+        self
+    }
+
+    /// Type of the row offsets.
+    pub fn offset(mut self, offset: IndexType) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// Type of the column indices.
+    pub fn index(mut self, index: IndexType) -> Self {
+        self.index = index;
+        self
+    }
+
+    /// op(A).
+    pub fn operation(mut self, operation: Operation) -> Self {
+        self.operation = operation;
+        self
+    }
+
+    /// What is known of α.
+    pub fn alpha(mut self, alpha: Coefficient) -> Self {
+        self.scaling.alpha = alpha;
+        self
+    }
+
+    /// What is known of β.
+    pub fn beta(mut self, beta: Coefficient) -> Self {
+        self.scaling.beta = beta;
+        self
+    }
+
+    /// Threads a block.
+    pub fn threads_per_block(mut self, threads_per_block: u32) -> Self {
+        self.threads_per_block = threads_per_block;
+        self
+    }
+
+    /// Sets one key from text, as the macro and the command line do: a parameter of the algorithm or one of
+    /// [`COMMON_KEYS`].
+    ///
+    /// # Errors
+    /// [`ConfigError::Key`] or [`ConfigError::Value`], with what is allowed. The builder is then unchanged.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        let spec = self.algorithm.spec();
+        let wrong = |key, allowed| ConfigError::Value { key, value: value.to_owned(), allowed };
+        if let Some(parameter) = spec.parameters.iter().find(|parameter| parameter.name == key) {
+            let parsed = value.parse().ok().filter(|number| parameter.allowed.contains(number));
+            let number = parsed.ok_or_else(|| wrong(parameter.name, numbers(parameter.allowed)))?;
+            *self.algorithm.parameter_slot(key).expect("a listed parameter has a slot") = number;
+            return Ok(());
+        }
+        let Some(common) = COMMON_KEYS.iter().find(|common| common.name == key) else {
+            let parameters = spec.parameters.iter().map(|parameter| parameter.name);
+            return Err(ConfigError::Key {
+                algorithm: spec.name,
+                key: key.to_owned(),
+                allowed: parameters.chain(COMMON_KEYS.iter().map(|common| common.name)).collect(),
+            });
+        };
+        let allowed = (common.allowed)();
+        if !allowed.iter().any(|name| name == value) || !(common.set)(self, value) {
+            return Err(wrong(common.name, allowed));
+        }
+        Ok(())
+    }
+
+    /// Everything that is wrong with the settings, in no more than one line each.
+    pub fn problems(&self) -> Vec<ConfigError> {
+        let config = self.resolved();
+        let mut problems = Vec::new();
+        let mut value = |key, value: String, allowed: Vec<String>| {
+            if !allowed.contains(&value) {
+                problems.push(ConfigError::Value { key, value, allowed });
+            }
+        };
+        for (parameter, number) in config.algorithm.spec().parameters.iter().zip(config.algorithm.parameter_values())
+        {
+            value(parameter.name, number.to_string(), numbers(parameter.allowed));
+        }
+        for common in COMMON_KEYS {
+            value(common.name, (common.get)(&config), (common.allowed)());
+        }
+        let types = config.types;
+        for (key, narrowest) in [("value", types.value), ("x", types.x), ("y", types.y)] {
+            if narrowest.size() > types.accumulator.size() {
+                problems.push(ConfigError::Combination {
+                    key: "accumulator",
+                    reason: format!(
+                        "accumulator = {} is narrower than {key} = {narrowest}; allowed: {narrowest}",
+                        types.accumulator
+                    ),
+                });
+                break;
+            }
+        }
+        if problems.is_empty() {
+            problems.extend(config.algorithm.plans().check(&config).err());
+        }
+        problems
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first of [`problems`](Self::problems).
+    pub fn build(self) -> Result<KernelConfig, ConfigError> {
+        match self.problems().into_iter().next() {
+            Some(problem) => Err(problem),
+            None => Ok(self.resolved()),
+        }
+    }
+
+    fn resolved(&self) -> KernelConfig {
+        let accumulator = self.accumulator.unwrap_or_else(|| {
+            // The widest of what is named, so that naming `y = f64` alone does not lose digits.
+            [self.x, self.y].into_iter().flatten().fold(self.value, |widest, t| {
+                if t.size() > widest.size() { t } else { widest }
+            })
+        });
+        KernelConfig {
+            algorithm: self.algorithm,
+            types: Types {
+                value: self.value,
+                x: self.x.unwrap_or(self.value),
+                y: self.y.unwrap_or(self.value),
+                accumulator,
+                offset: self.offset,
+                index: self.index,
+            },
+            operation: self.operation,
+            scaling: self.scaling,
+            threads_per_block: self.threads_per_block,
+        }
+    }
+}
+
+fn numbers(allowed: &[u32]) -> Vec<String> {
+    allowed.iter().map(u32::to_string).collect()
+}
+
+/// Why a configuration was refused, and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// There is no algorithm of this name.
+    #[error(transparent)]
+    Algorithm(UnknownName),
+    /// The algorithm has no such setting.
+    #[error("{algorithm} has no setting `{key}`; allowed: {}", allowed.join(", "))]
+    Key {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What was given.
+        key: String,
+        /// Its parameters and the common keys.
+        allowed: Vec<&'static str>,
+    },
+    /// A setting has a value that is not allowed.
+    #[error("`{key}` cannot be `{value}`; allowed: {}", allowed.join(", "))]
+    Value {
+        /// The setting.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// What would be accepted.
+        allowed: Vec<String>,
+    },
+    /// Settings that are allowed one by one exclude each other.
+    #[error("{reason}")]
+    Combination {
+        /// The setting to change first.
+        key: &'static str,
+        /// What excludes what, and a way out.
+        reason: String,
+    },
+}
+
+impl ConfigError {
+    /// The setting that the error is about; `algorithm` where that is the name itself.
+    pub fn key(&self) -> &str {
+        match self {
+            ConfigError::Algorithm(_) => "algorithm",
+            ConfigError::Key { key, .. } => key,
+            ConfigError::Value { key, .. } | ConfigError::Combination { key, .. } => key,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::{CsrScalar, CsrVector};
+
+    #[test]
+    fn defaults_follow_the_value_type() {
+        let config = KernelConfig::builder(CsrVector::default()).value(ValueType::F64).build().unwrap();
+        let types = config.types();
+        assert_eq!([types.value, types.x, types.y, types.accumulator], [ValueType::F64; 4]);
+        let config = KernelConfig::builder(CsrVector::default()).y(ValueType::F64).build().unwrap();
+        assert_eq!(config.types().accumulator, ValueType::F64);
+    }
+
+    #[test]
+    fn text_and_methods_say_the_same() {
+        let mut by_text = KernelConfig::named("csr_scalar").unwrap();
+        for (key, value) in [("unroll", "8"), ("value", "f64"), ("offset", "u64"), ("beta", "0"), ("alpha", "-1")] {
+            by_text.set(key, value).unwrap();
+        }
+        let by_method = KernelConfig::builder(CsrScalar { unroll: 8, ..CsrScalar::default() })
+            .value(ValueType::F64)
+            .offset(IndexType::U64)
+            .alpha(Coefficient::MinusOne)
+            .beta(Coefficient::Zero);
+        assert_eq!(by_text.build().unwrap(), by_method.build().unwrap());
+    }
+
+    #[test]
+    fn settings_round_trip() {
+        let config = KernelConfig::builder(CsrVector { threads_per_vector: 32 })
+            .accumulator(ValueType::F64)
+            .threads_per_block(64)
+            .build()
+            .unwrap();
+        let mut again = KernelConfig::named(config.algorithm().name()).unwrap();
+        for (key, value) in config.settings() {
+            again.set(key, &value).unwrap();
+        }
+        assert_eq!(again.build().unwrap(), config);
+        assert_eq!(config.to_builder().build().unwrap(), config);
+    }
+
+    #[test]
+    fn refusals_say_what_is_allowed() {
+        let error = KernelConfig::named("csr_vectr").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown algorithm `csr_vectr`; allowed: csr_scalar, csr_vector, light_vector"
+        );
+        let mut builder = KernelConfig::builder(CsrVector::default());
+        let error = builder.set("unroll", "4").unwrap_err();
+        assert!(error.to_string().starts_with("csr_vector has no setting `unroll`; allowed: threads_per_vector, "));
+        for text in ["3", "64", "-8", "", "eight", "4294967304"] {
+            let error = builder.set("threads_per_vector", text).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("`threads_per_vector` cannot be `{text}`; allowed: 2, 4, 8, 16, 32")
+            );
+        }
+        let error = builder.set("alpha", "0").unwrap_err();
+        assert_eq!(error.to_string(), "`alpha` cannot be `0`; allowed: any, 1, -1");
+        assert_eq!(builder.set("index", "u64").unwrap_err().to_string(), "`index` cannot be `u64`; allowed: u32");
+    }
+
+    #[test]
+    fn problems_are_found_all_at_once() {
+        let problems = KernelConfig::builder(CsrVector { threads_per_vector: 5 })
+            .threads_per_block(100)
+            .value(ValueType::F64)
+            .accumulator(ValueType::F32)
+            .alpha(Coefficient::Zero)
+            .problems();
+        let keys: Vec<_> = problems.iter().map(ConfigError::key).collect();
+        assert_eq!(keys, ["threads_per_vector", "threads_per_block", "alpha", "accumulator"]);
+        let crowded = KernelConfig::builder(CsrScalar { min_blocks: 16, unroll: 1 }).build().unwrap_err();
+        assert_eq!(crowded.key(), "min_blocks");
+        assert!(crowded.to_string().contains("4096 threads"), "{crowded}");
+    }
+}

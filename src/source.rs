@@ -1,0 +1,144 @@
+//! Templates into CUDA text: a generated prelude in front of an unchanged body.
+
+use std::fmt::Write;
+
+use crate::config::KernelConfig;
+use crate::expr::{Expr, Variable};
+use crate::parameter::cuda_constant;
+use crate::program::Arg;
+use crate::types::{IndexType, ValueType};
+
+/// The helper files that a template may include, by the name in its `#include` line.
+const HELPERS: &[(&str, &str)] = &[
+    ("prelude/types.cuh", include_str!("../templates/prelude/types.cuh")),
+    ("prelude/arithmetic.cuh", include_str!("../templates/prelude/arithmetic.cuh")),
+    ("prelude/scaling.cuh", include_str!("../templates/prelude/scaling.cuh")),
+    ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
+];
+
+/// What stands in for the generated prelude where a template is opened in an editor.
+const DEFAULT_PRELUDE: &str = "prelude/default.cuh";
+
+/// The arguments that a product from CSR begins with.
+pub(crate) fn csr_product_args(config: &KernelConfig) -> Vec<Arg> {
+    let accumulator = config.types().accumulator;
+    vec![
+        Arg::Size(Variable::NumRows.into(), IndexType::U32),
+        Arg::RowOffsets,
+        Arg::ColIndices,
+        Arg::Values,
+        Arg::X,
+        Arg::Y,
+        Arg::Alpha(accumulator),
+        Arg::Beta(accumulator),
+    ]
+}
+
+/// Roundings that a term of `group_row_product` passes through: a lane's chain (one longer where the first
+/// access is aligned), the tree over the lanes, then alpha, beta and two conversions.
+pub(crate) fn group_depth(threads_per_vector: u32) -> Expr {
+    Expr::from(Variable::RowNnz).div_ceil(threads_per_vector) + 1 + threads_per_vector.ilog2() + 4
+}
+
+/// The source of a product.
+pub(crate) fn program_source(config: &KernelConfig) -> String {
+    let types = config.types();
+    let scaling = config.scaling();
+    let spec = config.algorithm().spec();
+    let mut constants = constant("int", "threads_per_block", config.threads_per_block());
+    for (parameter, value) in spec.parameters.iter().zip(config.algorithm().parameter_values()) {
+        constants += &constant("int", parameter.name, value);
+    }
+    constants += &constant("Coefficient", "alpha", format_args!("Coefficient::{}", scaling.alpha.cuda()));
+    constants += &constant("Coefficient", "beta", format_args!("Coefficient::{}", scaling.beta.cuda()));
+    let aliases = [
+        ("ValueT", types.value.cuda()),
+        ("XT", types.x.cuda()),
+        ("YT", types.y.cuda()),
+        ("AccumT", types.accumulator.cuda()),
+        ("OffsetT", types.offset.cuda()),
+        ("IndexT", types.index.cuda()),
+    ];
+    assemble(&config.to_string(), &aliases, &constants, &format!("{}.cu", spec.name), spec.template)
+}
+
+/// The source of the vector operations for entries of one type.
+pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String {
+    let constants = constant("int", "threads_per_block", threads_per_block);
+    let title = format!("vector threads_per_block={threads_per_block} x={entry}");
+    assemble(&title, &[("XT", entry.cuda())], &constants, "vector.cu", include_str!("../templates/vector.cu"))
+}
+
+fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> String {
+    format!("constexpr {cuda_type} {} = {value};\n", cuda_constant(name))
+}
+
+/// Prelude, the helpers that the template includes, the template. `#line` makes NVRTC name template files and
+/// lines in its messages.
+fn assemble(title: &str, aliases: &[(&str, &str)], constants: &str, file: &str, template: &str) -> String {
+    let mut text = format!("// {title}\n#define SPMV_GENERATED 1\n");
+    append(&mut text, "prelude/types.cuh", helper("prelude/types.cuh"));
+    text.push_str("#line 1 \"generated\"\n");
+    for (name, cuda_type) in aliases {
+        writeln!(text, "using {name} = {cuda_type};").expect("writing to a String succeeds");
+    }
+    text.push_str(constants);
+    for name in included(template) {
+        append(&mut text, name, helper(name));
+    }
+    append(&mut text, file, template);
+    text
+}
+
+fn append(text: &mut String, file: &str, body: &str) {
+    writeln!(text, "#line 1 \"{file}\"").expect("writing to a String succeeds");
+    text.push_str(body);
+}
+
+fn included(template: &str) -> impl Iterator<Item = &str> {
+    let includes = template.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
+    includes.filter(|name| *name != DEFAULT_PRELUDE)
+}
+
+fn helper(name: &str) -> &'static str {
+    let found = HELPERS.iter().find(|(helper, _)| *helper == name);
+    found.unwrap_or_else(|| panic!("templates include only what HELPERS lists, and {name} is not there")).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::Algorithm;
+
+    #[test]
+    fn the_template_is_unchanged() {
+        for spec in Algorithm::ALL {
+            let config = KernelConfig::builder((spec.default)()).build().unwrap();
+            assert!(config.program().source.ends_with(spec.template));
+        }
+    }
+
+    #[test]
+    fn every_pass_names_a_kernel_of_the_source() {
+        for spec in Algorithm::ALL {
+            let program = KernelConfig::builder((spec.default)()).build().unwrap().program();
+            for pass in program.prepare.iter().chain(&program.multiply) {
+                assert!(pass.kernel.starts_with(&format!("spmv_{}", spec.name)), "{}", pass.kernel);
+                assert!(program.source.contains(&format!("\n{}(", pass.kernel)), "{}", pass.kernel);
+            }
+        }
+    }
+
+    /// `default.cuh` lets an editor read any template: it must declare every constant that one may use.
+    #[test]
+    fn the_default_prelude_declares_everything() {
+        let text = include_str!("../templates/prelude/default.cuh");
+        for parameter in Algorithm::ALL.iter().flat_map(|spec| spec.parameters) {
+            let declared = constant("int", parameter.name, parameter.default);
+            assert!(text.contains(&declared), "default.cuh lacks `{}`", declared.trim());
+        }
+        for name in ["ValueT", "XT", "YT", "AccumT", "OffsetT", "IndexT", "kAlpha", "kBeta", "kThreadsPerBlock"] {
+            assert!(text.contains(&format!(" {name} = ")), "default.cuh lacks {name}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// csr_vector: a group of threads_per_vector lanes computes a row.
+//
+// Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
+// Paper:     Bell and Garland 2009 (vector kernel); Hiranandani, IV.B; Messa, OneWarpPerRow; Mazzucchi, warp-per-row
+// Suits:     rows of nearly equal length, with threads_per_vector near the mean row length
+// Suffers:   rows much shorter than threads_per_vector (idle lanes) and a few very long rows (their groups finish last)
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once
+// Guarantee: bit-reproducible; a lane sums every threads_per_vector-th term, a fixed tree adds the lanes
+// Launch:    threads_per_vector threads a row, grid stride; no shared memory, no workspace, one pass
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "prelude/group.cuh"
+#endif
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+                AccumT beta) {
+  constexpr uint32_t kRowsPerBlock = kThreadsPerBlock / kThreadsPerVector;
+  const uint32_t mask = group_mask<kThreadsPerVector>();
+  const uint32_t num_groups = gridDim.x * kRowsPerBlock;
+  for (uint32_t row = blockIdx.x * kRowsPerBlock + threadIdx.x / kThreadsPerVector; row < num_rows; row += num_groups) {
+    const OffsetT begin = __ldg(row_offsets + row);
+    const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
+    const AccumT sum = group_row_product<kThreadsPerVector>(begin, end, col_indices, values, x, mask);
+    if (threadIdx.x % kThreadsPerVector == 0) store_scaled(y, row, sum, alpha, beta);
+  }
+}

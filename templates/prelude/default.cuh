@@ -1,0 +1,19 @@
+// Stands in for the generated prelude where a template is opened in an editor. Never part of a generated source.
+#pragma once
+#include "types.cuh"
+
+using ValueT = float;
+using XT = float;
+using YT = float;
+using AccumT = float;
+using OffsetT = uint32_t;
+using IndexT = uint32_t;
+
+constexpr Coefficient kAlpha = Coefficient::kAny;
+constexpr Coefficient kBeta = Coefficient::kAny;
+
+constexpr int kThreadsPerBlock = 256;
+constexpr int kThreadsPerVector = 8;
+constexpr int kUnroll = 4;
+constexpr int kMinBlocks = 0;
+constexpr int kRowsPerFetch = 1;

@@ -1,0 +1,93 @@
+// vector: the operations on vectors that an iterative solver needs beside the product.
+//
+// Formula:   fill x <- alpha; copy y <- x; scale x <- alpha * x; axpy y <- alpha * x + y; dot x . y; amax max |x|
+// Bytes:     every operand once
+// Guarantee: bit-reproducible: dot adds in an order that depends on the length alone, in double precision
+// Launch:    grid stride; dot and amax in two passes over at most 1,024 partial results
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+#include "prelude/arithmetic.cuh"
+#endif
+
+__device__ __forceinline__ uint64_t first_entry() { return blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; }
+__device__ __forceinline__ uint64_t grid_stride() { return gridDim.x * uint64_t(kThreadsPerBlock); }
+
+struct Sum {
+  __device__ __forceinline__ double operator()(double a, double b) const { return a + b; }
+};
+
+// A NaN wins: the largest magnitude of a vector that holds one is NaN.
+struct Largest {
+  __device__ __forceinline__ double operator()(double a, double b) const {
+    if (a != a) return a;
+    return a > b ? a : b;
+  }
+};
+
+// Reduces one value a thread over the block in a fixed tree; thread 0 returns the result.
+template <typename Combine>
+__device__ __forceinline__ double block_reduce(double value, Combine combine) {
+  constexpr int kWarps = kThreadsPerBlock / 32;
+  __shared__ double warp_results[kWarps];
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  }
+  if (threadIdx.x % 32 == 0) warp_results[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = warp_results[0];
+  for (int warp = 1; warp < kWarps; ++warp) value = combine(value, warp_results[warp]);
+  return value;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_fill(uint64_t length, XT* x, XT alpha) {
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = alpha;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_copy(uint64_t length, const XT* x, XT* y) {
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) y[i] = x[i];
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_scale(uint64_t length, XT* x, XT alpha) {
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = alpha * x[i];
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_axpy(uint64_t length, const XT* x, XT* y, XT alpha) {
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) y[i] = multiply_add(alpha, x[i], y[i]);
+}
+
+// partial[block] <- sum of (alpha * x[i]) * (alpha * y[i]) over the block's entries; alpha keeps squares in range.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dot_partial(uint64_t length, const XT* x, const XT* y, double alpha, double* partial) {
+  double sum = 0;
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
+    sum = multiply_add(alpha * double(x[i]), alpha * double(y[i]), sum);
+  }
+  sum = block_reduce(sum, Sum());
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dot(uint32_t num_partials, const double* partial, double* result) {
+  double sum = 0;
+  for (uint32_t i = threadIdx.x; i < num_partials; i += kThreadsPerBlock) sum += partial[i];
+  sum = block_reduce(sum, Sum());
+  if (threadIdx.x == 0) *result = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_amax_partial(uint64_t length, const XT* x, double* partial) {
+  double largest = 0;
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) largest = Largest()(fabs(double(x[i])), largest);
+  largest = block_reduce(largest, Largest());
+  if (threadIdx.x == 0) partial[blockIdx.x] = largest;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_amax(uint32_t num_partials, const double* partial, double* result) {
+  double largest = 0;
+  for (uint32_t i = threadIdx.x; i < num_partials; i += kThreadsPerBlock) largest = Largest()(partial[i], largest);
+  largest = block_reduce(largest, Largest());
+  if (threadIdx.x == 0) *result = largest;
+}
