@@ -1,0 +1,44 @@
+//! What one compile takes and gives.
+
+/// Everything that decides what NVRTC produces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileRequest {
+    /// CUDA C++ text, complete in itself.
+    pub source: String,
+    /// Options in the order in which they are passed, the architecture among them.
+    pub options: Vec<String>,
+    /// The real architecture, for example `sm_90`.
+    pub arch: String,
+    /// NVRTC's version as (major, minor).
+    pub nvrtc_version: (u32, u32),
+    /// The driver's CUDA version as (major, minor) where the driver compiles PTX itself; it decides then too.
+    pub driver_version: Option<(u32, u32)>,
+}
+
+/// Machine code and PTX of one compile, with what the compiler said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Artifact {
+    /// Machine code for the requested architecture.
+    pub cubin: Vec<u8>,
+    /// PTX of the same compile.
+    pub ptx: String,
+    /// NVRTC's log, warnings and resource report included.
+    pub log: String,
+    /// Resources of every kernel, in the order of the report.
+    pub kernels: Vec<KernelResources>,
+}
+
+/// What one kernel takes of a multiprocessor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelResources {
+    /// The kernel's name.
+    pub name: String,
+    /// Registers a thread.
+    pub registers: u32,
+    /// Bytes a thread stores to local memory because registers ran out.
+    pub spill_store_bytes: u32,
+    /// Bytes a thread loads back.
+    pub spill_load_bytes: u32,
+    /// Static shared memory a block, in bytes.
+    pub shared_bytes: u32,
+}
