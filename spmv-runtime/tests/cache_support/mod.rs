@@ -1,0 +1,104 @@
+//! A folder of its own for every test, and requests and artifacts that tell themselves apart.
+#![allow(dead_code)]
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use spmv_runtime::cache::{CacheLocation, DiskCache, Key};
+use spmv_runtime::{Artifact, CompileRequest, KernelResources};
+use tempfile::TempDir;
+
+pub struct Fixture {
+    root: TempDir,
+}
+
+impl Fixture {
+    pub fn new() -> Fixture {
+        Fixture { root: TempDir::new().unwrap() }
+    }
+
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub fn folder(&self) -> PathBuf {
+        self.root.path().join("cache")
+    }
+
+    pub fn location(&self) -> CacheLocation {
+        CacheLocation::folder(self.folder())
+    }
+
+    pub fn cache(&self) -> DiskCache {
+        let cache = DiskCache::open(&self.location());
+        assert!(cache.status().folder.is_some(), "{:?}", cache.status().problem);
+        cache
+    }
+
+    pub fn entry(&self, request: &CompileRequest) -> PathBuf {
+        self.folder().join(format!("{}.spmv", Key::of(request)))
+    }
+
+    /// Puts these bytes where the entry of the request is.
+    pub fn plant(&self, request: &CompileRequest, bytes: &[u8]) {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(self.entry(request)).unwrap().write_all(bytes).unwrap();
+    }
+
+    /// Names of all files in the folder that are not entries, nor the count of written blocks.
+    pub fn leftovers(&self) -> Vec<String> {
+        let names =
+            fs::read_dir(self.folder()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| !name.ends_with(".spmv") && name != ".written").collect()
+    }
+
+    pub fn entry_bytes(&self) -> u64 {
+        let entries = fs::read_dir(self.folder()).unwrap().map(|e| e.unwrap());
+        entries
+            .filter(|e| e.file_name().to_str().unwrap().ends_with(".spmv"))
+            .map(|e| e.metadata().unwrap().len())
+            .sum()
+    }
+}
+
+pub fn request(n: usize) -> CompileRequest {
+    CompileRequest {
+        source: format!("// kernel {n}\nextern \"C\" __global__ void spmv_{n}() {{}}\n"),
+        options: vec!["-arch=sm_90".into(), "--fmad=false".into(), "-std=c++17".into()],
+        arch: "sm_90".into(),
+        nvrtc_version: (12, 8),
+        driver_version: None,
+    }
+}
+
+pub fn artifact(n: usize) -> Artifact {
+    sized_artifact(n, 300)
+}
+
+/// Every byte depends on `n`.
+pub fn sized_artifact(n: usize, cubin_bytes: usize) -> Artifact {
+    Artifact {
+        cubin: (0..cubin_bytes).map(|i| (i.wrapping_mul(31) ^ n.wrapping_mul(7)) as u8).collect(),
+        ptx: format!(".version 8.0 // {n}\n"),
+        log: format!("ptxas info : kernel {n}"),
+        kernels: vec![KernelResources {
+            name: format!("spmv_{n}"),
+            registers: n as u32,
+            spill_store_bytes: 8,
+            spill_load_bytes: 16,
+            shared_bytes: 1024,
+        }],
+    }
+}
+
+/// Some faults can only be made by root; a run that cannot says what it left out.
+pub fn is_root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("SKIPPED (needs root): {test}");
+    }
+    root
+}
