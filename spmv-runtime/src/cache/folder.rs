@@ -155,7 +155,13 @@ impl Folder {
     /// All files whose name passes. Links are listed as themselves.
     pub(super) fn list(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<Listed>> {
         let mut listed = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.fd)? {
+        let folder = match rustix::fs::Dir::read_from(&self.fd) {
+            Ok(folder) => folder,
+            // Removed under this process.
+            Err(Errno::NOENT) => return Ok(listed),
+            Err(errno) => return Err(errno.into()),
+        };
+        for entry in folder {
             let entry = entry?;
             let Some(name) = entry.file_name().to_str().ok().filter(|name| wanted(name)) else { continue };
             let stat = match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -5,10 +5,13 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use spmv_runtime::cache::{CacheLocation, DiskCache, Key};
 use spmv_runtime::{Artifact, CompileRequest, KernelResources};
 use tempfile::TempDir;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
 
 pub struct Fixture {
     root: TempDir,
@@ -101,4 +104,59 @@ pub fn is_root(test: &str) -> bool {
         println!("SKIPPED (needs root): {test}");
     }
     root
+}
+
+/// This test program again, to run only the test `name`, with none of the variables the cache reads.
+pub fn child(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(child_args(name)).env(CHILD, name);
+    for variable in ["SPMV_CACHE_DIR", "SPMV_CACHE_MAX_BYTES", "XDG_CACHE_HOME", "HOME"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+pub fn child_args(name: &str) -> [&str; 4] {
+    ["--exact", name, "--nocapture", "--test-threads=1"]
+}
+
+/// Whether this process is the child that runs the test `name`; the test does nothing otherwise.
+pub fn is_child(name: &str) -> bool {
+    let child = std::env::var_os(CHILD).is_some_and(|role| role == name);
+    if child {
+        tracing::subscriber::set_global_default(PrintWarnings).unwrap();
+    }
+    child
+}
+
+const CHILD: &str = "SPMV_CACHE_TEST_CHILD";
+
+/// Prints a line `warning: …` for every warning.
+struct PrintWarnings;
+
+impl Subscriber for PrintWarnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        struct Line(String);
+        impl Visit for Line {
+            fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+                self.0 += &format!(" {field}={value:?}");
+            }
+        }
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        println!("\nwarning:{}", line.0);
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
 }
