@@ -1,1 +1,50 @@
-//! (see below)
+//! Sparse matrices on the host.
+//!
+//! - [`CsrMatrix`] and [`CooMatrix`], checked when they are made;
+//! - [`matrix_market`]: a parallel reader and writer that stay calm on hostile files;
+//! - [`generate`]: matrices of the usual classes, the same for a seed on every machine;
+//! - [`Statistics`]: what there is to know about a structure in one pass;
+//! - [`cpu_serial`] and [`cpu_parallel`]: y ← α·A·x + β·y;
+//! - [`Reference`] and [`verify`]: a product in doubled precision and the bound it sets on others.
+//!
+//! ```
+//! use spmv_matrix::{CooMatrix, cpu_parallel};
+//!
+//! let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0, 3.0, 2.0, 5.0])?.to_csr::<u32>()?;
+//! let mut y = [f64::NAN; 2];
+//! cpu_parallel(1.0, &a, &[2.0, 1.0, 4.0], 0.0, &mut y)?;
+//! assert_eq!(y, [13.0, 5.0]);
+//! # Ok::<(), spmv_matrix::MatrixError>(())
+//! ```
+//!
+//! # Semantics
+//!
+//! β = 0 stores, so NaN in y disappears; α = 0 leaves β·y, so NaN in A or x does not matter. Empty rows and
+//! matrices without columns still scale y. Columns may be in any order within a row, entries of the same
+//! row and column add, and stored zeros are entries like others.
+#![deny(missing_docs)]
+
+mod assemble;
+mod coo;
+mod csr;
+mod error;
+pub mod generate;
+pub mod matrix_market;
+mod product;
+mod reference;
+mod scalar;
+mod statistics;
+
+pub use num_complex::{Complex32, Complex64};
+pub use spmv_codegen::{IndexType, ValueType};
+
+pub use crate::coo::CooMatrix;
+pub use crate::csr::CsrMatrix;
+pub use crate::error::MatrixError;
+pub use crate::product::{cpu_parallel, cpu_serial};
+pub use crate::reference::{Reference, Verification, reference, verify};
+pub use crate::scalar::{Entry, Offset, Value};
+pub use crate::statistics::Statistics;
+
+/// The most rows or columns a matrix may have: 2³¹ − 1, so that indices fit in signed 32-bit integers too.
+pub const MAX_DIMENSION: usize = i32::MAX as usize;

@@ -1,0 +1,119 @@
+//! What can be wrong with the parts of a matrix or the lengths of vectors.
+
+use crate::MAX_DIMENSION;
+
+/// Parts that do not make a matrix, or vectors that do not fit one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MatrixError {
+    /// More rows than a row index can count.
+    #[error("{0} rows are too many: at most {MAX_DIMENSION} are allowed")]
+    TooManyRows(u64),
+
+    /// More columns than a column index can count.
+    #[error("{0} columns are too many: at most {MAX_DIMENSION} are allowed")]
+    TooManyColumns(u64),
+
+    /// `row_offsets` must have one entry more than there are rows.
+    #[error("row_offsets has {found} entries: {expected} are needed, one more than there are rows")]
+    OffsetsLength {
+        /// Entries there are.
+        found: usize,
+        /// Entries there should be.
+        expected: usize,
+    },
+
+    /// The first offset must be zero.
+    #[error("row_offsets starts at {0}: it must start at 0")]
+    OffsetsStart(u64),
+
+    /// An offset is smaller than the one before it.
+    #[error("row_offsets[{index}] is {value}, less than {previous} before it: offsets never decrease")]
+    OffsetsDecrease {
+        /// Position in `row_offsets`.
+        index: usize,
+        /// The offset at that position.
+        value: u64,
+        /// The offset before it.
+        previous: u64,
+    },
+
+    /// The last offset must be the number of nonzeros.
+    #[error("row_offsets ends at {found}: it must end at the number of nonzeros, {nnz}")]
+    OffsetsEnd {
+        /// The last offset.
+        found: u64,
+        /// The length of `col_indices`.
+        nnz: usize,
+    },
+
+    /// Two arrays must have the same length.
+    #[error("{name} has {found} entries: {expected} are needed, as many as in {like}")]
+    Length {
+        /// The array of the wrong length.
+        name: &'static str,
+        /// Its length.
+        found: usize,
+        /// The array it must match.
+        like: &'static str,
+        /// The length of that one.
+        expected: usize,
+    },
+
+    /// A row index is not below the number of rows.
+    #[error("row_indices[{position}] is {index}: with {num_rows} rows it must be below {num_rows}")]
+    RowOutOfRange {
+        /// Position in `row_indices`.
+        position: usize,
+        /// The index there.
+        index: u32,
+        /// The number of rows.
+        num_rows: usize,
+    },
+
+    /// A column index is not below the number of columns.
+    #[error("col_indices[{position}] is {index}: with {num_cols} columns it must be below {num_cols}")]
+    ColumnOutOfRange {
+        /// Position in `col_indices`.
+        position: usize,
+        /// The index there.
+        index: u32,
+        /// The number of columns.
+        num_cols: usize,
+    },
+
+    /// The nonzeros cannot be counted by the offset type.
+    #[error("{nnz} nonzeros do not fit in {offset} row offsets (at most {max}): use u64 offsets")]
+    OffsetOverflow {
+        /// The number of nonzeros.
+        nnz: u64,
+        /// The offset type.
+        offset: &'static str,
+        /// The most it can count.
+        max: u64,
+    },
+
+    /// A vector does not have the length that the matrix asks for.
+    #[error("{name} has {found} entries: a {num_rows} × {num_cols} matrix needs {expected}")]
+    VectorLength {
+        /// `x` or `y`.
+        name: &'static str,
+        /// The vector's length.
+        found: usize,
+        /// The length it should have.
+        expected: usize,
+        /// Rows of the matrix.
+        num_rows: usize,
+        /// Columns of the matrix.
+        num_cols: usize,
+    },
+
+    /// The system has no memory for an array.
+    #[error("out of memory: {bytes} bytes for {what} could not be allocated")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: u64,
+        /// The array.
+        what: &'static str,
+    },
+}

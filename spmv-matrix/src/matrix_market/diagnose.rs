@@ -1,0 +1,101 @@
+//! What is wrong with a file, and where: its text read again, slowly, line by line.
+
+use super::error::{Problem, ReadError};
+use super::header::{Field, Format, Header, Symmetry};
+use super::lines::{Lines, Word};
+use super::source::Source;
+use super::token;
+use crate::Entry;
+use crate::scalar::sealed::Decimal;
+
+/// The first thing that is wrong with a file that [`body`](super::body) could not read.
+pub(super) fn diagnose<V: Entry>(source: &Source) -> Result<ReadError, ReadError> {
+    let mut lines = Lines::new(source.open()?);
+    let header = Header::parse(&mut lines)?;
+    let mut found = 0;
+    while lines.next_data()? {
+        if found == header.num_stored {
+            let first = lines.words().next().unwrap_or(Word::here(0));
+            return Ok(lines.fault(first, Problem::TooMany(found)));
+        }
+        let words: Vec<Word> = lines.words().take(5).collect();
+        if let Err((word, problem)) = entry::<V>(&header, lines.text(), &words) {
+            return Ok(lines.fault(word.unwrap_or_else(|| lines.end()), problem));
+        }
+        found += 1;
+        lines.count_entry();
+    }
+    if found < header.num_stored {
+        return Ok(lines.fault(Word::here(0), Problem::TooFew { promised: header.num_stored, found }));
+    }
+    Ok(ReadError::Changed)
+}
+
+/// The error of a complex file that is read into real entries.
+pub(super) fn complex_fault<V: Entry>(source: &Source) -> Result<ReadError, ReadError> {
+    let mut lines = Lines::new(source.open()?);
+    lines.next_line()?;
+    let field = lines.words().nth(3).unwrap_or(Word::here(0));
+    Ok(lines.fault(field, Problem::Complex(V::NAME)))
+}
+
+/// What is wrong with one line of entries; no word where one is missing.
+fn entry<V: Entry>(header: &Header, text: &[u8], words: &[Word]) -> Result<(), (Option<Word>, Problem)> {
+    let Header { format, field, symmetry, num_rows, num_cols, .. } = *header;
+    let incomplete = (None, Problem::Incomplete { format, field });
+    let mut words = words.iter().copied();
+    if format == Format::Coordinate {
+        let mut position = |count: usize, problem| {
+            let word = words.next().ok_or(incomplete)?;
+            match token::whole_number(&text[word.range()]) {
+                Some(_) if num_rows == 0 || num_cols == 0 => {
+                    Err((Some(word), Problem::NoPlace { num_rows, num_cols }))
+                }
+                Some(index) if (1..=count as u64).contains(&index) => Ok((index, word)),
+                _ => Err((Some(word), problem)),
+            }
+        };
+        let (row, _) = position(num_rows, Problem::Row(num_rows))?;
+        let (col, word) = position(num_cols, Problem::Column(num_cols))?;
+        if symmetry == Symmetry::SkewSymmetric && row == col {
+            return Err((Some(word), Problem::SkewDiagonal));
+        }
+    }
+    let values = match field {
+        Field::Pattern => 0,
+        Field::Complex => 2,
+        _ => 1,
+    };
+    for _ in 0..values {
+        let word = words.next().ok_or(incomplete)?;
+        if let Some(problem) = value::<V>(&text[word.range()], field) {
+            return Err((Some(word), problem));
+        }
+    }
+    match words.next() {
+        Some(word) => Err((Some(word), Problem::Excess { format, field })),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with a word that should be a value.
+fn value<V: Entry>(word: &[u8], field: Field) -> Option<Problem> {
+    let text = [word, b"\n"].concat();
+    let mut at = 0;
+    let part = if field == Field::Integer { Field::Integer } else { Field::Real };
+    if token::value::<V>(&text, &mut at, part).is_some() && at == word.len() {
+        return None;
+    }
+    let number: Option<(V::Real, usize)> = V::Real::parse_prefix(word);
+    match number {
+        Some((_, len)) if len == word.len() && field != Field::Integer => {
+            Some(Problem::ValueTooLarge(V::NAME))
+        }
+        Some((_, len))
+            if len == word.len() && word.iter().all(|byte| !matches!(byte, b'.' | b'e' | b'E')) =>
+        {
+            Some(Problem::ValueTooLarge(V::NAME))
+        }
+        _ => Some(Problem::Value(field)),
+    }
+}

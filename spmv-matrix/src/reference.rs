@@ -1,0 +1,176 @@
+//! A product to compare others with, and the bound that a right one keeps.
+
+use rayon::prelude::*;
+
+use crate::product::check_lengths;
+use crate::{CsrMatrix, MatrixError, Offset, Value};
+
+/// How many rows a task takes at least.
+const MIN_ROWS: usize = 256;
+
+/// α·A·x + β·y in doubled precision, row by row, with what bounds the error of others.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Reference {
+    /// α·A·x + β·y, from sums in doubled double precision.
+    pub y: Vec<f64>,
+    /// |α||A||x| + |β||y|, the sum of the absolute values of what is added up.
+    pub magnitude: Vec<f64>,
+    /// The number of entries of each row.
+    pub row_nnz: Vec<u64>,
+}
+
+/// Computes α·A·x + β·y in doubled precision.
+///
+/// α and β are the numbers that the compared product used: those rounded to its type. `x` has `num_cols`
+/// entries and `y`, the vector before the product, has `num_rows`.
+///
+/// # Errors
+///
+/// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
+pub fn reference<V: Value, O: Offset>(
+    alpha: f64,
+    a: &CsrMatrix<V, O>,
+    x: &[V],
+    beta: f64,
+    y: &[V],
+) -> Result<Reference, MatrixError> {
+    check_lengths(a, x, y)?;
+    let row = |row: usize| {
+        let (mut sum, mut magnitude) = (Compensated::default(), 0.0);
+        let (cols, values) = a.row(row);
+        if alpha != 0.0 {
+            for (&col, value) in cols.iter().zip(values) {
+                let (value, x) = (value.to_f64(), x[col as usize].to_f64());
+                sum.add_product(value, x);
+                magnitude += (value * x).abs();
+            }
+            sum = sum.scaled(alpha);
+            magnitude *= alpha.abs();
+        }
+        if beta != 0.0 {
+            sum.add_product(beta, y[row].to_f64());
+            magnitude += (beta * y[row].to_f64()).abs();
+        }
+        (sum.value(), (magnitude, cols.len() as u64))
+    };
+    let (y, (magnitude, row_nnz)) = (0..a.num_rows()).into_par_iter().with_min_len(MIN_ROWS).map(row).unzip();
+    Ok(Reference { y, magnitude, row_nnz })
+}
+
+/// How a product compares with a [`Reference`].
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Verification {
+    /// The number of rows.
+    pub rows: usize,
+    /// Rows whose error exceeds the bound.
+    pub failed_rows: usize,
+    /// The largest error of a row, as a multiple of that row's bound; infinite where a row is not finite
+    /// and should be.
+    pub max_error_over_bound: f64,
+    /// The row of that error; none where there are no rows.
+    pub worst_row: Option<usize>,
+    /// What that row should be.
+    pub expected: f64,
+    /// What it is.
+    pub actual: f64,
+    /// Whether no row exceeds its bound.
+    pub passed: bool,
+}
+
+/// Compares ŷ with a reference, row by row: |ŷ − y| ≤ γ_h(`u_acc`)·(|α||A||x| + |β||y|) + `u_y`·|y| +
+/// `underflow`, where γ_h(u) = h·u/(1 − h·u) and h = `depth(row_nnz)`.
+///
+/// `depth` is how many roundings lie one after the other on the way to a sum of that many products;
+/// `u_acc` and `u_y` are the unit roundoffs of the accumulator and of y; `underflow` is an absolute error.
+/// A value that is not finite passes only where the reference has the same.
+///
+/// # Panics
+///
+/// Where `y_hat` has another length than the reference.
+pub fn verify<V: Value>(
+    y_hat: &[V],
+    reference: &Reference,
+    depth: impl Fn(u64) -> u64 + Sync,
+    u_acc: f64,
+    u_y: f64,
+    underflow: f64,
+) -> Verification {
+    assert_eq!(y_hat.len(), reference.y.len(), "y_hat must have as many entries as the reference");
+    let error_over_bound = |row: usize| {
+        let (expected, actual) = (reference.y[row], y_hat[row].to_f64());
+        if !expected.is_finite() || !actual.is_finite() {
+            let same = expected == actual || (expected.is_nan() && actual.is_nan());
+            return if same { 0.0 } else { f64::INFINITY };
+        }
+        let error = (actual - expected).abs();
+        let hu = depth(reference.row_nnz[row]) as f64 * u_acc;
+        let gamma = if hu < 1.0 { hu / (1.0 - hu) } else { f64::INFINITY };
+        let sum = if reference.magnitude[row] == 0.0 { 0.0 } else { gamma * reference.magnitude[row] };
+        let bound = sum + u_y * expected.abs() + underflow;
+        if error == 0.0 { 0.0 } else { error / bound }
+    };
+    let worse = |a: (f64, usize, usize), b: (f64, usize, usize)| {
+        let failed = a.2 + b.2;
+        let a_first = a.0 > b.0 || (a.0 == b.0 && a.1 <= b.1);
+        let (ratio, row) = if a_first { (a.0, a.1) } else { (b.0, b.1) };
+        (ratio, row, failed)
+    };
+    let rows = y_hat.len();
+    let (max_error_over_bound, row, failed_rows) = (0..rows)
+        .into_par_iter()
+        .with_min_len(MIN_ROWS)
+        .map(|row| {
+            let ratio = error_over_bound(row);
+            // A ratio that is no number, as with a bound that is none, fails too.
+            let passed = ratio <= 1.0;
+            (if ratio.is_nan() { f64::INFINITY } else { ratio }, row, usize::from(!passed))
+        })
+        .reduce(|| (0.0, usize::MAX, 0), worse);
+    let worst_row = (row < rows).then_some(row);
+    Verification {
+        rows,
+        failed_rows,
+        max_error_over_bound,
+        worst_row,
+        expected: worst_row.map_or(0.0, |row| reference.y[row]),
+        actual: worst_row.map_or(0.0, |row| y_hat[row].to_f64()),
+        passed: failed_rows == 0,
+    }
+}
+
+/// A sum in doubled precision: T. Ogita, S. M. Rump and S. Oishi, *Accurate Sum and Dot Product* (SIAM J.
+/// Sci. Comput. 26, 2005), algorithm 5.3.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Compensated {
+    sum: f64,
+    error: f64,
+}
+
+impl Compensated {
+    /// Adds a·b.
+    #[inline(always)]
+    pub fn add_product(&mut self, a: f64, b: f64) {
+        let product = a * b;
+        let product_error = a.mul_add(b, -product);
+        let sum = self.sum + product;
+        let part = sum - self.sum;
+        let sum_error = (self.sum - (sum - part)) + (product - part);
+        self.sum = sum;
+        self.error += product_error + sum_error;
+    }
+
+    /// The sum times a factor.
+    pub fn scaled(self, factor: f64) -> Self {
+        let sum = self.sum * factor;
+        Self { sum, error: self.sum.mul_add(factor, -sum) + self.error * factor }
+    }
+
+    /// The sum, rounded.
+    pub fn value(self) -> f64 {
+        // Where the sum is not finite the error means nothing.
+        if self.sum.is_finite() && self.error.is_finite() { self.sum + self.error } else { self.sum }
+    }
+}

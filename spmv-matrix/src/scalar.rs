@@ -1,0 +1,221 @@
+//! The types a matrix may hold: entries, values and offsets.
+
+use std::fmt::{Debug, Display};
+use std::ops::{Add, AddAssign, Mul, Neg, Sub};
+
+use num_complex::{Complex32, Complex64};
+use spmv_codegen::{IndexType, ValueType};
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+
+    /// Numbers as text.
+    pub trait Decimal: Sized {
+        /// The nearest value to the decimal number that `text` starts with, and the number's length.
+        fn parse_prefix(text: &[u8]) -> Option<(Self, usize)>;
+
+        /// Appends the shortest decimal number that reads back as this value.
+        fn format(self, text: &mut Vec<u8>);
+    }
+
+    /// Arithmetic of offsets that are known to fit.
+    pub trait Position: Sized {
+        /// The offset of a position that fits.
+        fn of(position: usize) -> Self;
+    }
+
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for super::Complex32 {}
+    impl Sealed for super::Complex64 {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
+/// Anything that an entry of a Matrix Market file can become: `f32`, `f64`, `Complex32`, `Complex64`.
+pub trait Entry:
+    sealed::Sealed
+    + Copy
+    + Debug
+    + Display
+    + Default
+    + PartialEq
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + AddAssign
+    + Mul<Output = Self>
+    + Neg<Output = Self>
+    + Sub<Output = Self>
+    + 'static
+{
+    /// The real type of each part; `Self` where the entry is real.
+    type Real: Value;
+
+    /// Whether an entry has an imaginary part.
+    const COMPLEX: bool;
+
+    /// The type's name: `f32`, `f64`, `complex<f32>`, `complex<f64>`.
+    const NAME: &'static str;
+
+    /// Puts an entry together; the imaginary part is dropped where the entry is real.
+    fn from_parts(re: Self::Real, im: Self::Real) -> Self;
+
+    /// The real part.
+    fn re(self) -> Self::Real;
+
+    /// The imaginary part, zero where the entry is real.
+    fn im(self) -> Self::Real;
+
+    /// The complex conjugate; the entry itself where it is real.
+    fn conj(self) -> Self;
+}
+
+/// A value that kernels take today: `f32` or `f64`.
+pub trait Value: Entry<Real = Self> + PartialOrd + sealed::Decimal {
+    /// The type in the vocabulary of configurations.
+    const TYPE: ValueType;
+
+    /// The nearest value, ties to even.
+    fn from_f64(value: f64) -> Self;
+
+    /// The same number, exactly.
+    fn to_f64(self) -> f64;
+}
+
+/// The type of a row offset: `u32` or `u64`.
+pub trait Offset:
+    sealed::Sealed + sealed::Position + Copy + Debug + Display + Default + Ord + Send + Sync + 'static
+{
+    /// The type in the vocabulary of configurations.
+    const TYPE: IndexType;
+
+    /// The largest number of nonzeros that offsets of this type can count.
+    const MAX: u64;
+
+    /// The offset as a position in memory. Offsets of a matrix never exceed `usize::MAX`.
+    fn to_usize(self) -> usize;
+
+    /// The offset of a position, or `None` where it does not fit.
+    fn from_usize(position: usize) -> Option<Self>;
+}
+
+macro_rules! real {
+    ($real:ident, $complex:ident, $name:literal, $complex_name:literal, $type:ident) => {
+        impl Entry for $real {
+            type Real = $real;
+            const COMPLEX: bool = false;
+            const NAME: &'static str = $name;
+
+            #[inline(always)]
+            fn from_parts(re: $real, _: $real) -> Self {
+                re
+            }
+
+            #[inline(always)]
+            fn re(self) -> $real {
+                self
+            }
+
+            #[inline(always)]
+            fn im(self) -> $real {
+                0.0
+            }
+
+            #[inline(always)]
+            fn conj(self) -> Self {
+                self
+            }
+        }
+
+        impl sealed::Decimal for $real {
+            #[inline(always)]
+            fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
+                fast_float2::parse_partial(text).ok()
+            }
+
+            fn format(self, text: &mut Vec<u8>) {
+                if self.is_finite() {
+                    text.extend_from_slice(ryu::Buffer::new().format_finite(self).as_bytes());
+                } else if self.is_nan() {
+                    text.extend_from_slice(b"nan");
+                } else {
+                    text.extend_from_slice(if self > 0.0 { b"inf" } else { b"-inf" });
+                }
+            }
+        }
+
+        impl Value for $real {
+            const TYPE: ValueType = ValueType::$type;
+
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $real
+            }
+
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+        }
+
+        impl Entry for $complex {
+            type Real = $real;
+            const COMPLEX: bool = true;
+            const NAME: &'static str = $complex_name;
+
+            #[inline(always)]
+            fn from_parts(re: $real, im: $real) -> Self {
+                $complex::new(re, im)
+            }
+
+            #[inline(always)]
+            fn re(self) -> $real {
+                self.re
+            }
+
+            #[inline(always)]
+            fn im(self) -> $real {
+                self.im
+            }
+
+            #[inline(always)]
+            fn conj(self) -> Self {
+                $complex::new(self.re, -self.im)
+            }
+        }
+    };
+}
+
+real!(f32, Complex32, "f32", "complex<f32>", F32);
+real!(f64, Complex64, "f64", "complex<f64>", F64);
+
+macro_rules! offset {
+    ($offset:ident, $type:ident) => {
+        impl sealed::Position for $offset {
+            #[inline(always)]
+            fn of(position: usize) -> Self {
+                debug_assert!($offset::try_from(position).is_ok());
+                position as $offset
+            }
+        }
+
+        impl Offset for $offset {
+            const TYPE: IndexType = IndexType::$type;
+            const MAX: u64 = $offset::MAX as u64;
+
+            #[inline(always)]
+            fn to_usize(self) -> usize {
+                self as usize
+            }
+
+            #[inline(always)]
+            fn from_usize(position: usize) -> Option<Self> {
+                $offset::try_from(position).ok()
+            }
+        }
+    };
+}
+
+offset!(u32, U32);
+offset!(u64, U64);

@@ -1,0 +1,260 @@
+//! Products against known answers and against each other.
+
+use spmv_matrix::generate::{ALL, Generator, Values};
+use spmv_matrix::{
+    CooMatrix, CsrMatrix, MatrixError, Offset, Value, cpu_parallel, cpu_serial, reference, verify,
+};
+
+type Product<V, O> = fn(V, &CsrMatrix<V, O>, &[V], V, &mut [V]) -> Result<(), MatrixError>;
+
+fn both<V: Value, O: Offset>() -> [Product<V, O>; 2] {
+    [cpu_serial, cpu_parallel]
+}
+
+/// [[1, 3, 2], [0, 5, 0]]
+fn small<V: Value>() -> CsrMatrix<V> {
+    let values = [1.0, 3.0, 2.0, 5.0].map(V::from_f64).to_vec();
+    CsrMatrix::new(2, 3, vec![0, 3, 4], vec![0, 1, 2, 1], values).unwrap()
+}
+
+fn known_answers<V: Value>() {
+    let v = |numbers: &[f64]| numbers.iter().map(|&number| V::from_f64(number)).collect::<Vec<V>>();
+    let (zero, one) = (V::from_f64(0.0), V::from_f64(1.0));
+    let a = small::<V>();
+    let x = v(&[2.0, 1.0, 4.0]);
+    for product in both::<V, u32>() {
+        let mut y = v(&[f64::NAN, f64::INFINITY]);
+        product(one, &a, &x, zero, &mut y).unwrap();
+        assert_eq!(y, v(&[13.0, 5.0]));
+
+        let mut y = v(&[1.0, 2.0]);
+        product(V::from_f64(-1.0), &a, &x, V::from_f64(2.0), &mut y).unwrap();
+        assert_eq!(y, v(&[-11.0, -1.0]));
+
+        let mut bad = a.clone();
+        bad.values_mut()[0] = V::from_f64(f64::NAN);
+        let mut y = v(&[1.0, 2.0]);
+        product(zero, &bad, &v(&[f64::NAN; 3]), V::from_f64(3.0), &mut y).unwrap();
+        assert_eq!(y, v(&[3.0, 6.0]), "alpha = 0 leaves beta * y");
+        let mut y = v(&[f64::NAN, 2.0]);
+        product(zero, &bad, &v(&[f64::NAN; 3]), zero, &mut y).unwrap();
+        assert_eq!(y, v(&[0.0, 0.0]), "alpha = beta = 0 is zero");
+
+        product(one, &bad, &x, zero, &mut y).unwrap();
+        assert!(y[0].to_f64().is_nan() && y[1].to_f64() == 5.0, "NaN in A stays in its row");
+    }
+}
+
+#[test]
+fn known_answers_f64() {
+    known_answers::<f64>();
+}
+
+#[test]
+fn known_answers_f32() {
+    known_answers::<f32>();
+}
+
+#[test]
+fn matrices_without_entries_scale_y() {
+    for (num_rows, num_cols) in [(0, 0), (0, 5), (4, 0), (1, 1), (70_000, 3)] {
+        let a =
+            CsrMatrix::<f64, u64>::new(num_rows, num_cols, vec![0; num_rows + 1], vec![], vec![]).unwrap();
+        let x = vec![f64::NAN; num_cols];
+        for product in both() {
+            let mut y = vec![1.5; num_rows];
+            product(1.0, &a, &x, -2.0, &mut y).unwrap();
+            assert!(y.iter().all(|&y| y == -3.0));
+            let mut y = vec![f64::NAN; num_rows];
+            product(1.0, &a, &x, 0.0, &mut y).unwrap();
+            assert!(y.iter().all(|&y| y == 0.0));
+        }
+    }
+}
+
+#[test]
+fn lengths_must_fit() {
+    let a = small::<f64>();
+    for product in both() {
+        let error = product(1.0, &a, &[1.0; 2], 0.0, &mut [0.0; 2]).unwrap_err();
+        assert_eq!(error.to_string(), "x has 2 entries: a 2 × 3 matrix needs 3");
+        let error = product(1.0, &a, &[1.0; 3], 0.0, &mut [0.0; 3]).unwrap_err();
+        assert_eq!(error.to_string(), "y has 3 entries: a 2 × 3 matrix needs 2");
+    }
+    assert!(reference(1.0, &a, &[1.0; 2], 0.0, &[0.0; 2]).is_err());
+}
+
+/// Matrices of the structures that products must be right for, with small whole numbers.
+fn structures<O: Offset>() -> Vec<(String, CsrMatrix<f64, O>)> {
+    let mut all = Vec::new();
+    let mut row_lengths =
+        |name: &str, lengths: &[usize], num_cols: usize, cols: fn(usize, usize) -> usize| {
+            let (mut offsets, mut col_indices) = (vec![O::from_usize(0).unwrap()], Vec::new());
+            for (row, &length) in lengths.iter().enumerate() {
+                col_indices.extend((0..length).map(|entry| (cols(row, entry) % num_cols) as u32));
+                offsets.push(O::from_usize(col_indices.len()).unwrap());
+            }
+            let values = (0..col_indices.len()).map(|entry| (entry % 7) as f64 - 3.0).collect();
+            let matrix = CsrMatrix::new(lengths.len(), num_cols, offsets, col_indices, values).unwrap();
+            all.push((name.to_owned(), matrix));
+        };
+    row_lengths("one row", &[100_000], 100_000, |_, entry| entry);
+    row_lengths("one column", &[1; 70_000], 1, |_, _| 0);
+    row_lengths(
+        "empty first and last rows",
+        &[vec![0; 40_000], vec![3; 9], vec![0; 40_000]].concat(),
+        99,
+        |r, e| r + e,
+    );
+    row_lengths("unsorted", &[13; 5_000], 977, |row, entry| row * 31 + (13 - entry) * 17);
+    row_lengths("duplicates", &[8; 3_000], 50, |row, entry| row + entry / 3);
+    row_lengths("full row", &[vec![2; 30_000], vec![60_001], vec![2; 30_000]].concat(), 60_001, |r, e| r + e);
+    row_lengths("full column", &[2; 50_000], 50_000, |row, entry| row * entry);
+    for around in [1_usize, 31, 32, 33, 255, 256, 257, 16_383, 16_384, 16_385, 16_386, 32_768] {
+        let lengths: Vec<usize> = (0..9).map(|row| [around, around - 1, around + 1, 0][row % 4]).collect();
+        row_lengths(&format!("rows of {around}"), &lengths, 40_000, |row, entry| row + 3 * entry);
+        row_lengths(&format!("one row of {around}"), &[around], 40_000, |_, entry| entry);
+    }
+    all
+}
+
+fn naive<O: Offset>(alpha: f64, a: &CsrMatrix<f64, O>, x: &[f64], beta: f64, y: &mut [f64]) {
+    for (row, y) in y.iter_mut().enumerate() {
+        let (cols, values) = a.row(row);
+        let sum: f64 = cols.iter().zip(values).map(|(&col, value)| value * x[col as usize]).sum();
+        *y = alpha * sum + beta * *y;
+    }
+}
+
+fn exact_on_structures<O: Offset>() {
+    for (name, a) in structures::<O>() {
+        let x: Vec<f64> = (0..a.num_cols()).map(|col| (col % 11) as f64 - 5.0).collect();
+        let y: Vec<f64> = (0..a.num_rows()).map(|row| (row % 5) as f64).collect();
+        for (alpha, beta) in [(1.0, 0.0), (1.0, 1.0), (-2.0, 3.0)] {
+            let mut expected = y.clone();
+            naive(alpha, &a, &x, beta, &mut expected);
+            for product in both() {
+                let mut actual = y.clone();
+                product(alpha, &a, &x, beta, &mut actual).unwrap();
+                assert!(actual == expected, "{name}, alpha = {alpha}, beta = {beta}");
+            }
+            let reference = reference(alpha, &a, &x, beta, &y).unwrap();
+            assert!(reference.y == expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn small_integers_are_exact_on_all_structures() {
+    exact_on_structures::<u32>();
+    exact_on_structures::<u64>();
+}
+
+/// Few enough nonzeros to be quick, many enough to need several blocks.
+fn of_class(name: &str) -> Generator {
+    let small = |parameter: &str| match parameter {
+        "n" => Some(20_000.0),
+        "nx" | "ny" if name.ends_with("_5") || name.ends_with("_9") => Some(120.0),
+        "nx" | "ny" | "nz" => Some(13.0),
+        "rows" | "cols" => Some(if name == "dense" { 400.0 } else { 9_000.0 }),
+        "scale" => Some(13.0),
+        "dense_length" | "giant" | "longest" => Some(15_000.0),
+        "per_row" if name == "rail" => Some(20.0),
+        _ => None,
+    };
+    let generator = Generator::new(name).unwrap();
+    let parameters = generator.class().parameters;
+    parameters.iter().fold(generator, |generator, parameter| match small(parameter.name) {
+        Some(value) => generator.set(parameter.name, value).unwrap(),
+        None => generator,
+    })
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    for class in ALL {
+        let a = of_class(class.name).generate::<f32, u32>().unwrap();
+        let x: Vec<f32> = (0..a.num_cols()).map(|col| (col as f32 * 0.7).sin()).collect();
+        let of_threads = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut y: Vec<f32> = (0..a.num_rows()).map(|row| row as f32).collect();
+            pool.install(|| cpu_parallel(0.3, &a, &x, 0.7, &mut y)).unwrap();
+            y
+        };
+        let one = of_threads(1);
+        for threads in [2, 3, 8] {
+            assert!(of_threads(threads) == one, "{} with {threads} threads", class.name);
+        }
+    }
+}
+
+#[test]
+fn products_keep_the_bound() {
+    for class in ALL {
+        let a = of_class(class.name).seed(3).generate::<f32, u32>().unwrap();
+        let x: Vec<f32> = (0..a.num_cols()).map(|col| (col as f32 * 0.7).sin()).collect();
+        let y: Vec<f32> = (0..a.num_rows()).map(|row| (row as f32).cos()).collect();
+        let (alpha, beta) = (1.1_f32, -0.3_f32);
+        let right = reference(f64::from(alpha), &a, &x, f64::from(beta), &y).unwrap();
+        let u = f64::from(f32::EPSILON) / 2.0;
+        for product in both() {
+            let mut y_hat = y.clone();
+            product(alpha, &a, &x, beta, &mut y_hat).unwrap();
+            let result = verify(&y_hat, &right, |nnz| nnz + 3, u, u, 1e-44);
+            assert!(result.passed, "{}: {result:?}", class.name);
+        }
+        let mut y_hat = y.clone();
+        cpu_serial(alpha, &a, &x, beta, &mut y_hat).unwrap();
+        let result = verify(&y_hat, &right, |_| 0, u, u, 1e-44);
+        assert!(result.passed, "cpu_serial rounds once, {}: {result:?}", class.name);
+    }
+}
+
+#[test]
+fn verify_tells_right_from_wrong() {
+    let a = small::<f64>();
+    let right = reference(1.0, &a, &[2.0, 1.0, 4.0], 0.0, &[0.0; 2]).unwrap();
+    assert_eq!(
+        (&right.y[..], &right.magnitude[..], &right.row_nnz[..]),
+        (&[13.0, 5.0][..], &[13.0, 5.0][..], &[3, 1][..])
+    );
+    let check = |y_hat: [f64; 2], underflow| verify(&y_hat, &right, |nnz| nnz, 1e-3, 0.0, underflow);
+    assert!(check([13.0, 5.0], 0.0).passed);
+    assert!(check([13.0 + 0.03, 5.0], 0.0).passed, "within 3 * 1e-3 * 13");
+    let wrong = check([13.0, 5.1], 0.0);
+    assert!(!wrong.passed && wrong.failed_rows == 1 && wrong.worst_row == Some(1));
+    assert!((wrong.max_error_over_bound - 0.1 / (5e-3 / 0.999)).abs() < 1e-6, "{wrong:?}");
+    assert!(check([13.0, 5.1], 0.2).passed, "the underflow term counts");
+    for bad in [f64::NAN, f64::INFINITY] {
+        let wrong = check([bad, 5.0], 1.0);
+        assert!(!wrong.passed && wrong.worst_row == Some(0) && wrong.max_error_over_bound == f64::INFINITY);
+    }
+    let infinite = reference(1.0, &a, &[f64::INFINITY, 1.0, 4.0], 0.0, &[0.0; 2]).unwrap();
+    assert_eq!(infinite.y, [f64::INFINITY, 5.0]);
+    assert!(verify(&[f64::INFINITY, 5.0], &infinite, |_| 1, 1e-16, 0.0, 0.0).passed);
+    assert!(!verify(&[f64::NAN, 5.0], &infinite, |_| 1, 1e-16, 0.0, 0.0).passed);
+    assert!(!verify(&[1e300, 5.0], &infinite, |_| 1, 1e-16, 0.0, 0.0).passed);
+}
+
+#[test]
+fn the_reference_survives_cancellation() {
+    let a = CooMatrix::new(1, 4, vec![0; 4], vec![0, 1, 2, 3], vec![1e16, 1.0, -1e16, 1e-3]).unwrap();
+    let a = a.to_csr::<u32>().unwrap();
+    let right = reference(1.0, &a, &[1.0; 4], 0.0, &[0.0]).unwrap();
+    assert_eq!(right.y, [1.001]);
+    let mut y = [0.0];
+    cpu_serial(1.0, &a, &[1.0; 4], 0.0, &mut y).unwrap();
+    assert_eq!(y, [1.001]);
+}
+
+#[test]
+fn whole_numbers_are_exact_in_every_class() {
+    for class in ALL {
+        let a = of_class(class.name).values(Values::Integers).generate::<f64, u64>().unwrap();
+        let x: Vec<f64> = (0..a.num_cols()).map(|col| (col % 9) as f64 - 4.0).collect();
+        let (mut serial, mut parallel) = (vec![1.0; a.num_rows()], vec![1.0; a.num_rows()]);
+        cpu_serial(2.0, &a, &x, -1.0, &mut serial).unwrap();
+        cpu_parallel(2.0, &a, &x, -1.0, &mut parallel).unwrap();
+        assert!(serial == parallel, "{}", class.name);
+    }
+}
