@@ -133,6 +133,21 @@ impl KernelConfig {
         }
     }
 
+    /// The configuration that an algorithm's name and settings in text describe; the inverse of
+    /// [`settings`](Self::settings).
+    ///
+    /// # Errors
+    /// The first of what [`named`](Self::named), [`set`](KernelConfigBuilder::set) and
+    /// [`build`](KernelConfigBuilder::build) refuse.
+    pub fn from_settings<'a>(
+        algorithm: &str,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<KernelConfig, ConfigError> {
+        let mut builder = Self::named(algorithm)?;
+        settings.into_iter().try_for_each(|(key, value)| builder.set(key, value))?;
+        builder.build()
+    }
+
     /// The algorithm and its parameters.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -568,6 +583,9 @@ mod tests {
             again.set(key, &value).unwrap();
         }
         assert_eq!(again.build().unwrap(), config);
+        let settings = config.settings();
+        let pairs = settings.iter().map(|(key, value)| (*key, value.as_str()));
+        assert_eq!(KernelConfig::from_settings(config.algorithm().name(), pairs).unwrap(), config);
         assert_eq!(config.to_builder().build().unwrap(), config);
     }
 
