@@ -1,0 +1,44 @@
+# Two commands matter: `make demo` shows it work, `make test` runs every test.
+
+CARGO ?= cargo
+PYTHON ?= python3
+
+.PHONY: demo test examples check fmt lint docs package nvrtc record clean
+
+## Reads a real matrix, generates, compiles and runs a kernel for it, verifies and times it.
+demo: nvrtc
+	$(CARGO) run --release --quiet --package spmv-cli -- demo
+
+## Every test. A missing NVRTC is a failure; a missing GPU is not, unless SPMV_REQUIRE_GPU=1.
+test: nvrtc
+	$(CARGO) test --workspace --all-features
+
+## Every numbered example.
+examples: nvrtc
+	$(CARGO) run --quiet --package spmv-runtime --example 01_declare_a_kernel
+	$(CARGO) run --quiet --package spmv-runtime --example 02_choose_at_run_time
+	$(CARGO) run --quiet --package spmv-runtime --example 03_solve
+
+## What the continuous integration runs beside the tests.
+check: fmt lint docs package
+
+# Modules that a macro declares are not seen by `cargo fmt`.
+fmt:
+	$(CARGO) fmt --all --check
+	rustfmt --check --edition 2024 src/algorithm/*.rs
+
+lint:
+	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --all-features
+
+package:
+	$(CARGO) package --workspace --allow-dirty
+
+## NVRTC from its wheel, where the machine has none in the user's data folder.
+nvrtc:
+	$(PYTHON) scripts/get_nvrtc.py
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,196 @@
+//! What a device must be able to do. The launcher and everything above it know no more than this.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::artifact::Artifact;
+use crate::error::Error;
+
+/// A stream of the backend; 0 is its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StreamHandle(pub(crate) u64);
+
+/// A kernel of a loaded module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Function(pub(crate) u64);
+
+/// The most arguments that a kernel of ours takes.
+pub(crate) const MAX_ARGS: usize = 24;
+
+/// One launch. Every argument is at most 8 bytes, little-endian in its slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch<'a> {
+    pub(crate) function: Function,
+    pub(crate) grid: u32,
+    pub(crate) threads_per_block: u32,
+    pub(crate) shared_bytes: u32,
+    pub(crate) args: &'a [u64],
+}
+
+/// What a device is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceProperties {
+    /// The device's name.
+    pub name: String,
+    /// Its architecture, for example `sm_90`.
+    pub arch: String,
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// Device memory in bytes.
+    pub memory_bytes: u64,
+    /// Level-2 cache in bytes.
+    pub l2_bytes: u64,
+    /// The CUDA version that the driver supports, as (major, minor).
+    pub driver_version: (u32, u32),
+}
+
+pub(crate) trait Backend: Debug + Send + Sync {
+    fn properties(&self) -> &DeviceProperties;
+
+    /// Bytes free now.
+    fn free_bytes(&self) -> Result<u64, Error>;
+
+    /// Allocates; the address is aligned to 256 bytes. `bytes` is not 0.
+    fn allocate(&self, bytes: u64) -> Result<u64, Error>;
+
+    /// Frees what [`Backend::allocate`] returned, after everything that was launched before.
+    ///
+    /// # Safety
+    /// `address` is allocated and nothing uses it any more.
+    unsafe fn free(&self, address: u64);
+
+    /// Copies host bytes to the device, after what the default stream holds, and waits.
+    ///
+    /// # Safety
+    /// `address` points to at least `source.len()` bytes of device memory.
+    unsafe fn write(&self, address: u64, source: &[u8]) -> Result<(), Error>;
+
+    /// Copies device bytes to the host, after what the default stream holds, and waits.
+    ///
+    /// # Safety
+    /// `address` points to at least `target.len()` bytes of device memory.
+    unsafe fn read(&self, target: &mut [u8], address: u64) -> Result<(), Error>;
+
+    /// Zeroes device bytes on the default stream.
+    ///
+    /// # Safety
+    /// `address` points to at least `bytes` bytes of device memory.
+    unsafe fn zero(&self, address: u64, bytes: u64) -> Result<(), Error>;
+
+    /// Waits for everything on a stream.
+    fn synchronize(&self, stream: StreamHandle) -> Result<(), Error>;
+
+    /// Makes what is launched on `after` from now on wait for what was launched on `before` until now.
+    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<(), Error>;
+
+    /// Loads machine code or PTX.
+    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, LoadError>;
+
+    /// Launches on a stream and returns at once.
+    ///
+    /// # Safety
+    /// The arguments are those of the kernel, and the memory that they point to is as large as the kernel
+    /// takes it to be and lives until the launch has finished.
+    unsafe fn launch(&self, launch: Launch<'_>, stream: StreamHandle) -> Result<(), Error>;
+}
+
+/// Why an artifact was not loaded.
+#[derive(Debug)]
+pub(crate) enum LoadError {
+    /// The device does not accept the image; another compile may help.
+    Rejected(Error),
+    /// Something else went wrong.
+    Failed(Error),
+}
+
+/// A loaded module; unloaded when dropped.
+pub(crate) trait Module: Debug + Send + Sync {
+    fn function(&self, name: &str) -> Result<Function, Error>;
+
+    /// Blocks of a kernel that are resident on one multiprocessor at a time.
+    fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error>;
+}
+
+/// Device memory that is freed when dropped.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    backend: Arc<dyn Backend>,
+    address: u64,
+}
+
+impl Allocation {
+    /// `bytes` of device memory; an error says how much was needed and free, and for `what`.
+    pub(crate) fn new(backend: &Arc<dyn Backend>, bytes: u64, what: &str) -> Result<Allocation, Error> {
+        if bytes == 0 {
+            return Ok(Allocation { backend: backend.clone(), address: 0 });
+        }
+        let address = backend.allocate(bytes).map_err(|error| match error {
+            Error::OutOfMemory { free, .. } => Error::OutOfMemory { what: what.to_owned(), needed: bytes, free },
+            other => other,
+        })?;
+        Ok(Allocation { backend: backend.clone(), address })
+    }
+
+    /// As [`Allocation::new`], holding `source`.
+    pub(crate) fn holding<T: Bytes>(
+        backend: &Arc<dyn Backend>,
+        source: &[T],
+        what: &str,
+    ) -> Result<Allocation, Error> {
+        let bytes = as_bytes(source);
+        let allocation = Self::new(backend, bytes.len() as u64, what)?;
+        if !bytes.is_empty() {
+            // SAFETY: the allocation was made for exactly these bytes.
+            unsafe { backend.write(allocation.address, bytes)? };
+        }
+        Ok(allocation)
+    }
+
+    /// As [`Allocation::new`], all bytes zero.
+    pub(crate) fn zeroed(backend: &Arc<dyn Backend>, bytes: u64, what: &str) -> Result<Allocation, Error> {
+        let allocation = Self::new(backend, bytes, what)?;
+        if bytes > 0 {
+            // SAFETY: the allocation was made for exactly these bytes.
+            unsafe { backend.zero(allocation.address, bytes)? };
+        }
+        Ok(allocation)
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if self.address != 0 {
+            // SAFETY: the address was allocated by this backend, and its owner is going away.
+            unsafe { self.backend.free(self.address) };
+        }
+    }
+}
+
+/// Types without padding of which every bit pattern is valid.
+///
+/// # Safety
+/// Implemented for plain numbers only.
+pub unsafe trait Bytes: Copy {}
+
+// SAFETY: plain numbers have no padding, and every bit pattern is one of them.
+unsafe impl Bytes for u32 {}
+// SAFETY: as above.
+unsafe impl Bytes for u64 {}
+// SAFETY: as above.
+unsafe impl Bytes for f32 {}
+// SAFETY: as above.
+unsafe impl Bytes for f64 {}
+
+pub(crate) fn as_bytes<T: Bytes>(slice: &[T]) -> &[u8] {
+    // SAFETY: `Bytes` promises that there is no padding; the length is that of the slice in bytes.
+    unsafe { std::slice::from_raw_parts(slice.as_ptr().cast(), size_of_val(slice)) }
+}
+
+pub(crate) fn as_bytes_mut<T: Bytes>(slice: &mut [T]) -> &mut [u8] {
+    // SAFETY: as in `as_bytes`, and every bit pattern that is written is a valid `T`.
+    unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), size_of_val(slice)) }
+}

@@ -1,0 +1,351 @@
+//! CUDA through cudarc's driver interface.
+
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::sync::Arc;
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::{CudaContext, CudaStream, sys};
+
+use crate::artifact::Artifact;
+use crate::backend::{
+    Backend, DeviceProperties, Function, Launch, LoadError, MAX_ARGS, Module, StreamHandle,
+};
+use crate::error::Error;
+use crate::nvrtc::Version;
+
+const INSTALL_DRIVER: &str =
+    "install NVIDIA's driver (12.0 or newer), or use the CPU products of spmv-matrix (`spmv run --device cpu`)";
+
+/// The newest CUDA version that the installed driver supports.
+///
+/// # Errors
+/// [`Error::NoDevice`] where there is no driver or it does not answer.
+pub fn driver_version() -> Result<Version, Error> {
+    initialise()?;
+    let mut number = 0;
+    // SAFETY: the driver is loaded and writes one integer through a valid pointer.
+    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut number) }.result())?;
+    let number = u32::try_from(number).unwrap_or(0);
+    Ok(Version { major: number / 1000, minor: number % 1000 / 10 })
+}
+
+/// Properties of every CUDA device, by ordinal.
+///
+/// # Errors
+/// [`Error::NoDevice`] where there is no driver or no device.
+pub fn devices() -> Result<Vec<DeviceProperties>, Error> {
+    let version = driver_version()?;
+    let count = check("cuDeviceGetCount", result::device::get_count())?;
+    (0..count).map(|ordinal| properties(check("cuDeviceGet", result::device::get(ordinal))?, version)).collect()
+}
+
+/// Loads and initialises the driver. cudarc panics on a missing library, so its presence is asked for first.
+fn initialise() -> Result<(), Error> {
+    // SAFETY: the probe only loads libcuda.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Error::NoDevice {
+            reason: "the CUDA driver (libcuda.so.1) was not found by the dynamic loader".into(),
+            help: format!("{INSTALL_DRIVER}; where it is installed, its folder must be in LD_LIBRARY_PATH"),
+        });
+    }
+    result::init().map_err(|error| {
+        let (name, message) = describe(error);
+        Error::NoDevice {
+            reason: format!("the CUDA driver was found and cuInit failed with {name} ({message})"),
+            help: INSTALL_DRIVER.into(),
+        }
+    })
+}
+
+fn properties(device: sys::CUdevice, driver: Version) -> Result<DeviceProperties, Error> {
+    use sys::CUdevice_attribute as A;
+    let attribute = |attribute: A| {
+        // SAFETY: the device handle comes from the driver.
+        let value = unsafe { result::device::get_attribute(device, attribute) };
+        Ok::<_, Error>(u32::try_from(check("cuDeviceGetAttribute", value)?).unwrap_or(0))
+    };
+    let major = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(DeviceProperties {
+        name: check("cuDeviceGetName", result::device::get_name(device))?,
+        arch: format!("sm_{major}{minor}"),
+        multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        // SAFETY: as above.
+        memory_bytes: check("cuDeviceTotalMem", unsafe { result::device::total_mem(device) })? as u64,
+        l2_bytes: attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+        driver_version: (driver.major, driver.minor),
+    })
+}
+
+fn describe(error: DriverError) -> (String, String) {
+    let text = |text: Result<&std::ffi::CStr, DriverError>| {
+        text.map_or_else(|_| format!("CUDA error {}", error.0 as u32), |text| text.to_string_lossy().into_owned())
+    };
+    (text(error.error_name()), text(error.error_string()))
+}
+
+/// Sorts the driver's errors: memory, faults that lose the context, others.
+fn check<T>(call: &'static str, result: Result<T, DriverError>) -> Result<T, Error> {
+    use sys::CUresult as R;
+    result.map_err(|error| {
+        let (name, message) = describe(error);
+        match error.0 {
+            R::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory {
+                what: call.to_owned(),
+                needed: 0,
+                free: result::mem_get_info().map_or(0, |(free, _)| free as u64),
+            },
+            R::CUDA_ERROR_ILLEGAL_ADDRESS
+            | R::CUDA_ERROR_LAUNCH_FAILED
+            | R::CUDA_ERROR_LAUNCH_TIMEOUT
+            | R::CUDA_ERROR_MISALIGNED_ADDRESS
+            | R::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | R::CUDA_ERROR_INVALID_PC
+            | R::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | R::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | R::CUDA_ERROR_ASSERT
+            | R::CUDA_ERROR_ECC_UNCORRECTABLE
+            | R::CUDA_ERROR_CONTEXT_IS_DESTROYED => Error::Fault { call, name, message },
+            _ => Error::Driver { call, name, message },
+        }
+    })
+}
+
+/// A CUDA context, the stream that everything runs on unless another is named, and what the device is.
+pub(crate) struct Cuda {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    properties: DeviceProperties,
+}
+
+impl fmt::Debug for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CUDA device {} ({})", self.context.ordinal(), self.properties.name)
+    }
+}
+
+impl Cuda {
+    /// The device's primary context and a stream of its own.
+    pub(crate) fn open(ordinal: usize) -> Result<Cuda, Error> {
+        initialise()?;
+        let count = check("cuDeviceGetCount", result::device::get_count())?;
+        if ordinal >= usize::try_from(count).unwrap_or(0) {
+            let reason = match count {
+                0 => "the driver sees no device".to_owned(),
+                _ => format!("there is no device {ordinal}"),
+            };
+            let help = match count {
+                0 => "check `nvidia-smi` and CUDA_VISIBLE_DEVICES".to_owned(),
+                _ => format!("allowed ordinals: 0 to {}", count - 1),
+            };
+            return Err(Error::NoDevice { reason, help });
+        }
+        let context = check("cuDevicePrimaryCtxRetain", CudaContext::new(ordinal))?;
+        let stream = check("cuStreamCreate", context.new_stream())?;
+        Self::from_parts(context, stream)
+    }
+
+    /// The user's own context and stream.
+    pub(crate) fn from_parts(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Cuda, Error> {
+        if stream.context() != &context {
+            return Err(Error::OtherDevice { what: "the stream", with: "the context" });
+        }
+        let properties = properties(context.cu_device(), driver_version()?)?;
+        Ok(Cuda { context, stream, properties })
+    }
+
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    pub(crate) fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// Every call needs the context to be current on the calling thread.
+    fn bind(&self) -> Result<(), Error> {
+        check("cuCtxSetCurrent", self.context.bind_to_thread())
+    }
+
+    fn raw(&self, stream: StreamHandle) -> sys::CUstream {
+        if stream == StreamHandle::default() { self.stream.cu_stream() } else { stream.0 as sys::CUstream }
+    }
+}
+
+/// The handle of a user's stream.
+pub(crate) fn stream_handle(stream: &CudaStream) -> StreamHandle {
+    /// The legacy default stream is the null pointer for cudarc, which is our own default; CUDA names it 1 too.
+    const LEGACY_DEFAULT: u64 = 1;
+    match stream.cu_stream() as u64 {
+        0 => StreamHandle(LEGACY_DEFAULT),
+        handle => StreamHandle(handle),
+    }
+}
+
+impl Backend for Cuda {
+    fn properties(&self) -> &DeviceProperties {
+        &self.properties
+    }
+
+    fn free_bytes(&self) -> Result<u64, Error> {
+        self.bind()?;
+        Ok(check("cuMemGetInfo", result::mem_get_info())?.0 as u64)
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, Error> {
+        self.bind()?;
+        // SAFETY: a plain allocation in the current context.
+        check("cuMemAlloc", unsafe { result::malloc_sync(bytes as usize) })
+    }
+
+    unsafe fn free(&self, address: u64) {
+        // SAFETY: the caller owns the address; cuMemFree waits for what uses it.
+        if let Err(error) = self.bind().and_then(|()| check("cuMemFree", unsafe { result::free_sync(address) })) {
+            tracing::debug!(%error, "device memory was not freed");
+        }
+    }
+
+    unsafe fn write(&self, address: u64, source: &[u8]) -> Result<(), Error> {
+        self.bind()?;
+        // SAFETY: the caller promises the room; the source outlives the copy, which is waited for.
+        let copied = unsafe { result::memcpy_htod_async(address, source, self.stream.cu_stream()) };
+        check("cuMemcpyHtoD", copied)?;
+        self.synchronize(StreamHandle::default())
+    }
+
+    unsafe fn read(&self, target: &mut [u8], address: u64) -> Result<(), Error> {
+        self.bind()?;
+        // SAFETY: the caller promises the bytes; the target outlives the copy, which is waited for.
+        let copied = unsafe { result::memcpy_dtoh_async(target, address, self.stream.cu_stream()) };
+        check("cuMemcpyDtoH", copied)?;
+        self.synchronize(StreamHandle::default())
+    }
+
+    unsafe fn zero(&self, address: u64, bytes: u64) -> Result<(), Error> {
+        self.bind()?;
+        // SAFETY: the caller promises the room.
+        let zeroed = unsafe { result::memset_d8_async(address, 0, bytes as usize, self.stream.cu_stream()) };
+        check("cuMemsetD8", zeroed)
+    }
+
+    fn synchronize(&self, stream: StreamHandle) -> Result<(), Error> {
+        self.bind()?;
+        // SAFETY: the stream is this device's own or one that the user keeps alive.
+        check("cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw(stream)) })
+    }
+
+    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<(), Error> {
+        self.bind()?;
+        let capturing = |stream: StreamHandle| {
+            // SAFETY: as in `synchronize`.
+            let status = unsafe { result::stream::is_capturing(self.raw(stream)) };
+            Ok::<_, Error>(
+                check("cuStreamIsCapturing", status)? != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
+            )
+        };
+        // What is being captured does not run now, and a captured event cannot be waited for outside.
+        if capturing(before)? || capturing(after)? {
+            return Ok(());
+        }
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
+        let event = check("cuEventCreate", result::event::create(flags))?;
+        // SAFETY: the event is alive until it is destroyed; CUDA defers that until it has been reached.
+        unsafe {
+            let recorded = check("cuEventRecord", result::event::record(event, self.raw(before)));
+            let waits = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+            let ordered = recorded.and_then(|()| {
+                check("cuStreamWaitEvent", result::stream::wait_event(self.raw(after), event, waits))
+            });
+            ordered.and(check("cuEventDestroy", result::event::destroy(event)))
+        }
+    }
+
+    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, LoadError> {
+        self.bind().map_err(LoadError::Failed)?;
+        let ptx = artifact.cubin.is_empty().then(|| CString::new(artifact.ptx.as_bytes()).unwrap_or_default());
+        let image = ptx.as_ref().map_or(artifact.cubin.as_ptr().cast(), |ptx| ptx.as_ptr().cast::<c_void>());
+        // SAFETY: the image is a complete cubin, whose ELF header holds its size, or a C string of PTX.
+        let loaded = unsafe { result::module::load_data(image) };
+        use sys::CUresult as R;
+        match loaded {
+            Ok(handle) => Ok(Arc::new(CudaModule { context: self.context.clone(), handle })),
+            Err(error) => {
+                let rejected = matches!(
+                    error.0,
+                    R::CUDA_ERROR_INVALID_IMAGE
+                        | R::CUDA_ERROR_NO_BINARY_FOR_GPU
+                        | R::CUDA_ERROR_INVALID_PTX
+                        | R::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+                        | R::CUDA_ERROR_INVALID_SOURCE
+                        | R::CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+                        | R::CUDA_ERROR_INVALID_VALUE
+                );
+                let error = check::<()>("cuModuleLoadData", Err(error)).expect_err("an error stays one");
+                Err(if rejected { LoadError::Rejected(error) } else { LoadError::Failed(error) })
+            }
+        }
+    }
+
+    unsafe fn launch(&self, launch: Launch<'_>, stream: StreamHandle) -> Result<(), Error> {
+        self.bind()?;
+        let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_ARGS];
+        for (pointer, argument) in pointers.iter_mut().zip(launch.args) {
+            *pointer = std::ptr::from_ref(argument).cast_mut().cast();
+        }
+        // SAFETY: the caller promises that the arguments fit the kernel; the driver copies them before it
+        // returns.
+        let launched = unsafe {
+            result::launch_kernel(
+                launch.function.0 as sys::CUfunction,
+                (launch.grid, 1, 1),
+                (launch.threads_per_block, 1, 1),
+                launch.shared_bytes,
+                self.raw(stream),
+                &mut pointers[..launch.args.len()],
+            )
+        };
+        check("cuLaunchKernel", launched)
+    }
+}
+
+#[derive(Debug)]
+struct CudaModule {
+    context: Arc<CudaContext>,
+    handle: sys::CUmodule,
+}
+
+// SAFETY: a module handle may be used from any thread that has its context current.
+unsafe impl Send for CudaModule {}
+// SAFETY: as above; the driver locks.
+unsafe impl Sync for CudaModule {}
+
+impl Module for CudaModule {
+    fn function(&self, name: &str) -> Result<Function, Error> {
+        check("cuCtxSetCurrent", self.context.bind_to_thread())?;
+        let name = CString::new(name).unwrap_or_default();
+        // SAFETY: the module is loaded.
+        let function = unsafe { result::module::get_function(self.handle, name) };
+        Ok(Function(check("cuModuleGetFunction", function)? as u64))
+    }
+
+    fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
+        check("cuCtxSetCurrent", self.context.bind_to_thread())?;
+        let function = function.0 as sys::CUfunction;
+        // SAFETY: the function belongs to this module.
+        let blocks = unsafe {
+            result::occupancy::max_active_block_per_multiprocessor(function, threads as i32, shared_bytes as usize)
+        };
+        Ok(u32::try_from(check("cuOccupancyMaxActiveBlocksPerMultiprocessor", blocks)?).unwrap_or(0))
+    }
+}
+
+impl Drop for CudaModule {
+    fn drop(&mut self) {
+        let bound = self.context.bind_to_thread();
+        // SAFETY: the module was loaded in this context and nothing holds its functions any more.
+        if let Err(error) = bound.and_then(|()| unsafe { result::module::unload(self.handle) }) {
+            tracing::debug!(?error, "a module was not unloaded");
+        }
+    }
+}

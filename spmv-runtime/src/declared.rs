@@ -1,0 +1,80 @@
+//! Kernels declared with `#[spmv_kernel]`: the same plan, with its types known to the compiler.
+
+use std::marker::PhantomData;
+
+use spmv_codegen::KernelConfig;
+
+use crate::device::{Device, Stream};
+use crate::error::Error;
+use crate::matrix_source::MatrixSource;
+use crate::scalar::{Element, Scalar};
+use crate::spmv::Spmv;
+use crate::vector::Vector;
+
+/// A kernel declared with [`#[spmv_kernel]`](crate::spmv_kernel). The attribute implements it.
+pub trait DeclaredKernel {
+    /// Type of the matrix values.
+    type Value: Element;
+    /// Type of the entries of x.
+    type X: Element;
+    /// Type of the entries of y.
+    type Y: Element;
+    /// Type in which rows are summed, and of α and β.
+    type Accumulator: Element + Into<Scalar>;
+    /// The generated CUDA text.
+    const SOURCE: &'static str;
+
+    /// The configuration.
+    fn config() -> KernelConfig;
+}
+
+/// The plan of a declared kernel for one matrix: an [`Spmv`] whose vectors and scalars have the declared types.
+#[derive(Debug)]
+pub struct Plan<K> {
+    spmv: Spmv,
+    kernel: PhantomData<K>,
+}
+
+impl<K: DeclaredKernel> Plan<K> {
+    /// Makes the plan for `a` on `device`.
+    ///
+    /// # Errors
+    /// Those of [`Spmv::with`].
+    pub fn new(device: &Device, a: &impl MatrixSource) -> Result<Self, Error> {
+        Ok(Plan { spmv: Spmv::with(device, a, K::config())?, kernel: PhantomData })
+    }
+
+    /// y ← α·op(A)·x + β·y, as [`Spmv::apply`].
+    ///
+    /// # Errors
+    /// Those of [`Spmv::apply`].
+    pub fn apply(
+        &mut self,
+        alpha: K::Accumulator,
+        x: &Vector<K::X>,
+        beta: K::Accumulator,
+        y: &mut Vector<K::Y>,
+    ) -> Result<(), Error> {
+        self.spmv.apply(alpha, x, beta, y)
+    }
+
+    /// As [`Plan::apply`], on a stream of the user's, as [`Spmv::apply_on`].
+    ///
+    /// # Errors
+    /// Those of [`Spmv::apply_on`].
+    pub fn apply_on(
+        &mut self,
+        stream: &Stream,
+        alpha: K::Accumulator,
+        x: &Vector<K::X>,
+        beta: K::Accumulator,
+        y: &mut Vector<K::Y>,
+    ) -> Result<(), Error> {
+        self.spmv.apply_on(stream, alpha, x, beta, y)
+    }
+
+    /// The plan without its types.
+    pub fn as_spmv(&self) -> &Spmv {
+        &self.spmv
+    }
+}

@@ -1,0 +1,283 @@
+//! A device: memory, kernels loaded into it, and the stream that they run on.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use cudarc::driver::{CudaContext, CudaStream};
+use spmv_codegen::{KernelConfig, Program, ValueType, VectorProgram};
+
+use crate::artifact::Artifact;
+use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
+use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Target};
+use crate::cuda::{Cuda, stream_handle};
+use crate::error::Error;
+
+/// A device. Clones are handles to the same one.
+#[derive(Clone, Debug)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    products: SingleFlight<KernelConfig, Arc<Kernel>>,
+    vectors: SingleFlight<ValueType, Arc<VectorKernels>>,
+    reduction: Mutex<Option<Arc<Vec<Allocation>>>>,
+    target: OnceLock<Target>,
+    compiler: Arc<Compiler>,
+    cuda: Option<Arc<Cuda>>,
+    backend: Arc<dyn Backend>,
+}
+
+/// A product's program, compiled and loaded into a device.
+#[derive(Debug)]
+pub struct Kernel {
+    program: Program,
+    artifact: Arc<Artifact>,
+    pub(crate) module: Arc<dyn Module>,
+}
+
+impl Kernel {
+    /// Source, passes, buffers and guarantees.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Machine code, PTX, log and resources.
+    pub fn artifact(&self) -> &Artifact {
+        &self.artifact
+    }
+}
+
+/// The vector operations on entries of one type, compiled and loaded.
+#[derive(Debug)]
+pub(crate) struct VectorKernels {
+    pub(crate) program: VectorProgram,
+    pub(crate) module: Arc<dyn Module>,
+}
+
+impl Device {
+    /// The CUDA device of this ordinal: its primary context and a stream of its own.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] where there is no driver, no device or no such ordinal.
+    pub fn cuda(ordinal: usize) -> Result<Device, Error> {
+        Ok(Self::from_cuda_backend(Cuda::open(ordinal)?, Compiler::shared()))
+    }
+
+    /// The best device there is: the first CUDA device.
+    ///
+    /// # Errors
+    /// As [`Device::cuda`].
+    pub fn open() -> Result<Device, Error> {
+        Self::cuda(0)
+    }
+
+    /// A device in the user's own CUDA context. Copies, vector operations and [`Spmv::apply`](crate::Spmv::apply)
+    /// run on `stream`.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`] where the stream belongs to another context, [`Error::Driver`] where the driver
+    /// does not answer.
+    pub fn from_cuda(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Device, Error> {
+        Ok(Self::from_cuda_backend(Cuda::from_parts(context, stream)?, Compiler::shared()))
+    }
+
+    /// The same device with another compiler, so with another kernel cache. Nothing is loaded into it yet.
+    pub fn with_compiler(&self, compiler: Arc<Compiler>) -> Device {
+        Self::new(self.inner.backend.clone(), self.inner.cuda.clone(), compiler)
+    }
+
+    fn from_cuda_backend(cuda: Cuda, compiler: Arc<Compiler>) -> Device {
+        let cuda = Arc::new(cuda);
+        Self::new(cuda.clone(), Some(cuda), compiler)
+    }
+
+    pub(crate) fn new(backend: Arc<dyn Backend>, cuda: Option<Arc<Cuda>>, compiler: Arc<Compiler>) -> Device {
+        Device {
+            inner: Arc::new(Inner {
+                products: SingleFlight::default(),
+                vectors: SingleFlight::default(),
+                reduction: Mutex::new(None),
+                target: OnceLock::new(),
+                compiler,
+                cuda,
+                backend,
+            }),
+        }
+    }
+
+    /// Name, architecture, multiprocessors, memory.
+    pub fn properties(&self) -> &DeviceProperties {
+        self.backend().properties()
+    }
+
+    /// Bytes of device memory that are free now.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] and [`Error::Fault`].
+    pub fn free_bytes(&self) -> Result<u64, Error> {
+        self.backend().free_bytes()
+    }
+
+    /// Waits until everything launched on the device's own stream has finished.
+    ///
+    /// # Errors
+    /// [`Error::Fault`] where a kernel faulted.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        self.backend().synchronize(StreamHandle::default())
+    }
+
+    /// The CUDA context and stream, for use with cudarc.
+    pub fn as_cuda(&self) -> Option<(&Arc<CudaContext>, &Arc<CudaStream>)> {
+        self.inner.cuda.as_ref().map(|cuda| (cuda.context(), cuda.stream()))
+    }
+
+    /// The compiler that this device's kernels come from.
+    pub fn compiler(&self) -> &Arc<Compiler> {
+        &self.inner.compiler
+    }
+
+    /// A configuration's kernel: generated, compiled or taken from the cache, loaded into this device; and
+    /// where it came from. From memory this costs less than 2 µs.
+    ///
+    /// # Errors
+    /// [`Error::Nvrtc`], [`Error::Compile`], [`Error::Driver`].
+    pub fn kernel(&self, config: &KernelConfig) -> Result<(Arc<Kernel>, Provenance), Error> {
+        let mut provenance = IN_MEMORY;
+        let kernel = self.inner.products.get_or_make(*config, || {
+            let (module, artifact, made) = self.load(ProgramKey::Product(*config))?;
+            provenance = made;
+            Ok::<_, Error>(Arc::new(Kernel { program: config.program(), artifact, module }))
+        })?;
+        Ok((kernel, provenance))
+    }
+
+    pub(crate) fn vector_kernels(&self, entry: ValueType) -> Result<Arc<VectorKernels>, Error> {
+        self.inner.vectors.get_or_make(entry, || {
+            let (module, ..) = self.load(ProgramKey::Vector(entry))?;
+            Ok(Arc::new(VectorKernels { program: VectorProgram::new(entry), module }))
+        })
+    }
+
+    /// The workspace of operations that give a number, with the lock that keeps it to one of them at a time.
+    pub(crate) fn reduction_workspace(&self) -> &Mutex<Option<Arc<Vec<Allocation>>>> {
+        &self.inner.reduction
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.inner.backend
+    }
+
+    pub(crate) fn is(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.inner.backend, &other.inner.backend)
+    }
+
+    /// Loads a program. An artifact that the driver rejects is forgotten and compiled again, once; where fresh
+    /// machine code is rejected too, the driver is given PTX.
+    fn load(&self, key: ProgramKey) -> Result<(Arc<dyn Module>, Arc<Artifact>, Provenance), Error> {
+        let properties = self.properties();
+        let compiler = &self.inner.compiler;
+        let native = match self.inner.target.get() {
+            Some(target) => target.clone(),
+            None => {
+                let target = compiler.target_for(&properties.arch, properties.driver_version)?;
+                self.inner.target.get_or_init(|| target).clone()
+            }
+        };
+        let mut attempts = vec![native.clone()];
+        if native != Target::Virtual(properties.driver_version) {
+            attempts.push(Target::Virtual(properties.driver_version));
+        }
+        let mut rejection = None;
+        for target in attempts {
+            let mut fresh = false;
+            while !fresh {
+                let started = Instant::now();
+                let (artifact, origin) = compiler.artifact(key, target.clone())?;
+                let compile = started.elapsed();
+                let started = Instant::now();
+                match self.backend().load(&artifact) {
+                    Ok(module) => {
+                        let provenance = Provenance { origin, compile, load: started.elapsed() };
+                        return Ok((module, artifact, provenance));
+                    }
+                    Err(LoadError::Failed(error)) => return Err(error),
+                    Err(LoadError::Rejected(error)) => {
+                        tracing::warn!(%error, origin = origin.name(), "the driver rejected a kernel");
+                        compiler.forget(key, target.clone());
+                        fresh = origin == Origin::Compiled;
+                        rejection = Some(error);
+                    }
+                }
+            }
+        }
+        Err(rejection.expect("the loop ends early unless an attempt was rejected"))
+    }
+
+    /// A new stream of this device, which does not wait for the device's own.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] on a device that is not a CUDA device, [`Error::Driver`].
+    pub fn new_stream(&self) -> Result<Stream, Error> {
+        let stream = self.cuda_backend()?.context().new_stream();
+        let stream = stream.map_err(|error| Error::Driver {
+            call: "cuStreamCreate",
+            name: format!("{:?}", error.0),
+            message: "no stream could be made".into(),
+        })?;
+        self.stream(stream)
+    }
+
+    /// The user's own stream, for [`Spmv::apply_on`](crate::Spmv::apply_on).
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`] where the stream belongs to another context.
+    pub fn stream(&self, stream: Arc<CudaStream>) -> Result<Stream, Error> {
+        if stream.context() != self.cuda_backend()?.context() {
+            return Err(Error::OtherDevice { what: "the stream", with: "the device" });
+        }
+        Ok(Stream { device: self.clone(), handle: stream_handle(&stream), cuda: stream })
+    }
+
+    fn cuda_backend(&self) -> Result<&Arc<Cuda>, Error> {
+        self.inner.cuda.as_ref().ok_or_else(|| Error::NoDevice {
+            reason: "this device is not a CUDA device".into(),
+            help: "streams belong to CUDA devices; use the device's own".into(),
+        })
+    }
+}
+
+const IN_MEMORY: Provenance =
+    Provenance { origin: Origin::Memory, compile: Duration::ZERO, load: Duration::ZERO };
+
+/// A CUDA stream to run products on.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    device: Device,
+    handle: StreamHandle,
+    cuda: Arc<CudaStream>,
+}
+
+impl Stream {
+    /// The stream as cudarc knows it.
+    pub fn as_cuda(&self) -> &Arc<CudaStream> {
+        &self.cuda
+    }
+
+    /// Waits until everything launched on the stream has finished.
+    ///
+    /// # Errors
+    /// [`Error::Fault`] where a kernel faulted.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        self.device.backend().synchronize(self.handle)
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn handle(&self) -> StreamHandle {
+        self.handle
+    }
+}

@@ -1,0 +1,159 @@
+//! What can go wrong between a matrix and a product, and what to do about it.
+
+use spmv_codegen::{ConfigError, IndexType, ValueType};
+use spmv_matrix::MatrixError;
+
+use crate::nvrtc::{CompileError, NvrtcError};
+
+/// An error of the runtime.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration is not allowed.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The matrix is not valid.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
+    /// NVRTC cannot be used.
+    #[error(transparent)]
+    Nvrtc(#[from] NvrtcError),
+    /// NVRTC refused the source.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// There is no usable CUDA device.
+    #[error("no CUDA device: {reason}; {help}")]
+    NoDevice {
+        /// What was looked for and what was found.
+        reason: String,
+        /// What to do.
+        help: String,
+    },
+    /// The driver reported an error that is not one of the others.
+    #[error("{call} failed: {name} ({message})")]
+    Driver {
+        /// What was being done.
+        call: &'static str,
+        /// The driver's name of the error, for example `CUDA_ERROR_INVALID_VALUE`.
+        name: String,
+        /// The driver's description.
+        message: String,
+    },
+    /// A kernel faulted; the CUDA context is lost with everything in it.
+    #[error("{call} failed: {name} ({message}); the CUDA context is lost, so the process must start again")]
+    Fault {
+        /// What was being done when the fault was seen.
+        call: &'static str,
+        /// The driver's name of the error, for example `CUDA_ERROR_ILLEGAL_ADDRESS`.
+        name: String,
+        /// The driver's description.
+        message: String,
+    },
+    /// The device has too little memory. Nothing was changed, and the device stays usable.
+    #[error("{what} needs {needed} bytes of device memory and {free} are free")]
+    OutOfMemory {
+        /// What was to be placed there.
+        what: String,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+    },
+    /// A vector has another length than the matrix asks for.
+    #[error("{what} has {got} entries and must have {expected}")]
+    Length {
+        /// Which vector.
+        what: &'static str,
+        /// The length that fits.
+        expected: usize,
+        /// The length given.
+        got: usize,
+    },
+    /// Values have another type than the configuration says.
+    #[error("{what} holds {got} and the kernel was generated for {expected}; set `{what}` in the configuration, or convert")]
+    ValueType {
+        /// What holds them: `value`, `x` or `y`.
+        what: &'static str,
+        /// The configuration's type.
+        expected: ValueType,
+        /// The type given.
+        got: ValueType,
+    },
+    /// Row offsets have another type than the configuration says.
+    #[error("the matrix on the device has {got} offsets and the kernel was generated for {expected}; set `offset` in the configuration")]
+    OffsetType {
+        /// The configuration's type.
+        expected: IndexType,
+        /// The type given.
+        got: IndexType,
+    },
+    /// The matrix has more nonzeros than the configuration's offsets can count.
+    #[error("the matrix has {nnz} nonzeros and 32-bit offsets serve up to 2147483647; set `offset = u64`")]
+    OffsetRange {
+        /// Nonzeros of the matrix.
+        nnz: u64,
+    },
+    /// A matrix or vector lives on another device than the plan.
+    #[error("{what} lives on another device than {with}; upload it to that one")]
+    OtherDevice {
+        /// What was passed.
+        what: &'static str,
+        /// What it was passed to.
+        with: &'static str,
+    },
+    /// α or β differs from what the kernel was generated for.
+    #[error("the kernel was generated for {what} = {expected} and the product asks for {got}; set `{what} = any` in the configuration")]
+    Scaling {
+        /// `alpha` or `beta`.
+        what: &'static str,
+        /// The configuration's value.
+        expected: f64,
+        /// The value given.
+        got: f64,
+    },
+    /// A launch would need more blocks than CUDA allows.
+    #[error("{kernel} would need {blocks} blocks and CUDA allows 2147483647; raise threads_per_block")]
+    GridTooLarge {
+        /// The kernel.
+        kernel: String,
+        /// Blocks needed.
+        blocks: u64,
+    },
+}
+
+/// What kind of thing went wrong; the command's exit code follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A configuration or call that is not allowed.
+    Usage,
+    /// Input data that is not valid.
+    Input,
+    /// The machine lacks something: driver, device, NVRTC.
+    Environment,
+    /// Too little memory.
+    Memory,
+    /// The GPU faulted.
+    Fault,
+}
+
+impl Error {
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Config(_)
+            | Error::Length { .. }
+            | Error::ValueType { .. }
+            | Error::OffsetType { .. }
+            | Error::OffsetRange { .. }
+            | Error::OtherDevice { .. }
+            | Error::Scaling { .. }
+            | Error::GridTooLarge { .. } => ErrorKind::Usage,
+            Error::Matrix(_) => ErrorKind::Input,
+            Error::Nvrtc(_) | Error::Compile(_) | Error::NoDevice { .. } | Error::Driver { .. } => {
+                ErrorKind::Environment
+            }
+            Error::OutOfMemory { .. } => ErrorKind::Memory,
+            Error::Fault { .. } => ErrorKind::Fault,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The one launcher: binds the passes of a program to sizes and memory, and launches them.
+
+use spmv_codegen::{Arg, Expr, IndexType, Pass, ValueType, Variable};
+
+use crate::backend::{Allocation, Backend, Function, Launch, MAX_ARGS, Module, StreamHandle};
+use crate::error::Error;
+use crate::scalar::Scalar;
+
+/// What passes are bound to when a plan is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bindings<'a> {
+    pub(crate) num_rows: u64,
+    pub(crate) num_cols: u64,
+    pub(crate) nnz: u64,
+    pub(crate) length: u64,
+    pub(crate) multiprocessors: u32,
+    pub(crate) row_offsets: u64,
+    pub(crate) col_indices: u64,
+    pub(crate) values: u64,
+    pub(crate) buffers: &'a [Allocation],
+}
+
+impl Bindings<'_> {
+    pub(crate) fn eval(&self, expr: &Expr, resident_blocks: impl Fn() -> u64) -> u64 {
+        expr.eval(&|variable| match variable {
+            Variable::NumRows => self.num_rows,
+            Variable::NumCols => self.num_cols,
+            Variable::Nnz => self.nnz,
+            Variable::Length => self.length,
+            Variable::Multiprocessors => self.multiprocessors.into(),
+            Variable::ResidentBlocks => resident_blocks(),
+            other => unreachable!("a launch does not depend on {}", other.name()),
+        })
+    }
+}
+
+/// What changes from product to product.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operands {
+    pub(crate) x: u64,
+    pub(crate) y: u64,
+    pub(crate) alpha: Scalar,
+    pub(crate) beta: Scalar,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Patch {
+    X,
+    Y,
+    Alpha(ValueType),
+    Beta(ValueType),
+}
+
+/// A pass with everything evaluated that does not change from product to product.
+#[derive(Debug)]
+pub(crate) struct BoundPass {
+    function: Function,
+    grid: u32,
+    threads_per_block: u32,
+    shared_bytes: u32,
+    args: Box<[u64]>,
+    patches: Box<[(usize, Patch)]>,
+}
+
+const MAX_BLOCKS: u64 = i32::MAX as u64;
+
+impl BoundPass {
+    pub(crate) fn new(pass: &Pass, module: &dyn Module, bindings: &Bindings<'_>) -> Result<BoundPass, Error> {
+        assert!(pass.args.len() <= MAX_ARGS, "{} takes more arguments than a launch holds", pass.kernel);
+        let function = module.function(&pass.kernel)?;
+        let resident = module.resident_blocks(function, pass.threads_per_block, pass.shared_bytes)?;
+        let size = |expr: &Expr| bindings.eval(expr, || u64::from(resident.max(1)));
+        let blocks = size(&pass.grid);
+        if blocks > MAX_BLOCKS {
+            return Err(Error::GridTooLarge { kernel: pass.kernel.clone(), blocks });
+        }
+        let mut patches = Vec::new();
+        let mut args = Vec::with_capacity(pass.args.len());
+        for (index, arg) in pass.args.iter().enumerate() {
+            let mut patched = |patch| {
+                patches.push((index, patch));
+                0
+            };
+            args.push(match arg {
+                Arg::Size(expr, width) => sized(size(expr), *width),
+                Arg::RowOffsets => bindings.row_offsets,
+                Arg::ColIndices => bindings.col_indices,
+                Arg::Values => bindings.values,
+                Arg::Buffer(buffer) => bindings.buffers[*buffer].address(),
+                Arg::X => patched(Patch::X),
+                Arg::Y => patched(Patch::Y),
+                Arg::Alpha(as_type) => patched(Patch::Alpha(*as_type)),
+                Arg::Beta(as_type) => patched(Patch::Beta(*as_type)),
+                other => unreachable!("the launcher knows every argument, and {other:?} is new"),
+            });
+        }
+        Ok(BoundPass {
+            function,
+            grid: blocks as u32,
+            threads_per_block: pass.threads_per_block,
+            shared_bytes: pass.shared_bytes,
+            args: args.into(),
+            patches: patches.into(),
+        })
+    }
+
+    /// Patches the operands in and launches. Allocates nothing, waits for nothing.
+    ///
+    /// # Safety
+    /// The operands and everything that the pass was bound to fit the kernel and live until it has finished.
+    pub(crate) unsafe fn launch(
+        &mut self,
+        backend: &dyn Backend,
+        stream: StreamHandle,
+        operands: &Operands,
+    ) -> Result<(), Error> {
+        if self.grid == 0 {
+            return Ok(());
+        }
+        for &(index, patch) in &*self.patches {
+            self.args[index] = match patch {
+                Patch::X => operands.x,
+                Patch::Y => operands.y,
+                Patch::Alpha(as_type) => operands.alpha.bits(as_type),
+                Patch::Beta(as_type) => operands.beta.bits(as_type),
+            };
+        }
+        let launch = Launch {
+            function: self.function,
+            grid: self.grid,
+            threads_per_block: self.threads_per_block,
+            shared_bytes: self.shared_bytes,
+            args: &self.args,
+        };
+        // SAFETY: passed on to the caller.
+        unsafe { backend.launch(launch, stream) }
+    }
+}
+
+fn sized(value: u64, width: IndexType) -> u64 {
+    debug_assert!(width != IndexType::U32 || u32::try_from(value).is_ok(), "{value} fits in its argument");
+    value
+}

@@ -1,0 +1,153 @@
+//! Sparse matrices on a device.
+
+use std::sync::Arc;
+
+use spmv_codegen::{IndexType, Types, ValueType};
+use spmv_matrix::{CsrMatrix, Offset};
+
+use crate::backend::{Allocation, Bytes};
+use crate::device::Device;
+use crate::error::Error;
+use crate::scalar::Element;
+
+/// A CSR matrix in device memory. Several plans share one through an [`Arc`].
+#[derive(Debug)]
+pub struct DeviceMatrix {
+    device: Device,
+    num_rows: usize,
+    num_cols: usize,
+    nnz: usize,
+    value: ValueType,
+    offset: IndexType,
+    row_offsets: Allocation,
+    col_indices: Allocation,
+    values: Allocation,
+}
+
+/// The most nonzeros that 32-bit offsets serve: strides past the end of a row then stay in range.
+const MAX_NNZ_U32: u64 = i32::MAX as u64;
+
+impl DeviceMatrix {
+    /// Copies a matrix to a device, with row offsets of type `offset`. The matrix was checked when it was made;
+    /// the memory it takes is known, and compared with what is free, before anything is allocated.
+    ///
+    /// # Errors
+    /// [`Error::OffsetRange`] where 32-bit offsets do not serve, [`Error::OutOfMemory`].
+    pub fn upload<V: Element, O: DeviceOffset>(
+        device: &Device,
+        a: &CsrMatrix<V, O>,
+        offset: IndexType,
+    ) -> Result<DeviceMatrix, Error> {
+        if offset == IndexType::U32 && a.nnz() as u64 > MAX_NNZ_U32 {
+            return Err(Error::OffsetRange { nnz: a.nnz() as u64 });
+        }
+        let needed = Self::predict_bytes(a.num_rows(), a.nnz(), V::TYPE, offset);
+        let free = device.free_bytes()?;
+        if needed > free {
+            return Err(Error::OutOfMemory { what: "the matrix".into(), needed, free });
+        }
+        let backend = device.backend();
+        let row_offsets = match (O::TYPE, offset) {
+            (from, to) if from == to => Allocation::holding(backend, a.row_offsets(), "row offsets")?,
+            (_, IndexType::U32) => {
+                let narrow: Vec<u32> = a.row_offsets().iter().map(|o| o.to_usize() as u32).collect();
+                Allocation::holding(backend, &narrow, "row offsets")?
+            }
+            _ => {
+                let wide: Vec<u64> = a.row_offsets().iter().map(|o| o.to_usize() as u64).collect();
+                Allocation::holding(backend, &wide, "row offsets")?
+            }
+        };
+        Ok(DeviceMatrix {
+            device: device.clone(),
+            num_rows: a.num_rows(),
+            num_cols: a.num_cols(),
+            nnz: a.nnz(),
+            value: V::TYPE,
+            offset,
+            row_offsets,
+            col_indices: Allocation::holding(backend, a.col_indices(), "column indices")?,
+            values: Allocation::holding(backend, a.values(), "values")?,
+        })
+    }
+
+    /// Bytes of device memory that a matrix takes.
+    pub fn predict_bytes(num_rows: usize, nnz: usize, value: ValueType, offset: IndexType) -> u64 {
+        let (rows, nnz) = (num_rows as u64, nnz as u64);
+        (rows + 1) * offset.size() as u64 + nnz * (IndexType::U32.size() + value.size()) as u64
+    }
+
+    /// The device that holds the matrix.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Number of columns.
+    pub fn num_cols(&self) -> usize {
+        self.num_cols
+    }
+
+    /// Number of stored entries.
+    pub fn nnz(&self) -> usize {
+        self.nnz
+    }
+
+    /// Type of the values.
+    pub fn value_type(&self) -> ValueType {
+        self.value
+    }
+
+    /// Type of the row offsets.
+    pub fn offset_type(&self) -> IndexType {
+        self.offset
+    }
+
+    pub(crate) fn addresses(&self) -> (u64, u64, u64) {
+        (self.row_offsets.address(), self.col_indices.address(), self.values.address())
+    }
+}
+
+/// Row offsets that can be copied to a device: `u32` or `u64`.
+pub trait DeviceOffset: Offset + Bytes {}
+
+impl DeviceOffset for u32 {}
+impl DeviceOffset for u64 {}
+
+/// What a plan can be made for: a matrix on the host, which is copied to the device, or one that is there.
+pub trait MatrixSource {
+    /// The matrix on `device`, with values and offsets of these types.
+    ///
+    /// # Errors
+    /// Those of [`DeviceMatrix::upload`]; [`Error::ValueType`], [`Error::OffsetType`] and
+    /// [`Error::OtherDevice`] where the matrix does not fit.
+    fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error>;
+}
+
+impl<V: Element, O: DeviceOffset> MatrixSource for CsrMatrix<V, O> {
+    fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error> {
+        check_value(types.value, V::TYPE)?;
+        Ok(Arc::new(DeviceMatrix::upload(device, self, types.offset)?))
+    }
+}
+
+impl MatrixSource for Arc<DeviceMatrix> {
+    fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error> {
+        check_value(types.value, self.value)?;
+        if self.offset != types.offset {
+            return Err(Error::OffsetType { expected: types.offset, got: self.offset });
+        }
+        if !self.device.is(device) {
+            return Err(Error::OtherDevice { what: "the matrix", with: "the plan" });
+        }
+        Ok(self.clone())
+    }
+}
+
+fn check_value(expected: ValueType, got: ValueType) -> Result<(), Error> {
+    if expected == got { Ok(()) } else { Err(Error::ValueType { what: "value", expected, got }) }
+}

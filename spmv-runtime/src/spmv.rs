@@ -1,0 +1,230 @@
+//! The plan for one matrix on one device, and the product.
+
+use std::sync::Arc;
+
+use spmv_codegen::{Coefficient, KernelConfig, Pass, Program, ValueType};
+
+use crate::backend::{Allocation, StreamHandle};
+use crate::compiler::Provenance;
+use crate::device::{Device, Kernel, Stream};
+use crate::error::Error;
+use crate::launcher::{Bindings, BoundPass, Operands};
+use crate::matrix_source::{DeviceMatrix, MatrixSource};
+use crate::scalar::{Element, Scalar};
+use crate::vector::{Vector, check_length};
+
+/// A plan: one matrix, one kernel, one device. It owns the kernel's workspace, so two products of one plan
+/// cannot be asked for at the same time; plans share matrices and run side by side.
+///
+/// ```no_run
+/// use spmv_runtime::{CsrVector, Device, KernelConfig, Spmv, Vector, matrix::CooMatrix};
+///
+/// let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0])?.to_csr::<u32>()?;
+/// let device = Device::open()?;
+/// let config = KernelConfig::builder(CsrVector { threads_per_vector: 4 }).build()?;
+/// let mut spmv = Spmv::with(&device, &a, config)?;
+/// let x = Vector::from_slice(&device, &[2.0f32, 1.0, 4.0])?;
+/// let mut y = Vector::<f32>::zeros(&device, 2)?;
+/// spmv.apply(1.0, &x, 0.0, &mut y)?;
+/// assert_eq!(y.to_vec()?, [13.0, 5.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Spmv {
+    config: KernelConfig,
+    kernel: Arc<Kernel>,
+    provenance: Provenance,
+    matrix: Arc<DeviceMatrix>,
+    multiply: Vec<BoundPass>,
+    workspace: Vec<Allocation>,
+    workspace_bytes: u64,
+    last_stream: StreamHandle,
+}
+
+impl Spmv {
+    /// Makes the plan for `a` with this configuration: generates and compiles the kernel or takes it from the
+    /// cache, brings the matrix to the device where it is not there, runs the program's `prepare` passes.
+    ///
+    /// # Errors
+    /// Those of [`MatrixSource::to_device`] and [`Device::kernel`]; [`Error::OutOfMemory`] for the workspace.
+    pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
+        let (kernel, provenance) = device.kernel(&config)?;
+        let matrix = a.to_device(device, config.types())?;
+        Self::bind(device, matrix, config, kernel, provenance)
+    }
+
+    fn bind(
+        device: &Device,
+        matrix: Arc<DeviceMatrix>,
+        config: KernelConfig,
+        kernel: Arc<Kernel>,
+        provenance: Provenance,
+    ) -> Result<Spmv, Error> {
+        let backend = device.backend();
+        let program = kernel.program();
+        let (row_offsets, col_indices, values) = matrix.addresses();
+        let mut bindings = Bindings {
+            num_rows: matrix.num_rows() as u64,
+            num_cols: matrix.num_cols() as u64,
+            nnz: matrix.nnz() as u64,
+            length: 0,
+            multiprocessors: device.properties().multiprocessors,
+            row_offsets,
+            col_indices,
+            values,
+            buffers: &[],
+        };
+        let sizes: Vec<u64> =
+            program.buffers.iter().map(|buffer| bindings.eval(&buffer.bytes, || 0)).collect();
+        let workspace_bytes = sizes.iter().sum();
+        let free = device.free_bytes()?;
+        if workspace_bytes > free {
+            let what = format!("the workspace of {}", config.algorithm().name());
+            return Err(Error::OutOfMemory { what, needed: workspace_bytes, free });
+        }
+        let allocate = |(buffer, bytes): (&spmv_codegen::Buffer, u64)| match buffer.zeroed {
+            true => Allocation::zeroed(backend, bytes, buffer.name),
+            false => Allocation::new(backend, bytes, buffer.name),
+        };
+        let workspace: Vec<_> = program.buffers.iter().zip(sizes).map(allocate).collect::<Result<_, _>>()?;
+        bindings.buffers = &workspace;
+        let bound = |pass: &Pass| BoundPass::new(pass, &*kernel.module, &bindings);
+        let mut prepare: Vec<_> = program.prepare.iter().map(bound).collect::<Result<_, _>>()?;
+        let multiply = program.multiply.iter().map(bound).collect::<Result<_, _>>()?;
+        let nothing = Operands { x: 0, y: 0, alpha: Scalar::F64(0.0), beta: Scalar::F64(0.0) };
+        for pass in &mut prepare {
+            // SAFETY: the passes were bound to this matrix and this workspace, which the plan keeps alive.
+            unsafe { pass.launch(&**backend, StreamHandle::default(), &nothing)? };
+        }
+        Ok(Spmv {
+            config,
+            provenance,
+            matrix,
+            multiply,
+            workspace,
+            workspace_bytes,
+            last_stream: StreamHandle::default(),
+            kernel,
+        })
+    }
+
+    /// y ← α·op(A)·x + β·y on the device's own stream. Returns when the kernels are launched, before they have
+    /// finished; allocates nothing, waits for nothing, and can be captured in a CUDA graph. β = 0 stores: y is
+    /// not read. α = 0 leaves β·y, whatever A and x hold.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`] and [`Error::Scaling`] where an operand
+    /// does not fit; nothing is launched then. [`Error::Fault`] where an earlier kernel faulted.
+    pub fn apply<X: Element, Y: Element>(
+        &mut self,
+        alpha: impl Into<Scalar>,
+        x: &Vector<X>,
+        beta: impl Into<Scalar>,
+        y: &mut Vector<Y>,
+    ) -> Result<(), Error> {
+        self.launch(StreamHandle::default(), alpha.into(), x, beta.into(), y)
+    }
+
+    /// As [`Spmv::apply`], on a stream of the user's. Vectors that other streams write or read are the user's
+    /// to order. The plan's own workspace is ordered by the plan where the stream changes between products,
+    /// except while one of the streams is being captured: order a captured graph against other products of the
+    /// same plan.
+    ///
+    /// # Errors
+    /// As [`Spmv::apply`].
+    pub fn apply_on<X: Element, Y: Element>(
+        &mut self,
+        stream: &Stream,
+        alpha: impl Into<Scalar>,
+        x: &Vector<X>,
+        beta: impl Into<Scalar>,
+        y: &mut Vector<Y>,
+    ) -> Result<(), Error> {
+        if !stream.device().is(self.device()) {
+            return Err(Error::OtherDevice { what: "the stream", with: "the plan" });
+        }
+        self.launch(stream.handle(), alpha.into(), x, beta.into(), y)
+    }
+
+    fn launch<X: Element, Y: Element>(
+        &mut self,
+        stream: StreamHandle,
+        alpha: Scalar,
+        x: &Vector<X>,
+        beta: Scalar,
+        y: &mut Vector<Y>,
+    ) -> Result<(), Error> {
+        let types = self.config.types();
+        check_type("x", types.x, X::TYPE)?;
+        check_type("y", types.y, Y::TYPE)?;
+        check_length("x", self.matrix.num_cols(), x.len())?;
+        check_length("y", self.matrix.num_rows(), y.len())?;
+        let device = self.matrix.device();
+        if !x.device().is(device) || !y.device().is(device) {
+            return Err(Error::OtherDevice { what: "a vector", with: "the plan" });
+        }
+        let scaling = self.config.scaling();
+        check_scaling("alpha", scaling.alpha, alpha)?;
+        check_scaling("beta", scaling.beta, beta)?;
+        let backend = device.backend();
+        if stream != self.last_stream {
+            if !self.workspace.is_empty() {
+                backend.order(self.last_stream, stream)?;
+            }
+            self.last_stream = stream;
+        }
+        let operands = Operands { x: x.address(), y: y.address(), alpha, beta };
+        for pass in &mut self.multiply {
+            // SAFETY: types, lengths and device were checked above; matrix and workspace belong to the plan,
+            // and freeing device memory waits for what uses it. x and y do not overlap: y is borrowed mutably.
+            unsafe { pass.launch(&**backend, stream, &operands)? };
+        }
+        Ok(())
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &KernelConfig {
+        &self.config
+    }
+
+    /// The generated program.
+    pub fn program(&self) -> &Program {
+        self.kernel.program()
+    }
+
+    /// The compiled and loaded kernel.
+    pub fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
+    }
+
+    /// Where the kernel came from when the plan was made, and what that took.
+    pub fn provenance(&self) -> Provenance {
+        self.provenance
+    }
+
+    /// The matrix on the device.
+    pub fn matrix(&self) -> &Arc<DeviceMatrix> {
+        &self.matrix
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.matrix.device()
+    }
+
+    /// Bytes of device memory that the plan takes beside the matrix.
+    pub fn workspace_bytes(&self) -> u64 {
+        self.workspace_bytes
+    }
+}
+
+fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result<(), Error> {
+    if expected == got { Ok(()) } else { Err(Error::ValueType { what, expected, got }) }
+}
+
+fn check_scaling(what: &'static str, coefficient: Coefficient, got: Scalar) -> Result<(), Error> {
+    match coefficient.known() {
+        Some(expected) if expected != got.to_f64() => Err(Error::Scaling { what, expected, got: got.to_f64() }),
+        _ => Ok(()),
+    }
+}

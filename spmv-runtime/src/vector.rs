@@ -1,0 +1,271 @@
+//! Dense vectors on a device, and the operations that an iterative solver needs beside the product.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, PoisonError};
+
+use cudarc::driver::{CudaSlice, DevicePtr};
+use spmv_codegen::VectorOp;
+
+use crate::backend::{Allocation, StreamHandle, as_bytes, as_bytes_mut};
+use crate::device::Device;
+use crate::error::Error;
+use crate::launcher::{Bindings, BoundPass, Operands};
+use crate::scalar::{Element, Scalar};
+
+/// A dense vector in device memory. All operations run on the device's own stream, in order; those that
+/// return a number, and copies to the host, wait for it.
+pub struct Vector<T> {
+    device: Device,
+    address: u64,
+    len: usize,
+    _owner: Owner,
+    entries: PhantomData<T>,
+}
+
+/// Whose memory it is; held to keep it alive.
+enum Owner {
+    Ours(#[expect(dead_code, reason = "held for its Drop")] Allocation),
+    Users(#[expect(dead_code, reason = "held for its Drop")] Box<dyn Any + Send + Sync>),
+    Borrowed,
+}
+
+impl<T> fmt::Debug for Vector<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vector of {} {} on {:?}", self.len, std::any::type_name::<T>(), self.device.backend())
+    }
+}
+
+impl<T: Element> Vector<T> {
+    /// A vector of zeros.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn zeros(device: &Device, len: usize) -> Result<Self, Error> {
+        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+        Ok(Self::owned(device, len, Allocation::zeroed(device.backend(), bytes, "a vector")?))
+    }
+
+    /// A vector with these entries.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn from_slice(device: &Device, entries: &[T]) -> Result<Self, Error> {
+        Ok(Self::owned(device, entries.len(), Allocation::holding(device.backend(), entries, "a vector")?))
+    }
+
+    /// A vector in memory that cudarc allocated. What was launched on the slice's stream before is waited for.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`] where the slice belongs to another context than the device.
+    pub fn from_cuda_slice(device: &Device, slice: CudaSlice<T>) -> Result<Self, Error>
+    where
+        CudaSlice<T>: Send + Sync + 'static,
+    {
+        if device.as_cuda().is_none_or(|(context, _)| context != slice.context()) {
+            return Err(Error::OtherDevice { what: "the slice", with: "the device" });
+        }
+        let stream = slice.stream().clone();
+        device.stream(stream.clone())?.synchronize()?;
+        let (address, len) = (slice.device_ptr(&stream).0, slice.len());
+        let owner = Owner::Users(Box::new(slice));
+        Ok(Vector { device: device.clone(), address, len, _owner: owner, entries: PhantomData })
+    }
+
+    /// A vector in the user's own device memory, which is not freed.
+    ///
+    /// # Safety
+    /// `address` points to `len` entries of type `T` in memory of `device`, aligned to the size of `T`. The
+    /// memory outlives the vector and every product launched with it, and while one of those writes it nothing
+    /// else reads or writes it.
+    pub unsafe fn from_raw(device: &Device, address: u64, len: usize) -> Self {
+        Vector { device: device.clone(), address, len, _owner: Owner::Borrowed, entries: PhantomData }
+    }
+
+    fn owned(device: &Device, len: usize, allocation: Allocation) -> Self {
+        let address = allocation.address();
+        Vector { device: device.clone(), address, len, _owner: Owner::Ours(allocation), entries: PhantomData }
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device that holds the vector.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The address of the first entry in device memory.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The entries, copied to the host. Waits for the device's own stream; synchronise other streams that
+    /// write the vector first.
+    ///
+    /// # Errors
+    /// [`Error::Fault`] where a kernel faulted.
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let mut entries = vec![T::default(); self.len];
+        self.copy_to_slice(&mut entries)?;
+        Ok(entries)
+    }
+
+    /// As [`Vector::to_vec`], into a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Fault`].
+    pub fn copy_to_slice(&self, entries: &mut [T]) -> Result<(), Error> {
+        check_length("the slice", self.len, entries.len())?;
+        if self.len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the vector holds exactly these bytes.
+        unsafe { self.device.backend().read(as_bytes_mut(entries), self.address) }
+    }
+
+    /// Overwrites the entries with those of a slice of the same length.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Fault`].
+    pub fn copy_from_slice(&mut self, entries: &[T]) -> Result<(), Error> {
+        check_length("the slice", self.len, entries.len())?;
+        if self.len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the vector holds exactly these bytes.
+        unsafe { self.device.backend().write(self.address, as_bytes(entries)) }
+    }
+
+    /// x ← α.
+    ///
+    /// # Errors
+    /// Those of compiling and launching, here and in the other operations.
+    pub fn fill(&mut self, alpha: T) -> Result<(), Error> {
+        self.run(VectorOp::Fill, scalar(alpha), self.address, 0, &[])
+    }
+
+    /// x ← α·x.
+    ///
+    /// # Errors
+    /// As [`Vector::fill`].
+    pub fn scale(&mut self, alpha: T) -> Result<(), Error> {
+        self.run(VectorOp::Scale, scalar(alpha), self.address, 0, &[])
+    }
+
+    /// This vector becomes a copy of `x`.
+    ///
+    /// # Errors
+    /// As [`Vector::fill`]; [`Error::Length`], [`Error::OtherDevice`].
+    pub fn copy_from(&mut self, x: &Vector<T>) -> Result<(), Error> {
+        self.check(x)?;
+        self.run(VectorOp::Copy, Scalar::F64(0.0), x.address, self.address, &[])
+    }
+
+    /// y ← α·x + y, where y is this vector.
+    ///
+    /// # Errors
+    /// As [`Vector::copy_from`].
+    pub fn axpy(&mut self, alpha: T, x: &Vector<T>) -> Result<(), Error> {
+        self.check(x)?;
+        self.run(VectorOp::Axpy, scalar(alpha), x.address, self.address, &[])
+    }
+
+    /// The dot product with `y`, summed in double precision. The same vectors give the same bits in every run
+    /// and on every device.
+    ///
+    /// # Errors
+    /// As [`Vector::copy_from`].
+    pub fn dot(&self, y: &Vector<T>) -> Result<f64, Error> {
+        self.check(y)?;
+        self.reduce(VectorOp::Dot, 1.0, y.address)
+    }
+
+    /// The Euclidean norm, as reproducible as [`Vector::dot`]. Squares that would leave the range of double
+    /// precision are scaled by a power of two.
+    ///
+    /// # Errors
+    /// As [`Vector::fill`].
+    pub fn norm(&self) -> Result<f64, Error> {
+        /// Sums of squares in this range have lost nothing to underflow that rounding would have kept.
+        const SAFE: std::ops::Range<f64> = 1e-280..1e300;
+        let squares = self.reduce(VectorOp::Dot, 1.0, self.address)?;
+        if SAFE.contains(&squares) || squares.is_nan() {
+            return Ok(squares.sqrt());
+        }
+        let largest = self.amax()?;
+        if largest == 0.0 || !largest.is_finite() {
+            return Ok(largest);
+        }
+        // 2^-e with e the exponent of the largest entry, kept where both it and its inverse are normal.
+        let scale = f64::exp2(-largest.log2().floor().clamp(-1000.0, 1000.0));
+        Ok(self.reduce(VectorOp::Dot, scale, self.address)?.sqrt() / scale)
+    }
+
+    /// The largest magnitude; NaN where there is one, 0 where there are no entries.
+    ///
+    /// # Errors
+    /// As [`Vector::fill`].
+    pub fn amax(&self) -> Result<f64, Error> {
+        self.reduce(VectorOp::Amax, 1.0, 0)
+    }
+
+    fn reduce(&self, op: VectorOp, factor: f64, y: u64) -> Result<f64, Error> {
+        let mut workspace =
+            self.device.reduction_workspace().lock().unwrap_or_else(PoisonError::into_inner);
+        let buffers = match &*workspace {
+            Some(buffers) => buffers.clone(),
+            None => {
+                let kernels = self.device.vector_kernels(T::TYPE)?;
+                let allocate = |buffer: &spmv_codegen::Buffer| {
+                    let bytes = Bindings::default().eval(&buffer.bytes, || 0);
+                    Allocation::new(self.device.backend(), bytes, buffer.name)
+                };
+                let buffers: Vec<_> = kernels.program.buffers.iter().map(allocate).collect::<Result<_, _>>()?;
+                workspace.insert(Arc::new(buffers)).clone()
+            }
+        };
+        self.run(op, Scalar::F64(factor), self.address, y, &buffers)?;
+        let mut result = [0.0f64];
+        let address = buffers[spmv_codegen::VectorProgram::RESULT].address();
+        // SAFETY: the result buffer holds one f64. The lock is held until it has been read.
+        unsafe { self.device.backend().read(as_bytes_mut(&mut result), address)? };
+        Ok(result[0])
+    }
+
+    fn run(&self, op: VectorOp, alpha: Scalar, x: u64, y: u64, buffers: &[Allocation]) -> Result<(), Error> {
+        let kernels = self.device.vector_kernels(T::TYPE)?;
+        let bindings = Bindings { length: self.len as u64, buffers, ..Bindings::default() };
+        let operands = Operands { x, y, alpha, beta: Scalar::F64(0.0) };
+        for pass in kernels.program.passes(op) {
+            let mut bound = BoundPass::new(&pass, &*kernels.module, &bindings)?;
+            // SAFETY: x, y and the workspace are alive and of the length that was bound. Memory is freed only
+            // after what was launched has finished.
+            unsafe { bound.launch(&**self.device.backend(), StreamHandle::default(), &operands)? };
+        }
+        Ok(())
+    }
+
+    fn check(&self, other: &Vector<T>) -> Result<(), Error> {
+        if !self.device.is(&other.device) {
+            return Err(Error::OtherDevice { what: "a vector", with: "the vector it is combined with" });
+        }
+        check_length("a vector", self.len, other.len)
+    }
+}
+
+fn scalar<T: Element>(value: T) -> Scalar {
+    Scalar::F64(value.to_f64())
+}
+
+pub(crate) fn check_length(what: &'static str, expected: usize, got: usize) -> Result<(), Error> {
+    if expected == got { Ok(()) } else { Err(Error::Length { what, expected, got }) }
+}

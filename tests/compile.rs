@@ -1,0 +1,169 @@
+//! Every generated program compiles with NVRTC for every architecture: a pairwise cover of all settings here,
+//! every configuration with `SPMV_FULL_SWEEP=1` (hours on few cores; the count is printed).
+
+mod cover;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use rayon::prelude::*;
+use spmv_codegen::{Algorithm, KernelConfig, ValueType};
+use spmv_runtime::cache::{CacheLocation, DiskCache};
+use spmv_runtime::{Compiler, Nvrtc};
+
+const ARCHS: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
+
+/// A compiler that compiles anew whatever earlier runs left on disk.
+fn compiler() -> Compiler {
+    Compiler::new(DiskCache::open(&CacheLocation::off()))
+}
+
+fn compile_all(configs: &[KernelConfig]) {
+    let nvrtc = Nvrtc::find().expect("NVRTC is needed: run `make nvrtc`");
+    let started = Instant::now();
+    let spilled = AtomicUsize::new(0);
+    let failures: Vec<String> = configs
+        .par_iter()
+        .flat_map_iter(|config| ARCHS.iter().map(move |arch| (config, *arch)))
+        .filter_map(|(config, arch)| {
+            // A compiler a program: nothing is kept in memory that nobody asks for again.
+            let artifact = match compiler().compile(config, arch) {
+                Ok((artifact, _)) => artifact,
+                Err(error) => return Some(format!("{config} for {arch}: {error}")),
+            };
+            let kernel = config.program().multiply[0].kernel.clone();
+            let resources = artifact.kernels.iter().find(|resources| resources.name == kernel);
+            if resources.is_some_and(|resources| resources.spill_store_bytes > 0) {
+                spilled.fetch_add(1, Ordering::Relaxed);
+            }
+            let problem = match resources {
+                None => "no resource report",
+                Some(resources) if resources.registers == 0 => "no registers in the resource report",
+                _ if !artifact.cubin.starts_with(b"\x7fELF") => "the machine code is no ELF file",
+                _ if !artifact.ptx.contains(&format!(".entry {kernel}(")) => "the PTX lacks the kernel",
+                _ => return None,
+            };
+            Some(format!("{config} for {arch}: {problem}"))
+        })
+        .collect();
+    println!(
+        "{} configurations x {} architectures = {} kernels compiled by NVRTC {} in {:.1} s, {} of them with spills",
+        configs.len(),
+        ARCHS.len(),
+        configs.len() * ARCHS.len(),
+        nvrtc.version(),
+        started.elapsed().as_secs_f64(),
+        spilled.into_inner()
+    );
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn a_pairwise_cover_compiles() {
+    let configs: Vec<_> = Algorithm::ALL.iter().flat_map(cover::pairwise).collect();
+    compile_all(&configs);
+}
+
+#[test]
+fn every_configuration_compiles() {
+    if std::env::var_os("SPMV_FULL_SWEEP").is_none_or(|value| value != "1") {
+        println!("set SPMV_FULL_SWEEP=1 to compile every configuration");
+        return;
+    }
+    for spec in Algorithm::ALL {
+        println!("{}:", spec.name);
+        compile_all(&cover::all(spec));
+    }
+}
+
+#[test]
+fn the_cover_covers() {
+    for spec in Algorithm::ALL {
+        let dimensions = cover::dimensions(spec);
+        let (all, few) = (cover::all(spec), cover::pairwise(spec));
+        println!("{}: {} configurations, pairwise cover of {}", spec.name, all.len(), few.len());
+        let pairs = |configs: &[KernelConfig]| {
+            let mut pairs = BTreeMap::new();
+            for config in configs {
+                let settings = config.settings();
+                for (a, first) in settings.iter().enumerate() {
+                    for second in &settings[a + 1..] {
+                        pairs.insert((first.clone(), second.clone()), ());
+                    }
+                }
+            }
+            pairs.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(dimensions.len(), few[0].settings().len());
+        assert!(pairs(&few) == pairs(&all), "{}: a pair is not covered", spec.name);
+        assert!(few.len() < 200);
+    }
+}
+
+#[test]
+fn vector_operations_compile() {
+    for &entry in ValueType::ALL {
+        for arch in ARCHS {
+            let (artifact, _) = compiler().compile_vector(entry, arch).unwrap();
+            assert_eq!(artifact.kernels.len(), 8, "{entry} for {arch}");
+            assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
+        }
+    }
+}
+
+#[test]
+fn errors_carry_the_log_with_template_lines() {
+    let nvrtc = Nvrtc::find().unwrap();
+    let source = KernelConfig::named("csr_vector").unwrap().build().unwrap().program().source;
+    let line = source.lines().skip_while(|line| !line.contains("\"csr_vector.cu\"")).skip(1);
+    let wanted = line.enumerate().find(|(_, line)| line.contains("store_scaled")).unwrap().0 + 1;
+    let request = spmv_runtime::CompileRequest {
+        source: source.replace("store_scaled(y, row, sum, alpha, beta);", "store_scaled(y, row, summ, alpha, beta);"),
+        options: vec!["--gpu-architecture=sm_90".into(), "--std=c++17".into()],
+        arch: "sm_90".into(),
+        nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
+        driver_version: None,
+    };
+    let error = nvrtc.compile(&request).unwrap_err();
+    assert!(error.log.contains(&format!("csr_vector.cu({wanted}): error")), "{error}");
+    assert!(error.to_string().contains("summ"), "{error}");
+}
+
+#[test]
+fn an_unknown_architecture_is_refused_with_what_is_allowed() {
+    let config = KernelConfig::named("csr_scalar").unwrap().build().unwrap();
+    for arch in ["sm_12", "sm_", "90", "compute_90", "", "sm_90x", "sm_9\u{0}0"] {
+        let error = compiler().compile(&config, arch).unwrap_err().to_string();
+        assert!(error.contains("sm_90") && error.contains("allowed"), "{arch}: {error}");
+    }
+}
+
+/// Templates are legal CUDA as they stand, with the includes that an editor follows.
+#[test]
+fn templates_compile_as_files() {
+    let nvrtc = Nvrtc::find().unwrap();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let mut compiled = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "cu") {
+            continue;
+        }
+        let request = spmv_runtime::CompileRequest {
+            source: std::fs::read_to_string(&path).unwrap(),
+            options: vec![
+                "--gpu-architecture=sm_90".into(),
+                "--std=c++17".into(),
+                format!("--include-path={}", folder.display()),
+            ],
+            arch: "sm_90".into(),
+            nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
+            driver_version: None,
+        };
+        let artifact = nvrtc.compile(&request).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(!artifact.cubin.is_empty());
+        compiled += 1;
+    }
+    assert_eq!(compiled, Algorithm::ALL.len() + 1);
+}

@@ -1,0 +1,416 @@
+//! The contract of every kernel on every device: each algorithm, a pairwise cover of its settings, every
+//! structure, several α and β. A device that is not there shows as ignored, and as failed with
+//! `SPMV_REQUIRE_GPU=1`. The program needs nothing beside itself, so it travels to a GPU machine alone.
+
+mod cover;
+mod structures;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use spmv_codegen::{Algorithm, Coefficient, KernelConfig, ValueType};
+use spmv_matrix::{CsrMatrix, Value, reference, verify};
+use spmv_runtime::{Device, Element, Spmv, Vector};
+use structures::{Numbers, Structure};
+
+static CASES: AtomicUsize = AtomicUsize::new(0);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let required = std::env::var("SPMV_REQUIRE_GPU").is_ok_and(|value| value == "1");
+    let device = Device::open();
+    let missing = device.as_ref().err().map(ToString::to_string);
+    let structures = Arc::new(structures::all());
+    let mut trials = Vec::new();
+    for spec in Algorithm::ALL {
+        let defaults = KernelConfig::builder((spec.default)()).build().expect("defaults are allowed");
+        let mut configs = cover::pairwise(spec);
+        configs.push(defaults);
+        for config in configs {
+            let (device, structures) = (device.as_ref().ok().cloned(), structures.clone());
+            let trial = Trial::test(format!("cuda/{config}"), move || {
+                let device = device.ok_or("no CUDA device")?;
+                structures.iter().try_for_each(|structure| check(&device, &config, structure))
+            });
+            trials.push(trial.with_ignored_flag(missing.is_some() && !required));
+        }
+    }
+    if let Ok(device) = &device {
+        for (name, test) in OTHERS {
+            let device = device.clone();
+            trials.push(Trial::test(format!("cuda/{name}"), move || test(&device)));
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    println!("{} cases: configuration x structure x numbers x (alpha, beta)", CASES.load(Ordering::Relaxed));
+    if let Some(missing) = missing {
+        println!("cuda: {missing}");
+    }
+    conclusion.exit_code()
+}
+
+/// One configuration on one structure: exact integers, then random numbers against the bound.
+fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Result<(), Failed> {
+    macro_rules! with_types {
+        ($($value:ident $x:ident $y:ident: $V:ty, $X:ty, $Y:ty;)+) => {
+            match (config.types().value, config.types().x, config.types().y) {
+                $((ValueType::$value, ValueType::$x, ValueType::$y) => {
+                    check_typed::<$V, $X, $Y>(device, config, structure)
+                })+
+                other => Err(format!("the conformance test does not know the types {other:?}").into()),
+            }
+        };
+    }
+    with_types! {
+        F32 F32 F32: f32, f32, f32;
+        F32 F32 F64: f32, f32, f64;
+        F32 F64 F32: f32, f64, f32;
+        F32 F64 F64: f32, f64, f64;
+        F64 F32 F32: f64, f32, f32;
+        F64 F32 F64: f64, f32, f64;
+        F64 F64 F32: f64, f64, f32;
+        F64 F64 F64: f64, f64, f64;
+    }
+}
+
+/// α and β to try: those that the kernel was generated for, or several.
+fn coefficients(known: Coefficient, any: &[f64]) -> Vec<f64> {
+    known.known().map_or_else(|| any.to_vec(), |known| vec![known])
+}
+
+fn check_typed<V: Element, X: Element, Y: Element>(
+    device: &Device,
+    config: &KernelConfig,
+    structure: &Structure,
+) -> Result<(), Failed> {
+    for numbers in [Numbers::Integers, Numbers::Random] {
+        let a: CsrMatrix<V> = structure.matrix(numbers).convert();
+        let x: Vec<X> = structure.x(numbers).into_iter().map(X::from_f64).collect();
+        let y: Vec<Y> = structure.y(numbers).into_iter().map(Y::from_f64).collect();
+        let mut plan = Spmv::with(device, &a, *config).map_err(|error| describe(structure, &error))?;
+        let device_x = Vector::from_slice(device, &x).map_err(|error| describe(structure, &error))?;
+        for alpha in coefficients(config.scaling().alpha, &[1.0, -1.0, 0.0, 2.5]) {
+            for beta in coefficients(config.scaling().beta, &[0.0, 1.0, -2.0]) {
+                CASES.fetch_add(1, Ordering::Relaxed);
+                let case = Case { alpha, beta, numbers, a: &a, x: &x, y: &y };
+                case.check(device, &mut plan, &device_x).map_err(|problem| {
+                    format!("{} {numbers:?} alpha={alpha} beta={beta}: {problem}", structure.name)
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn describe(structure: &Structure, error: &spmv_runtime::Error) -> Failed {
+    format!("{}: {error}", structure.name).into()
+}
+
+struct Case<'a, V, X, Y> {
+    alpha: f64,
+    beta: f64,
+    numbers: Numbers,
+    a: &'a CsrMatrix<V>,
+    x: &'a [X],
+    y: &'a [Y],
+}
+
+impl<V: Element, X: Element, Y: Element> Case<'_, V, X, Y> {
+    fn check(&self, device: &Device, plan: &mut Spmv, x: &Vector<X>) -> Result<(), String> {
+        // Where y must not be read, it holds what would be seen if it were.
+        let old: Vec<Y> =
+            if self.beta == 0.0 { vec![Y::from_f64(f64::NAN); self.y.len()] } else { self.y.to_vec() };
+        let first = self.product(device, plan, x, &old)?;
+        if plan.program().guarantees.bit_reproducible {
+            let second = self.product(device, plan, x, &old)?;
+            let bits = |y: &[Y]| y.iter().map(|entry| entry.to_f64().to_bits()).collect::<Vec<_>>();
+            if bits(&first) != bits(&second) {
+                return Err("two products of one plan differ, and the kernel is said to be reproducible".into());
+            }
+        }
+        let wide = |entries: &[f64]| entries.to_vec();
+        let x: Vec<f64> = self.x.iter().map(|entry| entry.to_f64()).collect();
+        let old: Vec<f64> = self.y.iter().map(|entry| entry.to_f64()).collect();
+        let expected = reference(self.alpha, &self.a.convert::<f64>(), &wide(&x), self.beta, &wide(&old))
+            .map_err(|error| error.to_string())?;
+        if self.numbers == Numbers::Integers {
+            // Whole numbers are exact in any order; halves of alpha = 2.5 are too.
+            for (row, (actual, expected)) in first.iter().zip(&expected.y).enumerate() {
+                if actual.to_f64() != *expected {
+                    return Err(format!("row {row} is {} and must be exactly {expected}", actual.to_f64()));
+                }
+            }
+            return Ok(());
+        }
+        let guarantees = &plan.program().guarantees;
+        let accumulator = plan.config().types().accumulator;
+        let longest = expected.row_nnz.iter().copied().max().unwrap_or(0) as f64;
+        let underflow =
+            4.0 * (longest + 4.0) * accumulator.smallest_subnormal() + Y::TYPE.smallest_subnormal();
+        let verification = verify(
+            &first,
+            &expected,
+            |row_nnz| guarantees.depth(row_nnz),
+            accumulator.unit_roundoff(),
+            Y::TYPE.unit_roundoff(),
+            underflow,
+        );
+        if verification.passed { Ok(()) } else { Err(format!("{verification:?}")) }
+    }
+
+    fn product(&self, device: &Device, plan: &mut Spmv, x: &Vector<X>, old: &[Y]) -> Result<Vec<Y>, String> {
+        let result = Vector::from_slice(device, old).and_then(|mut y| {
+            plan.apply(self.alpha, x, self.beta, &mut y)?;
+            y.to_vec()
+        });
+        result.map_err(|error| error.to_string())
+    }
+}
+
+type Test = fn(&Device) -> Result<(), Failed>;
+
+/// What does not depend on a configuration.
+const OTHERS: &[(&str, Test)] = &[
+    ("nothing_leaks_through_alpha_zero", nothing_leaks_through_alpha_zero),
+    ("structural_zeros_do_not_touch_x", structural_zeros_do_not_touch_x),
+    ("stored_zeros_touch_x", stored_zeros_touch_x),
+    ("known_answers", known_answers),
+    ("vector_operations", vector_operations),
+    ("norm_keeps_its_range", norm_keeps_its_range),
+    ("dot_is_reproducible", dot_is_reproducible),
+    ("streams", streams),
+    ("graph_capture", graph_capture),
+    ("users_context_and_memory", users_context_and_memory),
+    ("misuse_is_refused", misuse_is_refused),
+    ("out_of_memory_leaves_the_device_usable", out_of_memory_leaves_the_device_usable),
+];
+
+fn every_default() -> impl Iterator<Item = KernelConfig> {
+    Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)()).build().expect("defaults"))
+}
+
+fn csr<V: Value>(num_cols: usize, rows: &[&[(u32, f64)]]) -> CsrMatrix<V> {
+    structures::from_rows(num_cols, rows.iter().map(|row| row.to_vec())).convert()
+}
+
+fn expect_eq<T: PartialEq + std::fmt::Debug>(actual: T, expected: T) -> Result<(), Failed> {
+    if actual == expected { Ok(()) } else { Err(format!("{actual:?} and must be {expected:?}").into()) }
+}
+
+fn nothing_leaks_through_alpha_zero(device: &Device) -> Result<(), Failed> {
+    let a = csr::<f32>(2, &[&[(0, f64::NAN), (1, f64::INFINITY)], &[(0, 1.0)], &[]]);
+    let x = Vector::from_slice(device, &[f32::NAN, f32::INFINITY])?;
+    for config in every_default() {
+        let mut y = Vector::from_slice(device, &[1.0f32, 2.0, 3.0])?;
+        let mut plan = Spmv::with(device, &a, config)?;
+        plan.apply(0.0, &x, 2.0, &mut y)?;
+        expect_eq(y.to_vec()?, vec![2.0, 4.0, 6.0])?;
+        plan.apply(0.0, &x, 0.0, &mut y)?;
+        expect_eq(y.to_vec()?, vec![0.0; 3])?;
+    }
+    Ok(())
+}
+
+fn structural_zeros_do_not_touch_x(device: &Device) -> Result<(), Failed> {
+    let a = csr::<f64>(5, &[&[(1, 2.0)], &[], &[(3, 1.0), (1, 1.0)], &[(1, -1.0)]]);
+    let x = Vector::from_slice(device, &[f64::NAN, 3.0, f64::NAN, 5.0, f64::INFINITY])?;
+    for config in every_default() {
+        let config = config.to_builder();
+        let config = config.value(ValueType::F64).x(ValueType::F64).y(ValueType::F64).accumulator(ValueType::F64);
+        let mut y = Vector::from_slice(device, &[f64::NAN; 4])?;
+        Spmv::with(device, &a, config.build()?)?.apply(1.0, &x, 0.0, &mut y)?;
+        expect_eq(y.to_vec()?, vec![6.0, 0.0, 8.0, -3.0])?;
+    }
+    Ok(())
+}
+
+fn stored_zeros_touch_x(device: &Device) -> Result<(), Failed> {
+    let a = csr::<f32>(2, &[&[(0, 0.0), (1, 1.0)], &[(1, 1.0)]]);
+    let x = Vector::from_slice(device, &[f32::INFINITY, 1.0])?;
+    for config in every_default() {
+        let mut y = Vector::<f32>::zeros(device, 2)?;
+        Spmv::with(device, &a, config)?.apply(1.0, &x, 0.0, &mut y)?;
+        let y = y.to_vec()?;
+        expect_eq((y[0].is_nan(), y[1]), (true, 1.0))?;
+    }
+    Ok(())
+}
+
+fn known_answers(device: &Device) -> Result<(), Failed> {
+    let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
+    let x = Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?;
+    for config in every_default() {
+        let mut plan = Spmv::with(device, &a, config)?;
+        let mut y = Vector::from_slice(device, &[f32::NAN; 2])?;
+        plan.apply(1.0, &x, 0.0, &mut y)?;
+        expect_eq(y.to_vec()?, vec![13.0, 5.0])?;
+        y.copy_from_slice(&[1.0, 2.0])?;
+        plan.apply(-1.0, &x, 2.0, &mut y)?;
+        expect_eq(y.to_vec()?, vec![-11.0, -1.0])?;
+    }
+    Ok(())
+}
+
+fn vector_operations(device: &Device) -> Result<(), Failed> {
+    fn with<T: Element>(device: &Device) -> Result<(), Failed> {
+        for len in [0usize, 1, 31, 255, 256, 257, 1024, 1025, 300_000] {
+            let entries: Vec<f64> = (0..len).map(|i| ((i * 7 + 3) % 11) as f64 - 5.0).collect();
+            let typed = |f: &dyn Fn(usize) -> f64| (0..len).map(|i| T::from_f64(f(i))).collect::<Vec<T>>();
+            let x = Vector::from_slice(device, &typed(&|i| entries[i]))?;
+            let mut y = Vector::<T>::zeros(device, len)?;
+            expect_eq(y.to_vec()?, typed(&|_| 0.0))?;
+            y.fill(T::from_f64(3.0))?;
+            expect_eq(y.to_vec()?, typed(&|_| 3.0))?;
+            y.axpy(T::from_f64(-2.0), &x)?;
+            expect_eq(y.to_vec()?, typed(&|i| 3.0 - 2.0 * entries[i]))?;
+            y.scale(T::from_f64(0.5))?;
+            expect_eq(y.to_vec()?, typed(&|i| 1.5 - entries[i]))?;
+            let dot: f64 = entries.iter().map(|e| e * (1.5 - e)).sum();
+            expect_eq(x.dot(&y)?, dot)?;
+            expect_eq(x.norm()?, entries.iter().map(|e| e * e).sum::<f64>().sqrt())?;
+            expect_eq(x.amax()?, entries.iter().fold(0.0, |m: f64, e| m.max(e.abs())))?;
+            y.copy_from(&x)?;
+            expect_eq(y.to_vec()?, x.to_vec()?)?;
+        }
+        Ok(())
+    }
+    with::<f32>(device)?;
+    with::<f64>(device)
+}
+
+fn norm_keeps_its_range(device: &Device) -> Result<(), Failed> {
+    for (entry, norm) in [(3e200, 5e200), (3e-200, 5e-200), (3e307, 5e307), (3e-320, 5e-320)] {
+        let x = Vector::from_slice(device, &[entry, entry / 3.0 * 4.0])?;
+        let actual = x.norm()?;
+        if (actual - norm).abs() > 1e-3 * norm {
+            return Err(format!("the norm is {actual} and must be about {norm}").into());
+        }
+    }
+    let x = Vector::from_slice(device, &[1.0, f64::NAN])?;
+    expect_eq((x.norm()?.is_nan(), x.amax()?.is_nan()), (true, true))?;
+    expect_eq(Vector::from_slice(device, &[1.0, f64::INFINITY])?.norm()?, f64::INFINITY)?;
+    let beyond_f32 = Vector::<f32>::from_slice(device, &[3e38, 3e38])?.norm()?;
+    expect_eq(beyond_f32 > 4.2e38 && beyond_f32 < 4.3e38, true)
+}
+
+fn dot_is_reproducible(device: &Device) -> Result<(), Failed> {
+    let numbers: Vec<f32> = structures::random(1_000_003, 5).into_iter().map(|n| n as f32).collect();
+    let x = Vector::from_slice(device, &numbers)?;
+    let y = Vector::from_slice(device, &numbers.iter().rev().copied().collect::<Vec<_>>())?;
+    let first = x.dot(&y)?.to_bits();
+    for _ in 0..10 {
+        expect_eq(x.dot(&y)?.to_bits(), first)?;
+    }
+    // The order of summation is the kernel's own, so this says that it did not change with the device either.
+    let exact: f64 = numbers.iter().zip(numbers.iter().rev()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    expect_eq((f64::from_bits(first) - exact).abs() < 1e-9, true)
+}
+
+/// Products of one plan on changing streams do not race for its workspace.
+fn streams(device: &Device) -> Result<(), Failed> {
+    let structure = structures::all().into_iter().find(|s| s.name == "power_law").ok_or("no power law")?;
+    let a: CsrMatrix<f32> = structure.matrix(Numbers::Integers).convert();
+    let x: Vec<f32> = structure.x(Numbers::Integers).iter().map(|x| *x as f32).collect();
+    let device_x = Vector::from_slice(device, &x)?;
+    let (first, second) = (device.new_stream()?, device.new_stream()?);
+    for config in every_default() {
+        let mut plan = Spmv::with(device, &a, config)?;
+        let mut expected = Vector::<f32>::zeros(device, a.num_rows())?;
+        plan.apply(1.0, &device_x, 0.0, &mut expected)?;
+        let expected = expected.to_vec()?;
+        let mut results: Vec<_> =
+            (0..40).map(|_| Vector::<f32>::zeros(device, a.num_rows())).collect::<Result<_, _>>()?;
+        device.synchronize()?;
+        for (index, y) in results.iter_mut().enumerate() {
+            match index % 3 {
+                0 => plan.apply_on(&first, 1.0, &device_x, 0.0, y)?,
+                1 => plan.apply_on(&second, 1.0, &device_x, 0.0, y)?,
+                _ => plan.apply(1.0, &device_x, 0.0, y)?,
+            }
+        }
+        first.synchronize()?;
+        second.synchronize()?;
+        for y in &results {
+            expect_eq(y.to_vec()? == expected, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// A product can be captured in a CUDA graph and replayed.
+fn graph_capture(device: &Device) -> Result<(), Failed> {
+    use spmv_runtime::cudarc::driver::sys;
+    let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
+    let x = Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?;
+    for config in every_default() {
+        let mut plan = Spmv::with(device, &a, config)?;
+        let mut y = Vector::from_slice(device, &[1.0f32, 1.0])?;
+        let stream = device.new_stream()?;
+        device.synchronize()?;
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+        stream.as_cuda().begin_capture(mode)?;
+        plan.apply_on(&stream, 1.0, &x, 1.0, &mut y)?;
+        let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        let graph = stream.as_cuda().end_capture(flags)?.ok_or("nothing was captured")?;
+        for _ in 0..3 {
+            graph.launch()?;
+        }
+        stream.synchronize()?;
+        expect_eq(y.to_vec()?, vec![40.0, 16.0])?;
+    }
+    Ok(())
+}
+
+fn users_context_and_memory(device: &Device) -> Result<(), Failed> {
+    use spmv_runtime::cudarc::driver::CudaContext;
+    drop(device.clone());
+    let context = CudaContext::new(0)?;
+    let stream = context.default_stream();
+    let own = Device::from_cuda(context.clone(), stream.clone())?;
+    let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
+    let x = Vector::from_cuda_slice(&own, stream.clone_htod(&[2.0f32, 1.0, 4.0])?)?;
+    let memory = Vector::from_slice(&own, &[1.0f32, 2.0, 99.0])?;
+    for config in every_default() {
+        // SAFETY: the memory holds three entries and is used by nothing else while `y` lives.
+        let mut y = unsafe { Vector::<f32>::from_raw(&own, memory.address(), 2) };
+        y.copy_from_slice(&[1.0, 2.0])?;
+        Spmv::with(&own, &a, config)?.apply(-1.0, &x, 2.0, &mut y)?;
+        drop(y);
+        expect_eq(memory.to_vec()?, vec![-11.0, -1.0, 99.0])?;
+    }
+    Ok(())
+}
+
+fn misuse_is_refused(device: &Device) -> Result<(), Failed> {
+    let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
+    let config = KernelConfig::named("csr_vector")?.build()?;
+    let mut plan = Spmv::with(device, &a, config)?;
+    let (short, x) = (Vector::<f32>::zeros(device, 2)?, Vector::<f32>::zeros(device, 3)?);
+    let mut y = Vector::<f32>::zeros(device, 2)?;
+    let mut wide = Vector::<f64>::zeros(device, 2)?;
+    let said = |result: Result<(), spmv_runtime::Error>| result.err().map(|error| error.to_string());
+    expect_eq(said(plan.apply(1.0, &short, 0.0, &mut y)), Some("x has 2 entries and must have 3".into()))?;
+    let message = said(plan.apply(1.0, &x, 0.0, &mut wide)).unwrap_or_default();
+    expect_eq(message.starts_with("y holds f64 and the kernel was generated for f32"), true)?;
+    let narrow = KernelConfig::named("csr_vector")?.value(ValueType::F64).build()?;
+    let message = Spmv::with(device, &a, narrow).err().map(|error| error.to_string()).unwrap_or_default();
+    expect_eq(message.starts_with("value holds f32 and the kernel was generated for f64"), true)?;
+    let fixed = KernelConfig::named("csr_vector")?.beta(Coefficient::Zero).build()?;
+    let message = said(Spmv::with(device, &a, fixed)?.apply(1.0, &x, 1.0, &mut y)).unwrap_or_default();
+    expect_eq(message.starts_with("the kernel was generated for beta = 0 and the product asks for 1"), true)?;
+    // Nothing was launched: y is as it was.
+    expect_eq(y.to_vec()?, vec![0.0, 0.0])
+}
+
+fn out_of_memory_leaves_the_device_usable(device: &Device) -> Result<(), Failed> {
+    let entries = usize::try_from(device.properties().memory_bytes)? / 4;
+    match Vector::<f64>::zeros(device, entries) {
+        Err(spmv_runtime::Error::OutOfMemory { needed, free, .. }) => {
+            expect_eq((needed, free > 0), (entries as u64 * 8, true))?;
+        }
+        other => return Err(format!("twice the device's memory gave {other:?}").into()),
+    }
+    known_answers(device)
+}

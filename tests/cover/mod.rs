@@ -1,0 +1,100 @@
+//! Covers of an algorithm's configurations: every one, or few in which every pair of settings occurs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spmv_codegen::{AlgorithmSpec, COMMON_KEYS, KernelConfig};
+
+/// One setting and its values, as text.
+pub struct Dimension {
+    pub key: &'static str,
+    pub values: Vec<String>,
+}
+
+/// Everything that a configuration of this algorithm can say.
+pub fn dimensions(spec: &AlgorithmSpec) -> Vec<Dimension> {
+    let parameters = spec.parameters.iter().map(|parameter| Dimension {
+        key: parameter.name,
+        values: parameter.allowed.iter().map(u32::to_string).collect(),
+    });
+    let common = COMMON_KEYS.iter().map(|key| Dimension { key: key.name, values: (key.allowed)() });
+    parameters.chain(common).collect()
+}
+
+/// The configuration of these choices, one a dimension, where it is allowed.
+fn configure(spec: &AlgorithmSpec, dimensions: &[Dimension], choice: &[usize]) -> Option<KernelConfig> {
+    let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");
+    for (dimension, &value) in dimensions.iter().zip(choice) {
+        builder.set(dimension.key, &dimension.values[value]).expect("a listed value");
+    }
+    builder.build().ok()
+}
+
+/// Every configuration that is allowed.
+pub fn all(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+    let dimensions = dimensions(spec);
+    let mut configs = Vec::new();
+    let mut choice = vec![0; dimensions.len()];
+    loop {
+        configs.extend(configure(spec, &dimensions, &choice));
+        let Some(digit) = (0..choice.len()).find(|&d| choice[d] + 1 < dimensions[d].values.len()) else {
+            return configs;
+        };
+        choice[..digit].fill(0);
+        choice[digit] += 1;
+    }
+}
+
+type Pair = ((usize, usize), (usize, usize));
+
+/// Few configurations in which every pair of values that is allowed at all occurs. Greedy, the same every time.
+pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+    let dimensions = dimensions(spec);
+    let mut open: BTreeSet<Pair> = BTreeSet::new();
+    for a in 0..dimensions.len() {
+        for b in a + 1..dimensions.len() {
+            for i in 0..dimensions[a].values.len() {
+                open.extend((0..dimensions[b].values.len()).map(|j| ((a, i), (b, j))));
+            }
+        }
+    }
+    let mut configs = Vec::new();
+    while let Some(&(first, second)) = open.iter().next() {
+        let fixed = BTreeMap::from([first, second]);
+        let completed = complete(spec, &dimensions, fixed, &open);
+        let Some(choice) = completed else {
+            // No configuration that is allowed holds this pair.
+            open.remove(&(first, second));
+            continue;
+        };
+        open.retain(|&((a, i), (b, j))| choice[a] != i || choice[b] != j);
+        configs.push(configure(spec, &dimensions, &choice).expect("completions are allowed"));
+    }
+    configs
+}
+
+/// Fills in the dimensions that are not fixed, those values first that occur in most open pairs.
+fn complete(
+    spec: &AlgorithmSpec,
+    dimensions: &[Dimension],
+    fixed: BTreeMap<usize, usize>,
+    open: &BTreeSet<Pair>,
+) -> Option<Vec<usize>> {
+    let Some(free) = (0..dimensions.len()).find(|d| !fixed.contains_key(d)) else {
+        let choice: Vec<usize> = fixed.into_values().collect();
+        return configure(spec, dimensions, &choice).map(|_| choice);
+    };
+    let gain = |value: usize| {
+        let new = fixed.iter().filter(|&(&d, &v)| {
+            let pair = if d < free { ((d, v), (free, value)) } else { ((free, value), (d, v)) };
+            open.contains(&pair)
+        });
+        new.count()
+    };
+    let mut values: Vec<usize> = (0..dimensions[free].values.len()).collect();
+    values.sort_by_key(|&value| std::cmp::Reverse(gain(value)));
+    values.into_iter().find_map(|value| {
+        let mut fixed = fixed.clone();
+        fixed.insert(free, value);
+        complete(spec, dimensions, fixed, open)
+    })
+}

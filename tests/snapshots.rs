@@ -1,0 +1,70 @@
+//! The generated CUDA, as reviewed text: an algorithm's usual configuration in full, and what each switch
+//! changes in it.
+
+use std::fmt::Write;
+
+use spmv_codegen::{Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Program, ValueType, VectorOp, VectorProgram};
+
+fn default_config(spec: &AlgorithmSpec) -> KernelConfig {
+    KernelConfig::builder((spec.default)()).build().unwrap()
+}
+
+#[test]
+fn usual_configurations() {
+    for spec in Algorithm::ALL {
+        insta::assert_snapshot!(format!("{}.cu", spec.name), default_config(spec).program().source);
+    }
+}
+
+#[test]
+fn vector_operations() {
+    for &entry in ValueType::ALL {
+        insta::assert_snapshot!(format!("vector_{entry}.cu"), VectorProgram::new(entry).source);
+    }
+}
+
+/// How programs are run: passes, arguments, buffers, guarantees.
+#[test]
+fn launches() {
+    let mut text = String::new();
+    for spec in Algorithm::ALL {
+        let Program { source: _, prepare, multiply, buffers, storage, guarantees } = default_config(spec).program();
+        writeln!(text, "{}: {storage}\nprepare {prepare:#?}\nmultiply {multiply:#?}", spec.name).unwrap();
+        writeln!(text, "{buffers:#?}\n{guarantees:#?}\ndepth {}\n", guarantees.summation_depth).unwrap();
+    }
+    for &op in VectorOp::ALL {
+        writeln!(text, "vector {}: {:#?}\n", op.name(), VectorProgram::new(ValueType::F32).passes(op)).unwrap();
+    }
+    insta::assert_snapshot!("launches", text);
+}
+
+/// One line a switch: which lines of the text differ from the usual configuration's.
+#[test]
+fn switches() {
+    let mut text = String::new();
+    for spec in Algorithm::ALL {
+        let usual_source = default_config(spec).program().source;
+        let parameters = spec.parameters.iter().map(|p| (p.name, p.allowed.iter().map(u32::to_string).collect()));
+        let common = COMMON_KEYS.iter().map(|key| (key.name, (key.allowed)()));
+        for (key, values) in parameters.chain(common) {
+            for value in values {
+                let mut builder = KernelConfig::builder((spec.default)());
+                builder.set(key, &value).unwrap();
+                let Ok(config) = builder.build() else {
+                    writeln!(text, "{} {key}={value}: refused on its own", spec.name).unwrap();
+                    continue;
+                };
+                writeln!(text, "{} {key}={value}:", spec.name).unwrap();
+                let source = config.program().source;
+                assert_eq!(source.lines().count(), usual_source.lines().count());
+                // The first line only repeats the configuration.
+                for (new, old) in source.lines().zip(usual_source.lines()).skip(1) {
+                    if new != old {
+                        writeln!(text, "    {new}").unwrap();
+                    }
+                }
+            }
+        }
+    }
+    insta::assert_snapshot!("switches", text);
+}
