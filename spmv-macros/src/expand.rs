@@ -1,0 +1,89 @@
+//! What the attribute leaves in the user's crate.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use spmv_codegen::{COMMON_KEYS, KernelConfig, ValueType};
+use syn::{Attribute, DeriveInput, parse_quote};
+
+use crate::check::Checked;
+
+/// The struct as the user wrote it, with the kernel in its documentation, and its two `impl`s.
+pub(crate) fn expand(mut declaration: DeriveInput, Checked { config, runtime }: &Checked) -> TokenStream {
+    let documentation =
+        documentation(config, declaration.attrs.iter().any(|attribute| attribute.path().is_ident("doc")));
+    declaration.attrs.push(parse_quote!(#[doc = #documentation]));
+    let name = &declaration.ident;
+    let cfgs: Vec<&Attribute> =
+        declaration.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
+    let (impl_generics, type_generics, where_clause) = declaration.generics.split_for_impl();
+
+    let source = config.program().source;
+    let algorithm = config.algorithm().name();
+    let settings = config.settings().into_iter().map(|(key, value)| quote!((#key, #value)));
+    let types = config.types();
+    let [value, x, y, accumulator] = [types.value, types.x, types.y, types.accumulator].map(rust_type);
+
+    quote! {
+        #declaration
+
+        #(#cfgs)*
+        impl #impl_generics #name #type_generics #where_clause {
+            /// The generated CUDA text.
+            pub const SOURCE: &'static ::core::primitive::str = #source;
+
+            /// The configuration that [`Self::SOURCE`] was generated from.
+            pub fn config() -> #runtime::KernelConfig {
+                #runtime::KernelConfig::from_settings(#algorithm, [#(#settings),*])
+                    .expect("these are the settings of a configuration that was checked when the attribute expanded")
+            }
+
+            /// Compiles the kernel, or takes it from the cache, and plans products with `a` on `device`.
+            ///
+            /// # Errors
+            /// Where the matrix is not valid or does not fit, or where compiling or the driver fails.
+            pub fn plan(
+                device: &#runtime::Device,
+                a: &impl #runtime::MatrixSource,
+            ) -> ::core::result::Result<#runtime::Plan<Self>, #runtime::Error> {
+                #runtime::Plan::new(device, a)
+            }
+        }
+
+        #(#cfgs)*
+        impl #impl_generics #runtime::DeclaredKernel for #name #type_generics #where_clause {
+            type Value = #value;
+            type X = #x;
+            type Y = #y;
+            type Accumulator = #accumulator;
+
+            const SOURCE: &'static ::core::primitive::str = Self::SOURCE;
+
+            fn config() -> #runtime::KernelConfig {
+                Self::config()
+            }
+        }
+    }
+}
+
+/// Every value type has the name of the Rust type that holds it.
+fn rust_type(value: ValueType) -> TokenStream {
+    let name = format_ident!("{}", value.name());
+    quote!(::core::primitive::#name)
+}
+
+/// The kernel in a sentence and every setting in a table; a section of its own below what the user wrote.
+fn documentation(config: &KernelConfig, below: bool) -> String {
+    let spec = config.algorithm().spec();
+    let meaning = |key: &str| {
+        let parameters = spec.parameters.iter().map(|parameter| (parameter.name, parameter.doc));
+        let mut all = parameters.chain(COMMON_KEYS.iter().map(|common| (common.name, common.doc)));
+        all.find(|(name, _)| *name == key).map_or("", |(_, doc)| doc)
+    };
+    let heading = if below { "\n# Kernel\n\n" } else { "" };
+    let mut text =
+        format!("{heading}`{}`: {}\n\n| setting | value | |\n|---|---|---|\n", spec.name, spec.summary());
+    for (key, value) in config.settings() {
+        text += &format!("| `{key}` | `{value}` | {} |\n", meaning(key));
+    }
+    text
+}

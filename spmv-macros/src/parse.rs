@@ -1,0 +1,171 @@
+//! The attribute's arguments and the item under it, as they were written.
+
+use proc_macro2::{Delimiter, Ident, Literal, TokenStream, TokenTree};
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Data, DeriveInput, Error, Fields, Lit, Visibility};
+
+/// One `key = value`.
+pub(crate) struct Setting {
+    pub(crate) key: Ident,
+    pub(crate) value: Value,
+}
+
+/// What follows a key.
+pub(crate) struct Value {
+    /// Where an error about the value points: the value, or what stands in its place.
+    pub(crate) tokens: TokenStream,
+    /// What is meant, as [`KernelConfigBuilder::set`](spmv_codegen::KernelConfigBuilder::set) reads it.
+    pub(crate) text: Option<String>,
+    /// Why it cannot stay as it is written even where the text is right.
+    pub(crate) refusal: Option<&'static str>,
+}
+
+/// Every setting of the attribute, and what is not one.
+pub(crate) fn settings(arguments: TokenStream) -> (Vec<Setting>, Vec<Error>) {
+    let mut settings = Vec::new();
+    let mut errors = Vec::new();
+    let tokens = ungrouped(arguments);
+    for argument in tokens.split_inclusive(|token| is_punct(token, ",")) {
+        match argument {
+            [comma] if is_punct(comma, ",") => {
+                errors.push(Error::new(comma.span(), "expected `name = value`, found `,`"))
+            }
+            [argument @ .., comma] if is_punct(comma, ",") => {
+                argument_settings(argument, &mut settings, &mut errors)
+            }
+            argument => argument_settings(argument, &mut settings, &mut errors),
+        }
+    }
+    (settings, errors)
+}
+
+/// The setting between two commas; more than one where a comma is missing.
+fn argument_settings(argument: &[TokenTree], settings: &mut Vec<Setting>, errors: &mut Vec<Error>) {
+    let [TokenTree::Ident(key), rest @ ..] = argument else {
+        let message = format!("expected `name = value`, found `{}`", joined(argument));
+        return errors.push(Error::new_spanned(stream(argument), message));
+    };
+    let next = (2..rest.len()).find(|&at| {
+        matches!(&rest[at - 1], TokenTree::Ident(_))
+            && is_punct(&rest[at], "=")
+            && !is_punct(&rest[at - 2], "=:")
+    });
+    let (rest, next) = rest.split_at(next.map_or(rest.len(), |at| at - 1));
+    settings.push(Setting { key: key.clone(), value: value(key, rest) });
+    if let [first, ..] = next {
+        errors.push(Error::new(first.span(), format!("expected `,` before `{first}`")));
+        argument_settings(next, settings, errors);
+    }
+}
+
+fn value(key: &Ident, rest: &[TokenTree]) -> Value {
+    let (written, assigned) = match rest {
+        [equals, written @ ..]
+            if is_punct(equals, "=") && !written.first().is_some_and(|t| is_punct(t, "=>")) =>
+        {
+            (written.to_vec(), true)
+        }
+        [TokenTree::Group(group)] => (ungrouped(group.stream()), false),
+        _ => (rest.iter().skip_while(|token| is_punct(token, ":=>")).cloned().collect(), false),
+    };
+    let (text, refusal) = match &written[..] {
+        [] => (None, None),
+        [TokenTree::Ident(name)] => (Some(name.to_string()), None),
+        [TokenTree::Literal(number)] => literal(number),
+        [minus, TokenTree::Literal(number)] if is_punct(minus, "-") => {
+            let (text, refusal) = literal(number);
+            (text.map(|text| format!("-{text}")), refusal)
+        }
+        several => (Some(joined(several)), Some("a value is one name or one integer")),
+    };
+    let tokens = match (written.is_empty(), assigned, rest) {
+        (false, true, _) => stream(&written),
+        (_, _, []) => TokenTree::from(key.clone()).into(),
+        (_, _, rest) => stream(rest),
+    };
+    Value { tokens, text, refusal: refusal.or((!assigned).then_some("a setting is written `name = value`")) }
+}
+
+fn literal(literal: &Literal) -> (Option<String>, Option<&'static str>) {
+    match Lit::new(literal.clone()) {
+        Lit::Int(number) => {
+            let refusal = (!number.suffix().is_empty()).then_some("integers are written without a suffix");
+            (Some(number.base10_digits().to_owned()), refusal)
+        }
+        Lit::Str(string) => (Some(string.value()), Some("values are written without quotes")),
+        _ => (Some(literal.to_string()), None),
+    }
+}
+
+/// The struct, or whatever else could be a type, and what keeps it from being a unit struct.
+pub(crate) fn declaration(item: TokenStream) -> (Option<DeriveInput>, Vec<Error>) {
+    let Ok(mut declaration) = syn::parse2::<DeriveInput>(item.clone()) else {
+        let error = match keyword.parse2(item) {
+            Ok(found) => {
+                Error::new(found.span(), format!("expected `struct`, found `{found}`; {UNIT_STRUCT}"))
+            }
+            Err(error) => error,
+        };
+        return (None, vec![error]);
+    };
+    let mut errors = Vec::new();
+    let mut refuse = |tokens: &dyn quote::ToTokens, what: &str| {
+        errors.push(Error::new_spanned(tokens.to_token_stream(), format!("{what}; {UNIT_STRUCT}")));
+    };
+    match &declaration.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Unit => {}
+            fields => refuse(fields, "a kernel has no fields"),
+        },
+        Data::Enum(data) => refuse(&data.enum_token, "expected `struct`, found `enum`"),
+        Data::Union(data) => refuse(&data.union_token, "expected `struct`, found `union`"),
+    }
+    if !declaration.generics.params.is_empty() {
+        refuse(&declaration.generics, "a kernel has no generic parameters");
+    }
+    if let Some(clause) = &declaration.generics.where_clause {
+        refuse(clause, "a kernel has no `where` clause");
+    }
+    declaration.attrs.retain(|attribute| {
+        let again = attribute.path().segments.last().is_some_and(|segment| segment.ident == "spmv_kernel");
+        if again {
+            refuse(attribute, "a struct declares one kernel");
+        }
+        !again
+    });
+    (Some(declaration), errors)
+}
+
+const UNIT_STRUCT: &str = "`#[spmv_kernel]` goes on a unit struct, `pub struct Name;`";
+
+/// The first token after attributes and visibility.
+fn keyword(input: ParseStream) -> syn::Result<TokenTree> {
+    Attribute::parse_outer(input)?;
+    input.parse::<Visibility>()?;
+    let keyword = input.parse()?;
+    input.parse::<TokenStream>()?;
+    Ok(keyword)
+}
+
+/// Without the invisible groups in which `macro_rules!` passes on `$value:literal` and the like.
+fn ungrouped(tokens: TokenStream) -> Vec<TokenTree> {
+    tokens
+        .into_iter()
+        .flat_map(|token| match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::None => ungrouped(group.stream()),
+            token => vec![token],
+        })
+        .collect()
+}
+
+fn is_punct(token: &TokenTree, any_of: &str) -> bool {
+    matches!(token, TokenTree::Punct(punct) if any_of.contains(punct.as_char()))
+}
+
+fn stream(tokens: &[TokenTree]) -> TokenStream {
+    tokens.iter().cloned().collect()
+}
+
+fn joined(tokens: &[TokenTree]) -> String {
+    tokens.iter().map(TokenTree::to_string).collect()
+}
