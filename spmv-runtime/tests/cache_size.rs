@@ -194,7 +194,7 @@ fn clear_leaves_the_files_of_others() {
         assert!(cache.put(&request(n), &artifact(n)));
     }
     fs::write(fixture.folder().join(".writing-1"), "left").unwrap();
-    let strangers = ["thesis.tex", "cache.lock", "abc.spmv", &format!("{}.spmv", "Z".repeat(64))];
+    let strangers = ["thesis.tex", "cache.lock", "abc.spmv", &format!("{}.spmv", "A".repeat(64))];
     for name in strangers {
         fs::write(fixture.folder().join(name), "precious").unwrap();
     }
@@ -204,4 +204,47 @@ fn clear_leaves_the_files_of_others() {
     assert_eq!(fs::read_dir(fixture.folder()).unwrap().count(), strangers.len());
     assert!(cache.put(&request(1), &artifact(1)));
     assert_eq!(cache.get(&request(1)), Lookup::Hit(artifact(1)));
+}
+
+#[test]
+fn the_count_of_written_blocks_may_be_anything() {
+    let fixture = Fixture::new();
+    let precious = fixture.root().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    let written = fixture.folder().join(".written");
+    let cache = DiskCache::open(&fixture.location().max_bytes(1 << 20));
+    let fill = |what: &str| {
+        for n in 0..70 {
+            assert!(cache.put(&request(n), &sized_artifact(n, 20_000)));
+            assert!(fixture.entry_bytes() <= 1 << 20, "{what}");
+        }
+    };
+    std::os::unix::fs::symlink(&precious, &written).unwrap();
+    fill("a link");
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    fs::remove_file(&written).unwrap();
+    fs::create_dir(&written).unwrap();
+    fill("a folder");
+    fs::remove_dir(&written).unwrap();
+    File::create(&written).unwrap().set_len(1 << 40).unwrap();
+    fill("a huge file");
+}
+
+#[test]
+fn what_cannot_be_deleted_protects_nothing_else() {
+    let fixture = Fixture::new();
+    let cache = fixture.cache();
+    assert!(cache.put(&request(1), &artifact(1)));
+    // Older than the entry, so its turn comes first.
+    let stuck = fixture.entry(&request(0));
+    fs::create_dir(&stuck).unwrap();
+    fs::write(stuck.join("inside"), "").unwrap();
+    File::open(&stuck).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    assert!(cache.clear().unwrap_err().to_string().contains(fixture.folder().to_str().unwrap()));
+    assert_eq!(present(&fixture, 0..2), [0]);
+    let small = DiskCache::open(&fixture.location().max_bytes(30_000));
+    for n in 1..20 {
+        assert!(small.put(&request(n), &sized_artifact(n, 5_000)));
+    }
+    assert!(present(&fixture, 1..20).len() < 6);
 }

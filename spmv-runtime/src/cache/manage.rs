@@ -191,18 +191,20 @@ fn sweep(folder: &Folder, max_bytes: u64, expires: Duration) -> io::Result<Sweep
         folder.list(|name| name.starts_with(TEMPORARY_PREFIX) || Key::from_file_name(name).is_some())?;
     let (temporaries, mut entries): (Vec<_>, Vec<_>) =
         listed.into_iter().partition(|listed| listed.name.starts_with(TEMPORARY_PREFIX));
+    // One file that cannot be deleted does not protect the others.
+    let mut refused = None;
+    let mut remove = |name: &str| folder.remove(name).map_err(|error| refused.get_or_insert(error)).is_ok();
     for temporary in temporaries {
         let expired =
             expires.is_zero() || now.duration_since(temporary.modified).is_ok_and(|age| age >= expires);
-        if expired {
-            folder.remove(&temporary.name)?;
+        if expired && remove(&temporary.name) {
             report.removed_temporaries += 1;
             report.removed_bytes += temporary.bytes;
         } else {
-            report.kept_bytes += temporary.bytes;
+            report.kept_bytes = report.kept_bytes.saturating_add(temporary.bytes);
         }
     }
-    report.kept_bytes += entries.iter().map(|entry| entry.bytes).sum::<u64>();
+    report.kept_bytes = entries.iter().fold(report.kept_bytes, |sum, entry| sum.saturating_add(entry.bytes));
     report.kept_entries = entries.len();
     entries.sort_by(|a, b| a.modified.cmp(&b.modified).then_with(|| a.name.cmp(&b.name)));
     let clear = max_bytes == 0;
@@ -210,11 +212,12 @@ fn sweep(folder: &Folder, max_bytes: u64, expires: Duration) -> io::Result<Sweep
         if report.kept_bytes <= max_bytes && !clear {
             break;
         }
-        folder.remove(&entry.name)?;
-        report.removed_entries += 1;
-        report.removed_bytes += entry.bytes;
-        report.kept_entries -= 1;
-        report.kept_bytes -= entry.bytes;
+        if remove(&entry.name) {
+            report.removed_entries += 1;
+            report.removed_bytes += entry.bytes;
+            report.kept_entries -= 1;
+            report.kept_bytes -= entry.bytes;
+        }
     }
-    Ok(report)
+    refused.map_or(Ok(report), Err)
 }
