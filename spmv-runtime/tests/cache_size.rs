@@ -91,6 +91,24 @@ fn the_cap_holds_after_every_put() {
 }
 
 #[test]
+fn most_puts_do_not_list_the_folder() {
+    let fixture = Fixture::new();
+    // A sixteenth of it is 64 blocks of 4 KiB, and each of these entries takes one.
+    let cache = DiskCache::open(&fixture.location().max_bytes(4 << 20));
+    let old = fixture.folder().join(".writing-old");
+    for round in 0..3 {
+        // What a listing would sweep.
+        fs::write(&old, "").unwrap();
+        set_age(&old, 2 * 3600);
+        for n in 0..64 {
+            assert!(old.exists(), "put {n} of round {round}");
+            assert!(cache.put(&request(n), &artifact(n)));
+        }
+        assert!(!old.exists(), "round {round}");
+    }
+}
+
+#[test]
 fn short_processes_add_up() {
     // Every process puts one entry; none of them alone writes much.
     let fixture = Fixture::new();

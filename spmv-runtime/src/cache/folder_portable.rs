@@ -62,7 +62,7 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(ReadError::Io(error)),
         }
-        let read = || {
+        let read = || -> io::Result<Found> {
             // Renewing the time of last use needs the right to write.
             let file =
                 OpenOptions::new().read(true).write(true).open(&path).or_else(|_| File::open(&path))?;
@@ -70,7 +70,12 @@ impl Folder {
             (&file).take(max_bytes).read_to_end(&mut bytes)?;
             Ok(Found { bytes, modified: file.metadata()?.modified()?, file })
         };
-        read().map(Some).map_err(ReadError::Io)
+        match read() {
+            Ok(found) => Ok(Some(found)),
+            // Another process deleted it just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ReadError::Io(error)),
+        }
     }
 
     pub(super) fn create(&self, name: &str) -> io::Result<File> {
