@@ -1,2 +1,34 @@
-//! x
-fn main(){}
+//! The command `spmv`: run, generate, compile, inspect and verify sparse matrix–vector products.
+
+mod choice;
+mod cli;
+mod command;
+mod cusparse;
+mod expected;
+mod failure;
+mod kernel;
+mod logging;
+mod measure;
+mod on_cpu;
+mod on_cuda;
+mod operands;
+mod progress;
+mod quantity;
+mod reading;
+mod report;
+mod settings;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match cli::parse() {
+        Ok(cli) => cli,
+        Err(exit) => return exit,
+    };
+    let json = cli.command.json();
+    logging::start(cli.verbose, json);
+    match cli.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.tell(json),
+    }
+}

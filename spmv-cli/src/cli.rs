@@ -1,0 +1,116 @@
+//! The command line: what can be asked, and what was asked.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::command::{
+    algorithms, cache, compile, completions, demo, doctor, generate, inspect, man, matrix, run,
+};
+use crate::failure::{Failure, Kind};
+
+/// Generates CUDA kernels for sparse matrix-vector products, compiles them with NVRTC, caches the machine code
+/// and runs y <- alpha * A * x + beta * y.
+#[derive(Debug, Parser)]
+#[command(name = "spmv", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    /// Tell on standard error what happens: -v steps, -vv everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+const AFTER_HELP: &str = "\
+Start here:
+  spmv demo                            a tour on a real matrix that comes with the command
+  spmv doctor                          what this machine has, what it lacks and what to do
+  spmv run A.mtx                       read, generate, compile, run, verify, time
+  spmv gen --algorithm csr_vector      the CUDA text of a kernel
+
+Exit codes:
+  0 right   1 verification failed   2 usage   3 input   4 environment   5 memory   6 GPU fault
+
+Environment:
+  SPMV_NVRTC            file or folder of NVRTC, where it is not found by itself
+  SPMV_CACHE_DIR        folder of the kernel cache, or `off`
+  SPMV_CACHE_MAX_BYTES  its size: 268435456, 512M, 2G
+  RAYON_NUM_THREADS     threads of the CPU product
+  NO_COLOR              no colours";
+
+/// One module a command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Run(run::Run),
+    Gen(generate::Generate),
+    Compile(compile::Compile),
+    Algorithms(algorithms::Algorithms),
+    Inspect(inspect::Inspect),
+    Matrix(matrix::Matrix),
+    Doctor(doctor::Doctor),
+    Cache(cache::Cache),
+    Demo(demo::Demo),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+impl Command {
+    /// Whether the answer, and what goes wrong, is wanted as JSON.
+    pub fn json(&self) -> bool {
+        match self {
+            Command::Run(run) => run.output.json,
+            Command::Gen(generate) => generate.output.json,
+            Command::Compile(compile) => compile.output.json,
+            Command::Algorithms(algorithms) => algorithms.output.json,
+            Command::Inspect(inspect) => inspect.output.json,
+            Command::Matrix(matrix) => matrix.json(),
+            Command::Doctor(doctor) => doctor.output.json,
+            Command::Cache(cache) => cache.output.json,
+            Command::Demo(demo) => demo.output.json,
+            Command::Completions(_) | Command::Man(_) => false,
+        }
+    }
+
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            Command::Run(run) => run.run(),
+            Command::Gen(generate) => generate.run(),
+            Command::Compile(compile) => compile.run(),
+            Command::Algorithms(algorithms) => algorithms.run(),
+            Command::Inspect(inspect) => inspect.run(),
+            Command::Matrix(matrix) => matrix.run(),
+            Command::Doctor(doctor) => doctor.run(),
+            Command::Cache(cache) => cache.run(),
+            Command::Demo(demo) => demo.run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
+        }
+    }
+}
+
+/// The command line of this process; where it is not one, or asks for help, what to exit with.
+pub fn parse() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| {
+        if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+            let text = error.to_string();
+            let text = text.trim().trim_start_matches("error: ");
+            return Failure::new(Kind::Usage, text).tell(true);
+        }
+        // Where nobody listens there is nothing to tell.
+        let _ = error.print();
+        if error.use_stderr() { Kind::Usage.exit_code() } else { ExitCode::SUCCESS }
+    })
+}
+
+/// The whole command line, for completions and manual pages.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_sound() {
+        super::definition().debug_assert();
+    }
+}

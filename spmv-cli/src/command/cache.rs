@@ -1,0 +1,260 @@
+//! `spmv cache`: looks after the compiled kernels on disk.
+
+use std::io::{self, Write};
+use std::time::SystemTime;
+
+use clap::Subcommand;
+use serde::Serialize;
+use spmv_runtime::cache::{DiskCache, EntryInfo, SweepReport};
+
+use crate::failure::{Failure, Kind};
+use crate::kernel::ResourceFacts;
+use crate::quantity;
+use crate::report::{OutputArgs, Report, fact, print_table, table};
+
+/// Look after the cache of compiled kernels
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Cache {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  spmv cache ls
+  spmv cache gc --max-bytes 64M
+  SPMV_CACHE_DIR=/elsewhere spmv cache path
+
+JSON (--json), one object:
+  path           folder, max_bytes, problem
+  ls             folder, entries (key, path, bytes, last_used_s, arch, nvrtc_version, title, resources), bytes
+  verify         folder, right, bytes, damaged (path, reason), which are deleted
+  gc and clear   folder, removed_entries, removed_temporaries, removed_bytes, kept_entries, kept_bytes";
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum Action {
+    /// Print the folder
+    Path,
+    /// List the kernels, the most recently used first
+    Ls,
+    /// Read every kernel in full and delete damaged ones
+    Verify,
+    /// Delete the least recently used kernels until the rest is small enough
+    Gc {
+        /// What may stay: 67108864, 64M, 1G; without it, the size of the cache
+        #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+        max_bytes: Option<u64>,
+    },
+    /// Delete all kernels
+    Clear,
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "allowed is a number of bytes, or one with K, M or G behind it".to_owned())
+}
+
+impl Cache {
+    pub fn run(self) -> Result<(), Failure> {
+        let cache = DiskCache::from_env();
+        let status = cache.status();
+        let folder = status.folder.as_ref().map(|folder| folder.display().to_string());
+        if let Action::Path = self.action {
+            let problem = status.problem.map(|problem| problem.to_string());
+            return self.output.print(&PathReport { folder, max_bytes: status.max_bytes, problem });
+        }
+        let Some(folder) = folder else {
+            return Err(match status.problem {
+                Some(problem) => problem.into(),
+                None => Failure::new(Kind::Environment, "there is no cache: SPMV_CACHE_DIR turns it off")
+                    .help("set SPMV_CACHE_DIR to a folder, or unset it"),
+            });
+        };
+        match self.action {
+            Action::Path => unreachable!("answered above"),
+            Action::Ls => {
+                let entries: Vec<_> = cache.entries()?.into_iter().map(EntryFacts::from).collect();
+                let bytes = entries.iter().map(|entry| entry.bytes).sum();
+                self.output.print(&ListReport { folder, entries, bytes })
+            }
+            Action::Verify => {
+                let report = cache.verify()?;
+                let damaged = report.damaged.iter().map(|(path, reason)| DamagedFacts {
+                    path: path.display().to_string(),
+                    reason: reason.to_string(),
+                });
+                let damaged = damaged.collect();
+                self.output.print(&VerifyFacts { folder, right: report.ok, bytes: report.bytes, damaged })
+            }
+            Action::Gc { max_bytes } => {
+                let swept = cache.gc(max_bytes.unwrap_or(status.max_bytes))?;
+                self.output.print(&SweepFacts::new(folder, swept))
+            }
+            Action::Clear => self.output.print(&SweepFacts::new(folder, cache.clear()?)),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct PathReport {
+    folder: Option<String>,
+    max_bytes: u64,
+    problem: Option<String>,
+}
+
+impl Report for PathReport {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.folder {
+            Some(folder) => writeln!(out, "{folder}"),
+            None => writeln!(out, "none: {}", self.problem.as_deref().unwrap_or("SPMV_CACHE_DIR turns it off")),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ListReport {
+    folder: String,
+    entries: Vec<EntryFacts>,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct EntryFacts {
+    key: String,
+    path: String,
+    bytes: u64,
+    /// Seconds since 1970.
+    last_used_s: u64,
+    arch: String,
+    nvrtc_version: String,
+    title: String,
+    resources: Vec<ResourceFacts>,
+}
+
+impl From<EntryInfo> for EntryFacts {
+    fn from(entry: EntryInfo) -> EntryFacts {
+        let (major, minor) = entry.nvrtc_version;
+        EntryFacts {
+            key: entry.key.to_string(),
+            path: entry.path.display().to_string(),
+            bytes: entry.bytes,
+            last_used_s: entry.last_used.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            arch: entry.arch,
+            nvrtc_version: format!("{major}.{minor}"),
+            title: entry.title.trim_start_matches("//").trim().to_owned(),
+            resources: entry.kernels.iter().map(ResourceFacts::from).collect(),
+        }
+    }
+}
+
+impl Report for ListReport {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        if !self.entries.is_empty() {
+            let mut table = table(&["key", "size", "used", "for", "NVRTC", "kernel"]);
+            for entry in &self.entries {
+                table.add_row([
+                    &entry.key[..12],
+                    &quantity::bytes(entry.bytes),
+                    &age(entry.last_used_s),
+                    &entry.arch,
+                    &entry.nvrtc_version,
+                    &entry.title,
+                ]);
+            }
+            print_table(out, &table)?;
+        }
+        let (entries, bytes) = (quantity::count(self.entries.len()), quantity::bytes(self.bytes));
+        writeln!(out, "{entries} kernels, {bytes} in {}", self.folder)
+    }
+}
+
+fn age(then_s: u64) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    match now.saturating_sub(then_s) {
+        0..60 => "now".to_owned(),
+        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
+        seconds @ 3600..86400 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} d ago", seconds / 86400),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct VerifyFacts {
+    folder: String,
+    right: usize,
+    bytes: u64,
+    damaged: Vec<DamagedFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct DamagedFacts {
+    path: String,
+    reason: String,
+}
+
+impl Report for VerifyFacts {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        for DamagedFacts { path, reason } in &self.damaged {
+            writeln!(out, "deleted {path}: {reason}")?;
+        }
+        let (right, damaged) = (quantity::count(self.right), quantity::count(self.damaged.len()));
+        writeln!(out, "{right} kernels are right ({}), {damaged} were damaged", quantity::bytes(self.bytes))
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct SweepFacts {
+    folder: String,
+    removed_entries: usize,
+    removed_temporaries: usize,
+    removed_bytes: u64,
+    kept_entries: usize,
+    kept_bytes: u64,
+}
+
+impl SweepFacts {
+    fn new(folder: String, swept: SweepReport) -> SweepFacts {
+        SweepFacts {
+            folder,
+            removed_entries: swept.removed_entries,
+            removed_temporaries: swept.removed_temporaries,
+            removed_bytes: swept.removed_bytes,
+            kept_entries: swept.kept_entries,
+            kept_bytes: swept.kept_bytes,
+        }
+    }
+}
+
+impl Report for SweepFacts {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let [removed, left_over, kept] =
+            [self.removed_entries, self.removed_temporaries, self.kept_entries].map(quantity::count);
+        let [removed_bytes, kept_bytes] = [self.removed_bytes, self.kept_bytes].map(quantity::bytes);
+        fact(out, "deleted", format_args!("{removed} kernels and {left_over} leftovers, {removed_bytes}"))?;
+        fact(out, "left", format_args!("{kept} kernels, {kept_bytes}, in {}", self.folder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_bytes("67108864"), Ok(64 << 20));
+        assert_eq!(parse_bytes("64M"), Ok(64 << 20));
+        assert_eq!(parse_bytes("1g"), Ok(1 << 30));
+        for wrong in ["", "M", "-1", "1T", "99999999999G", "1é"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

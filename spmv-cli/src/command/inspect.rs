@@ -1,0 +1,144 @@
+//! `spmv inspect`: what a matrix is like.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use spmv_runtime::codegen::{KernelConfig, ValueType};
+use spmv_runtime::matrix::{Complex64, Entry, Statistics};
+use spmv_runtime::{DeviceMatrix, matrix::matrix_market::Header};
+
+use crate::choice;
+use crate::failure::Failure;
+use crate::kernel::config_text;
+use crate::quantity;
+use crate::reading::{self, MatrixFacts};
+use crate::report::{OutputArgs, Report, fact};
+
+/// Tell what a matrix is like: sizes, row lengths, bandwidth, memory, and which kernel `spmv run` would choose
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Inspect {
+    /// A Matrix Market file, plain or compressed with gzip
+    #[arg(value_name = "A.mtx")]
+    matrix: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+const AFTER_HELP: &str = "\
+Example:
+  spmv inspect A.mtx
+
+JSON (--json), one object:
+  path, format, field, symmetry, num_rows, num_cols, nnz, density, empty_rows, row_nnz_min, row_nnz_mean,
+  row_nnz_max, row_nnz_std, row_nnz_histogram (rows with 0 entries, 1, 2-3, 4-7, 8-15, ...), lower_bandwidth,
+  upper_bandwidth, diagonal_entries, stored_zeros, sorted_columns, adjacent_duplicates, bytes, read_ms,
+  csr_bytes_f32, csr_bytes_f64, chosen (config, reason; null for complex matrices)";
+
+#[derive(Debug, Serialize)]
+struct InspectReport {
+    #[serde(flatten)]
+    matrix: MatrixFacts,
+    read_ms: f64,
+    csr_bytes_f32: u64,
+    csr_bytes_f64: u64,
+    chosen: Option<ChosenFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChosenFacts {
+    config: String,
+    reason: String,
+}
+
+impl Inspect {
+    pub fn run(self) -> Result<(), Failure> {
+        let header = reading::header(&self.matrix)?;
+        let report = match reading::is_complex(header.as_ref()) {
+            true => self.look::<Complex64>(header)?,
+            false => self.look::<f64>(header)?,
+        };
+        self.output.print(&report)
+    }
+
+    fn look<V: Entry>(&self, header: Option<Header>) -> Result<InspectReport, Failure> {
+        let (a, read_ms) = reading::read::<V, u64>(&self.matrix)?;
+        let offset = reading::offset_type(header.as_ref());
+        let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset);
+        let statistics = Statistics::of(&a);
+        let choice = choice::choose(statistics.row_nnz_mean);
+        let config = KernelConfig::builder(choice.algorithm).offset(offset).build()?;
+        Ok(InspectReport {
+            read_ms,
+            csr_bytes_f32: bytes(ValueType::F32),
+            csr_bytes_f64: bytes(ValueType::F64),
+            chosen: (!V::COMPLEX).then(|| ChosenFacts { config: config_text(&config), reason: choice.reason }),
+            matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
+        })
+    }
+}
+
+impl Report for InspectReport {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.matrix.text(out)?;
+        statistics_text(out, &self.matrix.statistics)?;
+        let [f32, f64] = [self.csr_bytes_f32, self.csr_bytes_f64].map(quantity::bytes);
+        fact(out, "as CSR", format_args!("{f32} with f32 values, {f64} with f64"))?;
+        fact(out, "read in", quantity::milliseconds(self.read_ms))?;
+        match &self.chosen {
+            Some(chosen) => {
+                fact(out, "run chooses", &chosen.config)?;
+                fact(out, "", format_args!("because {}", chosen.reason))?;
+            }
+            None => fact(out, "run", "there are no kernels for complex values")?,
+        }
+        writeln!(out)?;
+        histogram_text(out, &self.matrix.statistics)
+    }
+}
+
+fn statistics_text(out: &mut dyn Write, statistics: &Statistics) -> io::Result<()> {
+    let row_nnz_std = quantity::significant(statistics.row_nnz_std);
+    fact(out, "row lengths", format_args!("standard deviation {row_nnz_std}"))?;
+    fact(out, "density", quantity::significant(statistics.density))?;
+    let [lower, upper, diagonal] =
+        [statistics.lower_bandwidth, statistics.upper_bandwidth, statistics.diagonal_entries].map(quantity::count);
+    fact(out, "bandwidth", format_args!("{lower} below the diagonal, {upper} above, {diagonal} entries on it"))?;
+    let [zeros, duplicates] = [statistics.stored_zeros, statistics.adjacent_duplicates].map(quantity::count);
+    fact(out, "stored zeros", zeros)?;
+    fact(out, "duplicates", duplicates)
+}
+
+/// How many rows have how many entries, as bars.
+fn histogram_text(out: &mut dyn Write, statistics: &Statistics) -> io::Result<()> {
+    const WIDTH: f64 = 50.0;
+    let most = statistics.row_nnz_histogram.iter().copied().max().unwrap_or(0).max(1);
+    writeln!(out, "{:>14}  {:>11}", "entries a row", "rows")?;
+    for (bin, &rows) in statistics.row_nnz_histogram.iter().enumerate() {
+        // A bar is never invisible where there is a row.
+        let bar = "#".repeat((rows as f64 / most as f64 * WIDTH).ceil() as usize);
+        let line = format!("{:>14}  {:>11}  {bar}", lengths(bin), quantity::count(rows));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Row lengths of a bin: 0, 1, 2-3, 4-7 and so on.
+fn lengths(bin: usize) -> String {
+    match bin {
+        0 | 1 => bin.to_string(),
+        _ => format!("{}-{}", 1u64 << (bin - 1), (1u128 << bin) - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_have_names() {
+        assert_eq!([0, 1, 2, 3, 10].map(lengths)[..], ["0", "1", "2-3", "4-7", "512-1023"]);
+        assert_eq!(lengths(64), "9223372036854775808-18446744073709551615");
+    }
+}

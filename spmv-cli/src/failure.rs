@@ -1,0 +1,339 @@
+//! What went wrong, told to a person or a program, and the exit code that follows.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use miette::{Diagnostic, GraphicalReportHandler};
+use serde::Serialize;
+use spmv_runtime::cache::CacheProblem;
+use spmv_runtime::codegen::ConfigError;
+use spmv_runtime::matrix::MatrixError;
+use spmv_runtime::matrix::generate::GenerateError;
+use spmv_runtime::matrix::matrix_market::{Problem, ReadError, WriteError};
+use spmv_runtime::{Error, ErrorKind, NvrtcError};
+
+/// What kind of thing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Nobody reads the output any more; nothing to tell.
+    OutputClosed,
+    /// The product was computed, and it is wrong.
+    Verification,
+    /// What was asked for is not allowed.
+    Usage,
+    /// A file is missing or malformed.
+    Input,
+    /// The machine lacks something.
+    Environment,
+    /// Too little memory, of the host or the device.
+    Memory,
+    /// The GPU faulted.
+    Fault,
+}
+
+impl Kind {
+    /// The process's exit code.
+    pub const fn code(self) -> u8 {
+        match self {
+            Kind::OutputClosed => 0,
+            Kind::Verification => 1,
+            Kind::Usage => 2,
+            Kind::Input => 3,
+            Kind::Environment => 4,
+            Kind::Memory => 5,
+            Kind::Fault => 6,
+        }
+    }
+
+    pub fn exit_code(self) -> ExitCode {
+        self.code().into()
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Kind::OutputClosed => "output_closed",
+            Kind::Verification => "verification",
+            Kind::Usage => "usage",
+            Kind::Input => "input",
+            Kind::Environment => "environment",
+            Kind::Memory => "memory",
+            Kind::Fault => "gpu_fault",
+        }
+    }
+}
+
+/// Why a command failed, and what to do about it.
+#[derive(Debug)]
+pub struct Failure {
+    kind: Kind,
+    message: String,
+    help: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Failure {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Failure {
+        Failure { kind, message: message.into(), help: None, source: None }
+    }
+
+    /// With the error behind it.
+    pub fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Failure {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// With what to do about it.
+    pub fn help(mut self, help: impl Into<String>) -> Failure {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// With the file that the message is about in front.
+    pub fn in_file(mut self, path: &Path) -> Failure {
+        self.message = format!("{}: {}", path.display(), self.message);
+        self
+    }
+
+    #[cfg(test)]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Tells standard error, and says what to exit with.
+    pub fn tell(&self, json: bool) -> ExitCode {
+        if self.kind != Kind::OutputClosed {
+            let text = if json {
+                format!("{}\n", self.as_json())
+            } else if io::stderr().is_terminal() {
+                self.as_picture()
+            } else {
+                self.as_text()
+            };
+            // Where standard error is closed too, the exit code has to do.
+            let _ = io::stderr().write_all(text.as_bytes());
+        }
+        self.kind.exit_code()
+    }
+
+    /// The texts of the errors behind this one, those that say something new.
+    fn causes(&self) -> Vec<String> {
+        let mut causes: Vec<String> = Vec::new();
+        let mut next = self.source();
+        while let Some(error) = next {
+            let text = error.to_string();
+            if !self.message.contains(&text) && !causes.iter().any(|cause| cause.contains(&text)) {
+                causes.push(text);
+            }
+            next = error.source();
+        }
+        causes
+    }
+
+    fn as_text(&self) -> String {
+        let mut text = format!("error: {}\n", self.message);
+        for cause in self.causes() {
+            text += &format!("  because: {cause}\n");
+        }
+        if let Some(help) = &self.help {
+            text += &format!("  help: {help}\n");
+        }
+        text
+    }
+
+    fn as_picture(&self) -> String {
+        let mut picture = String::new();
+        match GraphicalReportHandler::new().with_cause_chain().render_report(&mut picture, self) {
+            Ok(()) => picture,
+            Err(fmt::Error) => self.as_text(),
+        }
+    }
+
+    fn as_json(&self) -> String {
+        #[derive(Serialize)]
+        struct Json<'a> {
+            error: Body<'a>,
+        }
+        #[derive(Serialize)]
+        struct Body<'a> {
+            kind: &'static str,
+            exit_code: u8,
+            message: &'a str,
+            causes: Vec<String>,
+            help: Option<&'a str>,
+        }
+        let error = Body {
+            kind: self.kind.name(),
+            exit_code: self.kind.code(),
+            message: &self.message,
+            causes: self.causes(),
+            help: self.help.as_deref(),
+        };
+        serde_json::to_string(&Json { error }).expect("text and numbers can be written as JSON")
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl Diagnostic for Failure {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(format!("{} (exit code {})", self.kind.name(), self.kind.code())))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as _)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let kind = match error.kind() {
+            ErrorKind::Usage => Kind::Usage,
+            ErrorKind::Input => Kind::Input,
+            ErrorKind::Environment => Kind::Environment,
+            ErrorKind::Memory => Kind::Memory,
+            ErrorKind::Fault => Kind::Fault,
+        };
+        match error {
+            Error::Matrix(error) => error.into(),
+            Error::Config(error) => error.into(),
+            Error::NoDevice { reason, help } => {
+                Failure::new(kind, format!("no CUDA device: {reason}")).help(help)
+            }
+            error => Failure::new(kind, error.to_string()),
+        }
+    }
+}
+
+impl From<NvrtcError> for Failure {
+    fn from(error: NvrtcError) -> Failure {
+        Error::from(error).into()
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::new(Kind::Usage, error.to_string())
+            .help("`spmv algorithms` lists every algorithm, setting and allowed value")
+    }
+}
+
+impl From<MatrixError> for Failure {
+    fn from(error: MatrixError) -> Failure {
+        match error {
+            MatrixError::OutOfMemory { .. } => Failure::new(Kind::Memory, error.to_string()),
+            MatrixError::OffsetOverflow { .. } => {
+                Failure::new(Kind::Input, error.to_string()).help("ask for 64-bit offsets: --set offset=u64")
+            }
+            error => Failure::new(Kind::Input, error.to_string()),
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Failure {
+        let complex = error.fault().is_some_and(|fault| matches!(fault.problem, Problem::Complex(_)));
+        match error {
+            _ if complex => Failure::new(
+                Kind::Input,
+                "the matrix is complex, and there are no kernels for complex values; kernels compute in f32 or f64",
+            )
+            .help("`spmv inspect` and `spmv matrix convert` read complex matrices"),
+            ReadError::Matrix(error) => error.into(),
+            ReadError::TooLarge { .. } => Failure::new(Kind::Memory, error.to_string()),
+            error => Failure::new(Kind::Input, error.to_string()).because(error),
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Failure {
+        Failure::new(Kind::Environment, error.to_string()).because(error)
+    }
+}
+
+impl From<GenerateError> for Failure {
+    fn from(error: GenerateError) -> Failure {
+        match error {
+            GenerateError::Matrix(error) => error.into(),
+            GenerateError::TooLarge { .. } => Failure::new(Kind::Memory, error.to_string()),
+            error => Failure::new(Kind::Usage, error.to_string())
+                .help("`spmv matrix classes` lists every class, parameter and allowed value"),
+        }
+    }
+}
+
+impl From<CacheProblem> for Failure {
+    fn from(problem: CacheProblem) -> Failure {
+        Failure::new(Kind::Environment, problem.to_string())
+    }
+}
+
+/// Errors of writing to standard output; files have their own messages.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::new(Kind::OutputClosed, "the reader of the output is gone"),
+            _ => Failure::new(Kind::Environment, format!("cannot write to standard output: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_error_has_its_exit_code() {
+        let fault = Error::Fault { call: "cuStreamSynchronize", name: "X".into(), message: "y".into() };
+        let memory = Error::OutOfMemory { what: "the matrix".into(), needed: 2, free: 1 };
+        let device = Error::NoDevice { reason: "none".into(), help: "get one".into() };
+        let length = Error::Length { what: "x", expected: 1, got: 2 };
+        let host_memory = MatrixError::OutOfMemory { bytes: 1, what: "values" };
+        let codes: Vec<(Failure, u8)> = vec![
+            (fault.into(), 6),
+            (memory.into(), 5),
+            (Error::Matrix(host_memory.clone()).into(), 5),
+            (ReadError::Matrix(host_memory).into(), 5),
+            (ReadError::TooLarge { bytes: 2, max_bytes: 1 }.into(), 5),
+            (GenerateError::TooLarge { bytes: 2, max_bytes: 1 }.into(), 5),
+            (device.into(), 4),
+            (CacheProblem::NoHome.into(), 4),
+            (io::Error::from(io::ErrorKind::StorageFull).into(), 4),
+            (MatrixError::OffsetsStart(1).into(), 3),
+            (ReadError::Changed.into(), 3),
+            (length.into(), 2),
+            (GenerateError::UnknownValues("x".into()).into(), 2),
+            (io::Error::from(io::ErrorKind::BrokenPipe).into(), 0),
+        ];
+        for (failure, code) in codes {
+            assert_eq!(failure.kind().code(), code, "{failure}");
+        }
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        let text = Failure::from(ReadError::Io { path: Some("a.mtx".into()), source }).as_text();
+        assert_eq!(text, "error: a.mtx: could not be read: entity not found\n");
+        let failure = Failure::new(Kind::Input, "no").because(ReadError::Changed).help("yes");
+        assert_eq!(
+            failure.as_text(),
+            "error: no\n  because: the file changed while it was read\n  help: yes\n"
+        );
+        assert!(failure.as_picture().contains("the file changed"));
+    }
+}

@@ -1,0 +1,112 @@
+//! x, y, alpha and beta of a product, the same for a seed on every machine.
+
+use spmv_runtime::codegen::{Types, ValueType};
+
+use crate::failure::{Failure, Kind};
+
+/// Operands in double precision; every number is exact in the type that the kernel has for it.
+#[derive(Debug)]
+pub struct Operands {
+    pub alpha: f64,
+    pub beta: f64,
+    pub x: Vec<f64>,
+    pub y: Vec<f64>,
+}
+
+impl Operands {
+    /// x random in [-1, 1); y too where beta is not 0, else NaN, which a right product overwrites.
+    pub fn new(
+        (num_rows, num_cols): (usize, usize),
+        types: Types,
+        alpha: f64,
+        beta: f64,
+        seed: u64,
+    ) -> Result<Operands, Failure> {
+        let scalar = |name: &str, value: f64| {
+            let rounded = round(types.accumulator, value);
+            if rounded.is_finite() {
+                return Ok(rounded);
+            }
+            let accumulator = types.accumulator;
+            Err(Failure::new(Kind::Usage, format!("--{name} {value}: not a finite number of type {accumulator}")))
+        };
+        let (alpha, beta) = (scalar("alpha", alpha)?, scalar("beta", beta)?);
+        let mut random = SplitMix64(seed);
+        let x = (0..num_cols).map(|_| random.signed_unit(types.x)).collect();
+        let y = match beta {
+            0.0 => vec![f64::NAN; num_rows],
+            _ => (0..num_rows).map(|_| random.signed_unit(types.y)).collect(),
+        };
+        Ok(Operands { alpha, beta, x, y })
+    }
+}
+
+fn round(to: ValueType, value: f64) -> f64 {
+    match to {
+        ValueType::F32 => f64::from(value as f32),
+        _ => value,
+    }
+}
+
+/// Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators* (OOPSLA 2014).
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A multiple of 2^-23 or 2^-52 in [-1, 1): exact in the type.
+    fn signed_unit(&mut self, exact_in: ValueType) -> f64 {
+        let bits = match exact_in {
+            ValueType::F32 => 24,
+            _ => 53,
+        };
+        (self.next() >> (64 - bits)) as f64 / (1u64 << (bits - 1)) as f64 - 1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spmv_runtime::codegen::{CsrVector, KernelConfig};
+
+    use super::*;
+
+    fn types(value: ValueType) -> Types {
+        KernelConfig::builder(CsrVector::default()).value(value).build().unwrap().types()
+    }
+
+    #[test]
+    fn numbers_are_exact_in_their_type_and_in_range() {
+        let operands = Operands::new((1000, 1000), types(ValueType::F32), 0.1, 0.5, 1).unwrap();
+        assert_eq!(operands.alpha, f64::from(0.1f32));
+        for number in operands.x.iter().chain(&operands.y) {
+            assert!((-1.0..1.0).contains(number) && f64::from(*number as f32) == *number, "{number}");
+        }
+        let mean = operands.x.iter().sum::<f64>() / 1000.0;
+        assert!(mean.abs() < 0.1, "{mean}");
+        let wide = Operands::new((0, 1000), types(ValueType::F64), 1.0, 0.0, 1).unwrap();
+        assert!(wide.x.iter().any(|number| f64::from(*number as f32) != *number));
+        assert_ne!(operands.x, operands.y);
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let x = |seed| Operands::new((0, 3), types(ValueType::F64), 1.0, 0.0, seed).unwrap().x;
+        assert_eq!(x(7), x(7));
+        assert_ne!(x(7), x(8));
+        // The first output for seed 0 is 0xe220a8397b1dcdaf.
+        assert_eq!(x(0)[0], (0xe220_a839_7b1d_cdaf_u64 >> 11) as f64 / (1u64 << 52) as f64 - 1.0);
+    }
+
+    #[test]
+    fn scalars_beyond_the_type_are_refused() {
+        let error = Operands::new((0, 0), types(ValueType::F32), 1e300, 0.0, 0).unwrap_err();
+        assert_eq!(error.kind(), Kind::Usage);
+        assert!(Operands::new((0, 0), types(ValueType::F64), 1e300, 0.0, 0).is_ok());
+    }
+}

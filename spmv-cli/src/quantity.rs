@@ -1,0 +1,82 @@
+//! Numbers as people read them.
+
+use std::time::Duration;
+
+/// `33111` as `33,111`.
+pub fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or("")).collect();
+    groups.join(",")
+}
+
+/// `33111` as `32.3 KiB`.
+pub fn bytes(number: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if number < 1024 {
+        return format!("{number} B");
+    }
+    let mut scaled = number as f64 / 1024.0;
+    let mut unit = 0;
+    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", significant(scaled), UNITS[unit])
+}
+
+/// Milliseconds as `12.3 µs`, `4.56 ms` or `1.23 s`.
+pub fn milliseconds(ms: f64) -> String {
+    if ms < 1.0 {
+        format!("{} µs", significant(ms * 1e3))
+    } else if ms < 1e3 {
+        format!("{} ms", significant(ms))
+    } else {
+        format!("{} s", significant(ms / 1e3))
+    }
+}
+
+/// Three significant digits, without an exponent for what is usual.
+pub fn significant(number: f64) -> String {
+    let magnitude = number.abs();
+    if magnitude != 0.0 && !(1e-3..1e6).contains(&magnitude) {
+        return format!("{number:.2e}");
+    }
+    let digits = if magnitude >= 100.0 {
+        0
+    } else if magnitude >= 10.0 {
+        1
+    } else if magnitude >= 1.0 || magnitude == 0.0 {
+        2
+    } else {
+        2 + magnitude.log10().floor().abs() as usize
+    };
+    format!("{number:.digits$}")
+}
+
+/// A duration in milliseconds.
+pub fn in_ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(["0", "999", "1,000", "33,111", "1,234,567"], [0, 999, 1000, 33111, 1_234_567].map(count)[..]);
+        assert_eq!(
+            ["0 B", "1023 B", "1.00 KiB", "32.3 KiB", "1.00 GiB"],
+            [0, 1023, 1024, 33111, 1 << 30].map(bytes)[..]
+        );
+        assert_eq!(
+            ["12.3 µs", "0.500 µs", "4.56 ms", "1.23 s"],
+            [0.01234, 0.0005, 4.56, 1234.0].map(milliseconds)[..]
+        );
+        assert_eq!(
+            ["0.00", "0.0123", "1.23", "123", "12346", "1.00e-9", "1.20e7", "NaN", "inf"],
+            [0.0, 0.0123, 1.234, 123.4, 12345.6, 1e-9, 1.2e7, f64::NAN, f64::INFINITY].map(significant)[..]
+        );
+    }
+}

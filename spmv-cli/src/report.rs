@@ -1,0 +1,57 @@
+//! Facts that a command prints: one structure, as text for people and as JSON for programs.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use comfy_table::{Cell, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// How the answer is wanted.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct OutputArgs {
+    /// Print one JSON object with the same facts; errors on standard error are JSON too
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Facts that can be told to a person.
+pub trait Report: Serialize {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()>;
+}
+
+impl OutputArgs {
+    /// Prints to standard output.
+    pub fn print(self, report: &impl Report) -> Result<(), Failure> {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, report).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            report.text(&mut out)?;
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// One fact in a line: what it is, and the fact.
+pub fn fact(out: &mut dyn Write, what: &str, is: impl Display) -> io::Result<()> {
+    writeln!(out, "{what:<14}{is}")
+}
+
+/// A table whose cells wrap at the width of the terminal.
+pub fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(head.iter().map(Cell::new));
+    table
+}
+
+/// Prints a table without blanks at the ends of lines.
+pub fn print_table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}

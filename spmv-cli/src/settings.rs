@@ -1,0 +1,88 @@
+//! The settings of a kernel as they are given on the command line.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use spmv_runtime::codegen::{Algorithm, KernelConfig, KernelConfigBuilder, ValueType};
+
+use crate::failure::{Failure, Kind};
+
+/// `--set` and `--value`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SettingArgs {
+    /// A parameter of the algorithm or a common setting; may be repeated (`spmv algorithms` lists them)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub settings: Vec<(String, String)>,
+    /// Type of the matrix values, and of x, y and sums where they are not set apart; short for --set value=TYPE
+    /// [default: f32]
+    #[arg(long, value_name = "TYPE", value_parser = value_types())]
+    pub value: Option<ValueType>,
+}
+
+impl SettingArgs {
+    /// The value of a key, where it is given.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        if let (Some(value), "value") = (self.value, key) {
+            return Some(value.name());
+        }
+        self.settings.iter().find(|(given, _)| given == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Sets everything that is given.
+    pub fn apply(&self, builder: &mut KernelConfigBuilder) -> Result<(), Failure> {
+        self.check_repeated()?;
+        if let Some(value) = self.value {
+            builder.set("value", value.name())?;
+        }
+        for (key, value) in &self.settings {
+            builder.set(key, value)?;
+        }
+        Ok(())
+    }
+
+    fn check_repeated(&self) -> Result<(), Failure> {
+        let mut keys: Vec<&str> = self.settings.iter().map(|(key, _)| key.as_str()).collect();
+        keys.extend(self.value.map(|_| "value"));
+        keys.sort_unstable();
+        match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Failure::new(Kind::Usage, format!("`{}` is set twice", pair[0]))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `--algorithm`, `--set` and `--value`, where an algorithm must be named.
+#[derive(Clone, Debug, clap::Args)]
+pub struct KernelArgs {
+    /// The algorithm (`spmv algorithms` says what each is good for)
+    #[arg(long, value_name = "NAME", value_parser = algorithm_names())]
+    pub algorithm: String,
+    #[command(flatten)]
+    pub settings: SettingArgs,
+}
+
+impl KernelArgs {
+    /// The configuration.
+    pub fn config(&self) -> Result<KernelConfig, Failure> {
+        let mut builder = KernelConfig::named(&self.algorithm)?;
+        self.settings.apply(&mut builder)?;
+        Ok(builder.build()?)
+    }
+}
+
+/// Accepts the names of algorithms.
+pub fn algorithm_names() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(Algorithm::ALL.iter().map(|spec| spec.name))
+}
+
+/// Accepts the names of value types.
+pub fn value_types() -> impl TypedValueParser<Value = ValueType> {
+    PossibleValuesParser::new(ValueType::ALL.iter().map(|value| value.name()))
+        .try_map(|name| name.parse::<ValueType>())
+}
+
+/// Splits `key=value`.
+pub fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("a setting is written key=value".to_owned()),
+    }
+}
