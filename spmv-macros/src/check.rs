@@ -6,7 +6,7 @@ use spmv_codegen::{Algorithm, ConfigError, KernelConfig, KernelConfigBuilder};
 use syn::parse::Parser;
 use syn::{Error, Path, parse_quote};
 
-use crate::parse::{Setting, Value};
+use crate::parse::{Misspelling, Setting, Value};
 
 /// What a kernel is generated from.
 pub(crate) struct Checked {
@@ -24,8 +24,8 @@ pub(crate) fn check(settings: &[Setting]) -> (Checked, Vec<Error>) {
     for (at, setting) in settings.iter().enumerate() {
         let key = setting.key.to_string();
         if let Some(first) = settings[..at].iter().find(|earlier| earlier.key == key) {
-            let value = first.value.text.as_deref().unwrap_or_default();
-            check.error(&setting.key, format!("`{key}` is set twice; the first is `{key} = {value}`"));
+            let first = first.value.text.as_ref().map(|value| format!("; the first is `{key} = {value}`"));
+            check.error(&setting.key, format!("`{key}` is set twice{}", first.unwrap_or_default()));
         } else if key == "algorithm" {
             algorithm = Some(setting);
         } else if key == "crate" {
@@ -128,13 +128,14 @@ impl Check {
 
     /// An error where a value means what is allowed but is not written as a value is.
     fn spelling(&mut self, key: &str, value: &Value) {
-        if let (Some(text), Some(rule)) = (&value.text, value.refusal) {
-            self.error(&value.tokens, format!("write `{key} = {text}`: {rule}"));
+        if let (Some(text), Some(misspelling)) = (&value.text, value.misspelling) {
+            self.error(&value.tokens, format!("write `{key} = {text}`: {}", misspelling.rule()));
         }
     }
 
     fn path(&mut self, value: &Value) -> Option<Path> {
-        let path = Path::parse_mod_style.parse2(value.tokens.clone()).ok();
+        let written = value.text.is_some() && value.misspelling != Some(Misspelling::NotAssigned);
+        let path = Path::parse_mod_style.parse2(value.tokens.clone()).ok().filter(|_| written);
         if path.is_none() {
             let message = "`crate` takes the path of `spmv-runtime`, as in `crate = my_crate::spmv_runtime`";
             self.error(&value.tokens, message.into());

@@ -117,3 +117,6 @@ fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let expansion = declaration.map_or(item, |declaration| expand::expand(declaration, &checked));
     errors.iter().map(syn::Error::to_compile_error).chain([expansion]).collect()
 }
+
+#[cfg(test)]
+mod tests;

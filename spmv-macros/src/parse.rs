@@ -17,7 +17,28 @@ pub(crate) struct Value {
     /// What is meant, as [`KernelConfigBuilder::set`](spmv_codegen::KernelConfigBuilder::set) reads it.
     pub(crate) text: Option<String>,
     /// Why it cannot stay as it is written even where the text is right.
-    pub(crate) refusal: Option<&'static str>,
+    pub(crate) misspelling: Option<Misspelling>,
+}
+
+/// How a value is written that can be understood but is not accepted.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Misspelling {
+    NotAssigned,
+    Quoted,
+    Suffixed,
+    NotOneToken,
+}
+
+impl Misspelling {
+    /// The rule that it breaks.
+    pub(crate) fn rule(self) -> &'static str {
+        match self {
+            Misspelling::NotAssigned => "a setting is written `name = value`",
+            Misspelling::Quoted => "values are written without quotes",
+            Misspelling::Suffixed => "integers are written without a suffix",
+            Misspelling::NotOneToken => "a value is one name or one integer",
+        }
+    }
 }
 
 /// Every setting of the attribute, and what is not one.
@@ -45,10 +66,10 @@ fn argument_settings(argument: &[TokenTree], settings: &mut Vec<Setting>, errors
         let message = format!("expected `name = value`, found `{}`", joined(argument));
         return errors.push(Error::new_spanned(stream(argument), message));
     };
+    // A name and `=` right behind a value.
     let next = (2..rest.len()).find(|&at| {
-        matches!(&rest[at - 1], TokenTree::Ident(_))
+        matches!(&rest[at - 2..at], [value, TokenTree::Ident(_)] if !matches!(value, TokenTree::Punct(_)))
             && is_punct(&rest[at], "=")
-            && !is_punct(&rest[at - 2], "=:")
     });
     let (rest, next) = rest.split_at(next.map_or(rest.len(), |at| at - 1));
     settings.push(Setting { key: key.clone(), value: value(key, rest) });
@@ -68,31 +89,31 @@ fn value(key: &Ident, rest: &[TokenTree]) -> Value {
         [TokenTree::Group(group)] => (ungrouped(group.stream()), false),
         _ => (rest.iter().skip_while(|token| is_punct(token, ":=>")).cloned().collect(), false),
     };
-    let (text, refusal) = match &written[..] {
+    let (text, misspelling) = match &written[..] {
         [] => (None, None),
         [TokenTree::Ident(name)] => (Some(name.to_string()), None),
         [TokenTree::Literal(number)] => literal(number),
         [minus, TokenTree::Literal(number)] if is_punct(minus, "-") => {
-            let (text, refusal) = literal(number);
-            (text.map(|text| format!("-{text}")), refusal)
+            let (text, misspelling) = literal(number);
+            (text.map(|text| format!("-{text}")), misspelling)
         }
-        several => (Some(joined(several)), Some("a value is one name or one integer")),
+        several => (Some(joined(several)), Some(Misspelling::NotOneToken)),
     };
     let tokens = match (written.is_empty(), assigned, rest) {
         (false, true, _) => stream(&written),
         (_, _, []) => TokenTree::from(key.clone()).into(),
         (_, _, rest) => stream(rest),
     };
-    Value { tokens, text, refusal: refusal.or((!assigned).then_some("a setting is written `name = value`")) }
+    Value { tokens, text, misspelling: if assigned { misspelling } else { Some(Misspelling::NotAssigned) } }
 }
 
-fn literal(literal: &Literal) -> (Option<String>, Option<&'static str>) {
+fn literal(literal: &Literal) -> (Option<String>, Option<Misspelling>) {
     match Lit::new(literal.clone()) {
         Lit::Int(number) => {
-            let refusal = (!number.suffix().is_empty()).then_some("integers are written without a suffix");
-            (Some(number.base10_digits().to_owned()), refusal)
+            let suffixed = !number.suffix().is_empty();
+            (Some(number.base10_digits().to_owned()), suffixed.then_some(Misspelling::Suffixed))
         }
-        Lit::Str(string) => (Some(string.value()), Some("values are written without quotes")),
+        Lit::Str(string) => (Some(string.value()), Some(Misspelling::Quoted)),
         _ => (Some(literal.to_string()), None),
     }
 }

@@ -1,5 +1,5 @@
 //! Nothing that the attribute adds warns, whatever is denied.
-#![deny(warnings, missing_docs, unused, unreachable_pub, unnameable_types, clippy::all, clippy::pedantic)]
+#![deny(warnings, missing_docs, unused, unreachable_pub, unnameable_types, clippy::pedantic)]
 
 use spmv_runtime::spmv_kernel;
 
@@ -29,10 +29,14 @@ pub mod documented {
     #[spmv_kernel(algorithm = csr_scalar)]
     #[derive(Clone, Copy, Debug, Default)]
     pub struct Documented;
+
+    #[derive(Clone, Copy, Debug)]
+    #[spmv_kernel(algorithm = csr_scalar)]
+    pub struct Derived;
 }
 
 fn main() {
     assert_eq!(OnlyConfig::config().algorithm().name(), "csr_vector");
     assert!(OnlySource::SOURCE.contains("kRowsPerFetch = 4"));
-    let _ = (documented::Undocumented, documented::Documented::default());
+    let _ = (documented::Undocumented, documented::Documented, documented::Derived);
 }

@@ -1,7 +1,7 @@
 use spmv_runtime::spmv_kernel;
 
 #[spmv_kernel(algorithm = csr_vector)]
-pub struct Sized<const N: usize>;
+pub struct Group<const N: usize>;
 
 #[spmv_kernel(algorithm = csr_vector)]
 pub struct Bounded

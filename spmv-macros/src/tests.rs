@@ -1,0 +1,182 @@
+use proc_macro2::TokenStream;
+use quote::quote;
+use spmv_codegen::{Algorithm, COMMON_KEYS, KernelConfig};
+
+use crate::{check, kernel, parse};
+
+fn checked(arguments: &str) -> (KernelConfig, Vec<String>) {
+    let (settings, mut errors) = parse::settings(arguments.parse().unwrap());
+    let (checked, refused) = check::check(&settings);
+    errors.extend(refused);
+    (checked.config, errors.iter().map(ToString::to_string).collect())
+}
+
+/// Every key that an algorithm has, with what is allowed for it.
+fn keys(algorithm: &str) -> Vec<(&'static str, Vec<String>)> {
+    let spec = spmv_codegen::AlgorithmSpec::find(algorithm).unwrap();
+    let numbers = |allowed: &[u32]| allowed.iter().map(u32::to_string).collect();
+    let parameters = spec.parameters.iter().map(|parameter| (parameter.name, numbers(parameter.allowed)));
+    parameters.chain(COMMON_KEYS.iter().map(|common| (common.name, (common.allowed)()))).collect()
+}
+
+fn expanded(arguments: TokenStream, item: TokenStream) -> String {
+    let file = syn::parse2(kernel(arguments, item)).unwrap();
+    let lines = prettyplease::unparse(&file);
+    let elided =
+        lines.lines().map(|line| match line.split_once("SOURCE: &'static ::core::primitive::str = \"") {
+            Some((before, source)) => {
+                assert!(source.ends_with("\";"), "the text is one literal");
+                format!("{before}SOURCE: &'static ::core::primitive::str = \"…\";\n")
+            }
+            None => format!("{line}\n"),
+        });
+    elided.collect()
+}
+
+#[test]
+fn expansion() {
+    insta::assert_snapshot!(expanded(
+        quote!(algorithm = csr_vector, value = f32, accumulator = f64, beta = 0),
+        quote! {
+            /// Eight lanes a row.
+            #[derive(Clone)]
+            #[cfg(unix)]
+            pub(crate) struct Wide;
+        },
+    ));
+}
+
+#[test]
+fn expansion_with_errors() {
+    insta::assert_snapshot!(expanded(
+        quote!(algorithm = csr_vector, threads_per_vector = 3, value = f64, crate = gpu::spmv),
+        quote!(
+            struct Wide<T>(T);
+        ),
+    ));
+}
+
+#[test]
+fn every_allowed_value_is_what_the_builder_makes_of_it() {
+    for spec in Algorithm::ALL {
+        for (key, allowed) in keys(spec.name) {
+            for value in allowed {
+                let mut builder = KernelConfig::named(spec.name).unwrap();
+                builder.set(key, &value).unwrap();
+                // Some values exclude what is the default of another key; what is said then is the builder's.
+                let problems: Vec<_> = builder.problems().iter().map(ToString::to_string).collect();
+                let (config, errors) = checked(&format!("algorithm = {}, {key} = {value}", spec.name));
+                assert_eq!(errors, problems);
+                if let Ok(built) = builder.build() {
+                    assert_eq!(config, built);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_is_not_allowed_is_one_error_that_lists_what_is() {
+    for spec in Algorithm::ALL {
+        for (key, allowed) in keys(spec.name) {
+            for value in [
+                "7",
+                "-7",
+                "7.5",
+                "seven",
+                "\"seven\"",
+                "'7'",
+                "true",
+                "7 + 7",
+                "{ 7 }",
+                "r#any",
+                "7u8",
+                "",
+                "=",
+            ] {
+                let (_, errors) = checked(&format!("algorithm = {}, {key} = {value}", spec.name));
+                let [error] = &errors[..] else { panic!("{key} = {value}: {errors:?}") };
+                assert!(error.contains(&format!("`{key}`")), "{error}");
+                assert!(error.ends_with(&format!("allowed: {}", allowed.join(", "))), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn everything_wrong_is_said_at_once_and_nothing_that_follows_from_it() {
+    let (_, errors) =
+        checked("algorithm = csr_scalar, min_blocks = 16, threads_per_blok = 64, value = half, 8");
+    let starts = [
+        "expected `name = value`, found `8`",
+        "csr_scalar has no setting `threads_per_blok`",
+        "`value` cannot be `half`",
+    ];
+    assert_eq!(errors.len(), starts.len(), "{errors:?}");
+    for (error, start) in errors.iter().zip(starts) {
+        assert!(error.starts_with(start), "{error}");
+    }
+}
+
+#[test]
+fn a_misspelt_value_still_counts_in_combinations() {
+    let (config, errors) = checked("algorithm = csr_scalar, min_blocks = 16, threads_per_block = 64u32");
+    assert_eq!(errors, ["write `threads_per_block = 64`: integers are written without a suffix"]);
+    assert_eq!(config.threads_per_block(), 64);
+    let (_, errors) = checked("algorithm = csr_scalar, min_blocks = 16, threads_per_block = 512u32");
+    assert_eq!(errors.len(), 2, "{errors:?}");
+}
+
+#[test]
+fn suggestions_are_near() {
+    let suggestion = |name: &str| {
+        let (_, errors) = checked(&format!("algorithm = {name}"));
+        errors[0].split_once("did you mean ").map(|(_, name)| name.to_owned())
+    };
+    assert_eq!(suggestion("csr_vectro").as_deref(), Some("`csr_vector`?"));
+    assert_eq!(suggestion("CSR_Scalar").as_deref(), Some("`csr_scalar`?"));
+    assert_eq!(suggestion("lightvector").as_deref(), Some("`light_vector`?"));
+    assert_eq!(suggestion("merge"), None);
+    assert_eq!(suggestion("x"), None);
+}
+
+#[test]
+fn any_tokens_are_an_error_and_never_a_panic() {
+    let words = [
+        "algorithm",
+        "=",
+        "csr_vector",
+        ",",
+        "value",
+        "f32",
+        "crate",
+        "-",
+        "1",
+        "::",
+        "\"f32\"",
+        "(8)",
+        "=>",
+        "1.5e3f64",
+        "b\"x\"",
+        "'a",
+        "#",
+    ];
+    let item = quote!(
+        struct Wide;
+    );
+    for first in words {
+        for second in words {
+            for third in words {
+                let text = format!("{first} {second} {third}");
+                let expansion = kernel(text.parse().unwrap(), item.clone()).to_string();
+                assert_eq!(expansion.contains("compile_error"), text != "algorithm = csr_vector", "{text}");
+            }
+        }
+    }
+    for item in
+        ["", ";", "pub", "#[doc]", "struct", "struct Wide", "fn f() {}", "impl X {}", "struct A; struct B;"]
+    {
+        let expansion = kernel(quote!(algorithm = csr_vector), item.parse().unwrap());
+        assert!(expansion.to_string().contains("compile_error"), "{item}");
+    }
+}
