@@ -23,6 +23,8 @@ mod matrix_source;
 mod nvrtc;
 mod scalar;
 mod spmv;
+#[cfg(test)]
+mod tests;
 mod vector;
 
 /// cudarc, for contexts, streams and slices of the version that this crate was built with.

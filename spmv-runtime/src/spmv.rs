@@ -166,18 +166,22 @@ impl Spmv {
         let scaling = self.config.scaling();
         check_scaling("alpha", scaling.alpha, alpha)?;
         check_scaling("beta", scaling.beta, beta)?;
-        let backend = device.backend();
+        self.launch_on(stream, &Operands { x: x.address(), y: y.address(), alpha, beta })
+    }
+
+    /// Launches the product's passes for operands that were checked.
+    pub(crate) fn launch_on(&mut self, stream: StreamHandle, operands: &Operands) -> Result<(), Error> {
+        let backend = self.matrix.device().backend();
         if stream != self.last_stream {
             if !self.workspace.is_empty() {
                 backend.order(self.last_stream, stream)?;
             }
             self.last_stream = stream;
         }
-        let operands = Operands { x: x.address(), y: y.address(), alpha, beta };
         for pass in &mut self.multiply {
-            // SAFETY: types, lengths and device were checked above; matrix and workspace belong to the plan,
-            // and freeing device memory waits for what uses it. x and y do not overlap: y is borrowed mutably.
-            unsafe { pass.launch(&**backend, stream, &operands)? };
+            // SAFETY: types, lengths and device of the operands were checked; matrix and workspace belong to the
+            // plan, and freeing device memory waits for what uses it. y was borrowed mutably, so x is another.
+            unsafe { pass.launch(&**backend, stream, operands)? };
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Covers of an algorithm's configurations: every one, or few in which every pair of settings occurs.
 
+#![allow(dead_code, reason = "each program that includes this uses its part")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use spmv_codegen::{AlgorithmSpec, COMMON_KEYS, KernelConfig};
