@@ -24,15 +24,21 @@ pub trait Report: Serialize {
 impl OutputArgs {
     /// Prints to standard output.
     pub fn print(self, report: &impl Report) -> Result<(), Failure> {
-        let mut out = io::BufWriter::new(io::stdout().lock());
         if self.json {
-            serde_json::to_writer_pretty(&mut out, report).map_err(io::Error::from)?;
-            writeln!(out)?;
-        } else {
-            report.text(&mut out)?;
+            return print_json(report);
         }
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        report.text(&mut out)?;
         Ok(out.flush()?)
     }
+}
+
+/// Prints one JSON object to standard output.
+pub fn print_json(facts: &impl Serialize) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, facts).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(out.flush()?)
 }
 
 /// One fact in a line: what it is, and the fact.

@@ -111,7 +111,7 @@ fn statistics_text(out: &mut dyn Write, statistics: &Statistics) -> io::Result<(
 }
 
 /// How many rows have how many entries, as bars.
-fn histogram_text(out: &mut dyn Write, statistics: &Statistics) -> io::Result<()> {
+pub fn histogram_text(out: &mut dyn Write, statistics: &Statistics) -> io::Result<()> {
     const WIDTH: f64 = 50.0;
     let most = statistics.row_nnz_histogram.iter().copied().max().unwrap_or(0).max(1);
     writeln!(out, "{:>14}  {:>11}", "entries a row", "rows")?;

@@ -591,7 +591,7 @@ impl Times {
     }
 }
 
-fn verification_text(out: &mut dyn Write, verification: &Verification) -> io::Result<()> {
+pub fn verification_text(out: &mut dyn Write, verification: &Verification) -> io::Result<()> {
     let rows = quantity::count(verification.rows);
     let worst = match verification.worst_row {
         Some(row) if verification.max_error_over_bound > 0.0 => {
