@@ -136,7 +136,7 @@ fn suggestions_are_near() {
     assert_eq!(suggestion("csr_vectro").as_deref(), Some("`csr_vector`?"));
     assert_eq!(suggestion("CSR_Scalar").as_deref(), Some("`csr_scalar`?"));
     assert_eq!(suggestion("lightvector").as_deref(), Some("`light_vector`?"));
-    assert_eq!(suggestion("merge"), None);
+    assert_eq!(suggestion("vector"), None);
     assert_eq!(suggestion("x"), None);
 }
 
