@@ -5,13 +5,13 @@ use super::class::{Plan, Settings};
 use super::rng::Rng;
 use crate::{MAX_DIMENSION, MatrixError};
 
-/// A grid of nodes, x fastest, with `unknowns` rows a node.
+/// A grid of nodes, x fastest, with `unknowns` rows a node. It has at most 2³¹ − 1 rows, so that products
+/// of sizes, of neighbours and of unknowns stay below 2⁶³.
 struct Grid {
     size: [usize; 3],
     unknowns: usize,
     /// Whether nodes that differ along more than one axis are neighbours.
     corners: bool,
-    neighbours: u64,
 }
 
 impl Plan for Grid {
@@ -20,7 +20,15 @@ impl Plan for Grid {
     }
 
     fn expected_nnz(&self) -> u64 {
-        self.num_rows() as u64 * self.neighbours * self.unknowns as u64
+        let nodes = self.size.iter().product::<usize>() as u64;
+        let size = self.size.map(|size| size as u64);
+        let pairs = if self.corners {
+            // Along each axis, every point but the two at the ends has three neighbours, itself included.
+            size.iter().map(|size| 3 * size - 2).product()
+        } else {
+            nodes + size.iter().map(|size| 2 * (nodes - nodes / size)).sum::<u64>()
+        };
+        pairs * (self.unknowns * self.unknowns) as u64
     }
 
     fn row(&self, row: usize, _: &mut Rng, cols: &mut Vec<u32>) {
@@ -56,9 +64,7 @@ fn grid(
     for (size, axis) in size.iter_mut().zip(axes) {
         *size = settings.count(axis);
     }
-    let dimensions = axes.len() as u32;
-    let neighbours = if corners { 3_u64.pow(dimensions) } else { 2 * u64::from(dimensions) + 1 };
-    Ok(Box::new(Grid { size, unknowns, corners, neighbours }))
+    Ok(Box::new(Grid { size, unknowns, corners }))
 }
 
 pub(super) fn stencil_5(settings: &Settings) -> Result<Box<dyn Plan>, GenerateError> {

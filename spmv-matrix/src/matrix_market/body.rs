@@ -136,7 +136,7 @@ impl Reader<'_> {
 
     fn array<V: Entry, O: Offset>(&self, text: Text) -> Result<CsrMatrix<V, O>, Stop> {
         let Header { field, symmetry, num_rows, num_cols, .. } = self.header;
-        let pieces = self.gather(text, Vec::new, |text, values: &mut Vec<V>| {
+        let pieces: Vec<Box<[V]>> = self.gather(text, Vec::new, |text, values: &mut Vec<V>| {
             values.clear();
             let mut at = 0;
             while next_line(text, &mut at) {
@@ -150,7 +150,7 @@ impl Reader<'_> {
         check_size::<V, O>(&self.header, nnz, self.options).map_err(Stop::Error)?;
 
         let mut stored: Vec<V> = Vec::new();
-        let len = pieces.iter().map(|piece: &Box<[V]>| piece.len()).sum();
+        let len = pieces.iter().map(|piece| piece.len()).sum();
         let bytes = (len * size_of::<V>()) as u64;
         stored.try_reserve_exact(len).map_err(|_| MatrixError::OutOfMemory { bytes, what: "values" })?;
         for piece in pieces {

@@ -86,16 +86,9 @@ fn value<V: Entry>(word: &[u8], field: Field) -> Option<Problem> {
     if token::value::<V>(&text, &mut at, part).is_some() && at == word.len() {
         return None;
     }
-    let number: Option<(V::Real, usize)> = V::Real::parse_prefix(word);
-    match number {
-        Some((_, len)) if len == word.len() && field != Field::Integer => {
-            Some(Problem::ValueTooLarge(V::NAME))
-        }
-        Some((_, len))
-            if len == word.len() && word.iter().all(|byte| !matches!(byte, b'.' | b'e' | b'E')) =>
-        {
-            Some(Problem::ValueTooLarge(V::NAME))
-        }
-        _ => Some(Problem::Value(field)),
-    }
+    let number = V::Real::parse_prefix(word).filter(|&(_, len)| len == word.len());
+    let digits = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
+    let in_field = field != Field::Integer || digits.iter().all(u8::is_ascii_digit);
+    // What is a number, and of the field, can only be too large.
+    Some(if number.is_some() && in_field { Problem::ValueTooLarge(V::NAME) } else { Problem::Value(field) })
 }

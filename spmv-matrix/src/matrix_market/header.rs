@@ -185,11 +185,12 @@ fn banner<R: BufRead>(lines: &mut Lines<R>) -> Result<(Format, Field, Symmetry),
     let of_field = Field::parse(&text[field.range()]).ok_or_else(wrong(field, Problem::Field))?;
     let of_symmetry =
         Symmetry::parse(&text[symmetry.range()]).ok_or_else(wrong(symmetry, Problem::Symmetry))?;
-    let exists = match (of_format, of_field, of_symmetry) {
-        (Format::Array, Field::Pattern, _) => false,
-        (_, Field::Pattern, Symmetry::SkewSymmetric | Symmetry::Hermitian) => false,
-        (_, Field::Real | Field::Integer, Symmetry::Hermitian) => false,
-        _ => true,
+    let exists = match of_field {
+        Field::Pattern => {
+            of_format == Format::Coordinate && matches!(of_symmetry, Symmetry::General | Symmetry::Symmetric)
+        }
+        Field::Real | Field::Integer => of_symmetry != Symmetry::Hermitian,
+        Field::Complex => true,
     };
     if !exists {
         let problem = Problem::Combination { format: of_format, field: of_field, symmetry: of_symmetry };
