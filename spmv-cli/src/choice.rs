@@ -17,8 +17,9 @@ pub fn choose(row_nnz_mean: f64) -> Choice {
         return Choice { algorithm: CsrScalar::default().into(), reason };
     }
     let threads_per_vector = lightspmv_width(row_nnz_mean);
-    let reason =
-        format!("{row_nnz_mean:.1} nonzeros a row on average: {threads_per_vector} threads a row (LightSpMV's rule)");
+    let reason = format!(
+        "{row_nnz_mean:.1} nonzeros a row on average: {threads_per_vector} threads a row (LightSpMV's rule)"
+    );
     Choice { algorithm: CsrVector { threads_per_vector }.into(), reason }
 }
 

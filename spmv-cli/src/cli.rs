@@ -9,8 +9,8 @@ use crate::command::{
 };
 use crate::failure::{Failure, Kind};
 
-/// Generates CUDA kernels for sparse matrix-vector products, compiles them with NVRTC, caches the machine code
-/// and runs y <- alpha * A * x + beta * y.
+/// Sparse matrix-vector products y <- alpha A x + beta y with CUDA kernels that are generated for a
+/// configuration, compiled by NVRTC at run time and cached
 #[derive(Debug, Parser)]
 #[command(name = "spmv", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub struct Cli {

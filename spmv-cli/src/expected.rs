@@ -154,8 +154,7 @@ mod tests {
         let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0]);
         let a = a.unwrap().to_csr::<u32>().unwrap();
         let operands = Operands { alpha: 1.0, beta: 0.0, x: vec![2.0, 1.0, 4.0], y: vec![f64::NAN; 2] };
-        let rounding =
-            Rounding { depth: &any_order_depth, accumulator: ValueType::F32, y: ValueType::F32 };
+        let rounding = Rounding { depth: &any_order_depth, accumulator: ValueType::F32, y: ValueType::F32 };
         (Expected::of(&a, &operands).unwrap(), rounding)
     }
 

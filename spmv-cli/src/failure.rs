@@ -98,6 +98,11 @@ impl Failure {
         self
     }
 
+    /// What to do about it, where that is known.
+    pub fn what_to_do(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
     #[cfg(test)]
     pub fn kind(&self) -> Kind {
         self.kind

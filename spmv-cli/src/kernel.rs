@@ -45,7 +45,8 @@ pub struct ResourceFacts {
 
 impl From<&KernelResources> for ResourceFacts {
     fn from(resources: &KernelResources) -> ResourceFacts {
-        let KernelResources { name, registers, spill_store_bytes, spill_load_bytes, shared_bytes } = resources.clone();
+        let KernelResources { name, registers, spill_store_bytes, spill_load_bytes, shared_bytes } =
+            resources.clone();
         ResourceFacts { kernel: name, registers, spill_store_bytes, spill_load_bytes, shared_bytes }
     }
 }
@@ -102,7 +103,8 @@ pub fn config_text(config: &KernelConfig) -> String {
     let own = settings[..parameters].iter().map(|(key, value)| format!("{key}={value}"));
     let common = settings[parameters..].iter().filter(|(key, value)| !is_usual(config, key, value));
     let common = common.map(|(key, value)| format!("{key}={value}"));
-    let words: Vec<String> = std::iter::once(config.algorithm().name().to_owned()).chain(own).chain(common).collect();
+    let words: Vec<String> =
+        std::iter::once(config.algorithm().name().to_owned()).chain(own).chain(common).collect();
     words.join(" ")
 }
 

@@ -13,6 +13,9 @@ const MIN_SAMPLES: usize = 15;
 /// The most products of one batch.
 const MAX_BATCH: u32 = 1 << 16;
 
+/// How long products run before any is timed, at most.
+const WARM_UP: Duration = Duration::from_millis(100);
+
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
@@ -46,12 +49,16 @@ pub fn measure(
     let started = Instant::now();
     let samples = effort.samples.max(MIN_SAMPLES);
     let budget = effort.limit / samples as u32;
-    // Doubling warms up caches and clocks too.
     let mut products = 1;
     let mut took = batch(products)?;
     while took < effort.batch && took * 2 <= budget && products < MAX_BATCH {
         products *= 2;
         took = batch(products)?;
+    }
+    // Clocks rise only under load.
+    let (warm_up, warming) = (WARM_UP.min(effort.limit / 10), Instant::now());
+    while warming.elapsed() < warm_up {
+        batch(products)?;
     }
     let mut times = Vec::with_capacity(samples);
     while times.len() < samples && (times.len() < MIN_SAMPLES || started.elapsed() < effort.limit) {
@@ -97,7 +104,8 @@ pub struct Performance {
 
 impl Performance {
     pub fn new(samples: Samples, nnz: usize, bytes: u64) -> Performance {
-        let per_second = |amount: f64| if samples.median_ms > 0.0 { amount / (samples.median_ms * 1e6) } else { 0.0 };
+        let per_second =
+            |amount: f64| if samples.median_ms > 0.0 { amount / (samples.median_ms * 1e6) } else { 0.0 };
         Performance {
             gflops: per_second(2.0 * nnz as f64),
             bytes,
@@ -123,8 +131,7 @@ mod tests {
 
     #[test]
     fn batches_grow_until_they_are_long_enough() {
-        let effort =
-            Effort { samples: 20, limit: Duration::from_secs(1), batch: Duration::from_millis(3) };
+        let effort = Effort { samples: 20, limit: Duration::from_secs(1), batch: Duration::from_millis(3) };
         let samples = measure(effort, |products| Ok(Duration::from_micros(100) * products)).unwrap();
         assert_eq!((samples.samples, samples.products_per_sample), (20, 32));
         assert!((samples.median_ms - 0.1).abs() < 1e-9);

@@ -69,7 +69,10 @@ impl OnCuda {
         self.record(&self.stopped)?;
         // Waiting here first tells a kernel's fault apart from a failure of the events.
         self.plan.device().synchronize()?;
-        let ms = self.started.elapsed_ms(&self.stopped).map_err(|error| driver_error("cuEventElapsedTime", error))?;
+        let ms = self
+            .started
+            .elapsed_ms(&self.stopped)
+            .map_err(|error| driver_error("cuEventElapsedTime", error))?;
         Ok(Duration::from_secs_f64(f64::from(ms.max(0.0)) / 1e3))
     }
 
@@ -113,7 +116,10 @@ fn event(device: &Device) -> Result<CudaEvent, Failure> {
 
 fn driver_error(call: &'static str, error: DriverError) -> Failure {
     let text = |text: Result<&std::ffi::CStr, DriverError>| {
-        text.map_or_else(|_| format!("CUDA error {}", error.0 as u32), |text| text.to_string_lossy().into_owned())
+        text.map_or_else(
+            |_| format!("CUDA error {}", error.0 as u32),
+            |text| text.to_string_lossy().into_owned(),
+        )
     };
     Error::Driver { call, name: text(error.error_name()), message: text(error.error_string()) }.into()
 }

@@ -28,7 +28,10 @@ impl Operands {
                 return Ok(rounded);
             }
             let accumulator = types.accumulator;
-            Err(Failure::new(Kind::Usage, format!("--{name} {value}: not a finite number of type {accumulator}")))
+            Err(Failure::new(
+                Kind::Usage,
+                format!("--{name} {value}: not a finite number of type {accumulator}"),
+            ))
         };
         let (alpha, beta) = (scalar("alpha", alpha)?, scalar("beta", beta)?);
         let mut random = SplitMix64(seed);

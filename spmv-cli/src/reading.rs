@@ -84,8 +84,9 @@ impl MatrixFacts {
 
     /// Two lines.
     pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Statistics { num_rows, num_cols, nnz, row_nnz_min, row_nnz_mean, row_nnz_max, empty_rows, .. } =
-            self.statistics;
+        let Statistics {
+            num_rows, num_cols, nnz, row_nnz_min, row_nnz_mean, row_nnz_max, empty_rows, ..
+        } = self.statistics;
         let kind: Vec<&str> = [self.field, self.symmetry].into_iter().flatten().collect();
         let kind = if kind.is_empty() { String::new() } else { format!(" ({})", kind.join(", ")) };
         fact(out, "matrix", format_args!("{}{kind}", self.path))?;

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use comfy_table::{Cell, ContentArrangement, Table, presets};
+use console::Term;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -50,12 +51,19 @@ pub fn fact(out: &mut dyn Write, what: &str, is: impl Display) -> io::Result<()>
 pub fn table(head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    let terminal = Term::stdout();
+    if let (true, Some((_, width))) = (terminal.is_term(), terminal.size_checked()) {
+        table.set_width(width);
+    }
     table.set_header(head.iter().map(Cell::new));
     table
 }
 
 /// Prints a table without blanks at the ends of lines.
-pub fn print_table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
+pub fn print_table(out: &mut dyn Write, mut table: Table) -> io::Result<()> {
+    table.column_iter_mut().for_each(|column| {
+        column.set_padding((0, 2));
+    });
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
     }

@@ -69,7 +69,8 @@ struct Setting {
 impl Algorithms {
     pub fn run(self) -> Result<(), Failure> {
         let named = |spec: &&AlgorithmSpec| self.name.as_deref().is_none_or(|name| name == spec.name);
-        let algorithms = Algorithm::ALL.iter().filter(named).map(AlgorithmFacts::of).collect::<Result<_, _>>()?;
+        let algorithms =
+            Algorithm::ALL.iter().filter(named).map(AlgorithmFacts::of).collect::<Result<_, _>>()?;
         let common_settings = common_settings()?;
         self.output.print(&AlgorithmsReport { algorithms, common_settings, in_full: self.name.is_some() })
     }
@@ -108,7 +109,9 @@ impl Setting {
 fn common_settings() -> Result<Vec<Setting>, Failure> {
     let Some(spec) = Algorithm::ALL.first() else { return Ok(Vec::new()) };
     let settings = KernelConfig::builder((spec.default)()).build()?.settings();
-    let default = |name| settings.iter().find(|(key, _)| *key == name).map_or(String::new(), |(_, value)| value.clone());
+    let default = |name| {
+        settings.iter().find(|(key, _)| *key == name).map_or(String::new(), |(_, value)| value.clone())
+    };
     let setting = |key: &spmv_runtime::CommonKey| Setting {
         name: key.name,
         about: key.doc,
@@ -146,5 +149,5 @@ impl Report for AlgorithmsReport {
 fn settings_text(out: &mut dyn Write, settings: &[Setting]) -> io::Result<()> {
     let mut table = table(&["setting", "default", "allowed", "what it is"]);
     table.add_rows(settings.iter().map(Setting::row));
-    print_table(out, &table)
+    print_table(out, table)
 }

@@ -6,9 +6,10 @@ use std::time::SystemTime;
 use clap::Subcommand;
 use serde::Serialize;
 use spmv_runtime::cache::{DiskCache, EntryInfo, SweepReport};
+use spmv_runtime::codegen::KernelConfig;
 
 use crate::failure::{Failure, Kind};
-use crate::kernel::ResourceFacts;
+use crate::kernel::{ResourceFacts, config_text};
 use crate::quantity;
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 
@@ -29,10 +30,12 @@ Examples:
   SPMV_CACHE_DIR=/elsewhere spmv cache path
 
 JSON (--json), one object:
-  path           folder, max_bytes, problem
-  ls             folder, entries (key, path, bytes, last_used_s, arch, nvrtc_version, title, resources), bytes
-  verify         folder, right, bytes, damaged (path, reason), which are deleted
-  gc and clear   folder, removed_entries, removed_temporaries, removed_bytes, kept_entries, kept_bytes";
+  path          folder, max_bytes, problem
+  ls            folder, bytes, entries (key, path, bytes, last_used_s, arch, nvrtc_version,
+                kernel, resources)
+  verify        folder, right, bytes, damaged (path, reason), which are deleted
+  gc and clear  folder, removed_entries, removed_temporaries, removed_bytes, kept_entries,
+                kept_bytes";
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 enum Action {
@@ -115,7 +118,9 @@ impl Report for PathReport {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         match &self.folder {
             Some(folder) => writeln!(out, "{folder}"),
-            None => writeln!(out, "none: {}", self.problem.as_deref().unwrap_or("SPMV_CACHE_DIR turns it off")),
+            None => {
+                writeln!(out, "none: {}", self.problem.as_deref().unwrap_or("SPMV_CACHE_DIR turns it off"))
+            }
         }
     }
 }
@@ -136,7 +141,7 @@ struct EntryFacts {
     last_used_s: u64,
     arch: String,
     nvrtc_version: String,
-    title: String,
+    kernel: String,
     resources: Vec<ResourceFacts>,
 }
 
@@ -147,13 +152,25 @@ impl From<EntryInfo> for EntryFacts {
             key: entry.key.to_string(),
             path: entry.path.display().to_string(),
             bytes: entry.bytes,
-            last_used_s: entry.last_used.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            last_used_s: entry
+                .last_used
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
             arch: entry.arch,
             nvrtc_version: format!("{major}.{minor}"),
-            title: entry.title.trim_start_matches("//").trim().to_owned(),
+            kernel: kernel(&entry.title),
             resources: entry.kernels.iter().map(ResourceFacts::from).collect(),
         }
     }
+}
+
+/// The first line of a source names its configuration; what is usual is left out.
+fn kernel(title: &str) -> String {
+    let title = title.trim_start_matches("//").trim();
+    let mut words = title.split(' ');
+    let algorithm = words.next().unwrap_or_default();
+    let config = KernelConfig::from_settings(algorithm, words.filter_map(|word| word.split_once('=')));
+    config.map_or_else(|_| title.to_owned(), |config| config_text(&config))
 }
 
 impl Report for ListReport {
@@ -167,10 +184,10 @@ impl Report for ListReport {
                     &age(entry.last_used_s),
                     &entry.arch,
                     &entry.nvrtc_version,
-                    &entry.title,
+                    &entry.kernel,
                 ]);
             }
-            print_table(out, &table)?;
+            print_table(out, table)?;
         }
         let (entries, bytes) = (quantity::count(self.entries.len()), quantity::bytes(self.bytes));
         writeln!(out, "{entries} kernels, {bytes} in {}", self.folder)
@@ -247,6 +264,13 @@ impl Report for SweepFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn titles_are_shortened() {
+        let config = KernelConfig::named("csr_vector").unwrap().build().unwrap();
+        assert_eq!(kernel(&format!("// {config}")), config_text(&config));
+        assert_eq!(kernel("// vector threads_per_block=256 x=f32"), "vector threads_per_block=256 x=f32");
+    }
 
     #[test]
     fn sizes_have_units() {

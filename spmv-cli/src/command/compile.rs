@@ -40,8 +40,8 @@ Examples:
   spmv compile --algorithm csr_scalar --set unroll=8 --ptx | less
 
 JSON (--json), one object:
-  algorithm, config, settings, nvrtc_version, time_ms, compiled (origin, arch, cubin_bytes, ptx_bytes, resources),
-  written_to, and with --ptx and no -o the text as ptx";
+  algorithm, config, settings, nvrtc_version, time_ms, compiled (origin, arch, cubin_bytes,
+  ptx_bytes, resources), written_to, and with --ptx and no -o the text as ptx";
 
 #[derive(Debug, Serialize)]
 struct CompileReport {
@@ -110,7 +110,7 @@ impl Report for CompileReport {
         fact(out, "kernel", &self.config)?;
         self.compiled.text(out)?;
         let time = quantity::milliseconds(self.time_ms);
-        fact(out, "time", format_args!("{time} ({}, NVRTC {})", self.compiled.origin_text(), self.nvrtc_version))?;
+        fact(out, "time", format_args!("{time}, NVRTC {}", self.nvrtc_version))?;
         match &self.written_to {
             Some(path) => fact(out, "written to", path),
             None => Ok(()),

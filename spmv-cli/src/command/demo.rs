@@ -33,7 +33,7 @@ const MATRIX_NAME: &str = "gemat12.mtx";
 const SAMPLES: usize = 15;
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// Take a tour on a real matrix that comes with the command: read, generate, compile, run, verify, compare
+/// Take a tour on a real matrix that comes with the command
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Demo {
@@ -42,13 +42,13 @@ pub struct Demo {
 }
 
 const AFTER_HELP: &str = "\
-Works without a GPU: the kernel is then compiled to real machine code all the same, and the product is computed on
-the CPU.
+Works without a GPU: the kernel is then compiled to real machine code all the same, and the
+product is computed on the CPU.
 
 JSON (--json), one object:
-  matrix (as `spmv inspect`), device (as `spmv run`), kernel (config, reason, source_lines, compiled, problem),
-  product (computed_by, first_ms, verification), table (name, processor, verified, speed_up and the performance of
-  `spmv run`)";
+  matrix (as `spmv inspect`), device (as `spmv run`), kernel (config, reason, source_lines,
+  compiled, problem), product (computed_by, first_ms, verification), table (name, processor,
+  verified, speed_up and the performance of `spmv run`)";
 
 #[derive(Debug, Serialize)]
 struct DemoReport {
@@ -123,8 +123,13 @@ impl Demo {
             (Some(compiled), _) => compiled.text(out),
             (None, problem) => fact(out, "not compiled", problem.as_deref().unwrap_or_default()),
         })?;
-        let kernel =
-            KernelFacts { config: config_text(&config), reason: choice.reason, source_lines, compiled, problem };
+        let kernel = KernelFacts {
+            config: config_text(&config),
+            reason: choice.reason,
+            source_lines,
+            compiled,
+            problem,
+        };
 
         let operands = Operands::new((a.num_rows(), a.num_cols()), config.types(), 1.0, 0.0, 0)?;
         let expected = Expected::of(&a, &operands)?;
@@ -182,7 +187,11 @@ impl Demo {
         self.tell(|out| {
             title(out, "4. The product", "y <- A x with random x.")?;
             facts.text(out)?;
-            fact(out, "", "the kernel above was compiled, and not run; cpu_parallel computes the same product")
+            fact(
+                out,
+                "",
+                "the kernel above was compiled, and not run; cpu_parallel computes the same product",
+            )
         })?;
         let (product, _) = timed_on_cpu("cpu_parallel", cpu_parallel, example)?;
         self.tell(|out| product_text(out, &product))?;
@@ -345,7 +354,11 @@ fn gen_command(config: &KernelConfig) -> String {
 }
 
 fn product_text(out: &mut dyn Write, product: &ProductFacts) -> io::Result<()> {
-    fact(out, "first product", format_args!("{} by {}", quantity::milliseconds(product.first_ms), product.computed_by))?;
+    fact(
+        out,
+        "first product",
+        format_args!("{} by {}", quantity::milliseconds(product.first_ms), product.computed_by),
+    )?;
     title(
         out,
         "5. Is it right?",
@@ -379,7 +392,7 @@ fn table_text(out: &mut dyn Write, rows: &[Row], device: &DeviceFacts) -> io::Re
             format!("{} x", quantity::significant(*speed_up)),
         ]);
     }
-    print_table(out, &table)?;
+    print_table(out, table)?;
     writeln!(
         out,
         "\ncpu_serial adds in doubled precision on one thread: it is the reference, not a fast product."
@@ -390,7 +403,10 @@ fn next_text(out: &mut dyn Write) -> io::Result<()> {
     title(out, "Next", "Three commands to try:")?;
     writeln!(out, "  spmv run A.mtx                    the same for a matrix of yours")?;
     writeln!(out, "  spmv algorithms                   what there is, and what each is good for")?;
-    writeln!(out, "  spmv matrix make stencil_27 --set nx=64 --set ny=64 --set nz=64 -o big.mtx && spmv run big.mtx")?;
+    writeln!(
+        out,
+        "  spmv matrix make stencil_27 --set nx=64 --set ny=64 --set nz=64 -o big.mtx && spmv run big.mtx"
+    )?;
     writeln!(out, "                                    a larger matrix, where bandwidth counts")
 }
 
@@ -413,7 +429,8 @@ mod tests {
     #[test]
     fn excerpts_hold_what_is_special_about_a_kernel() {
         for spec in Algorithm::ALL {
-            let source = plain_product(KernelConfig::builder((spec.default)())).build().unwrap().program().source;
+            let source =
+                plain_product(KernelConfig::builder((spec.default)())).build().unwrap().program().source;
             let (constants, kernel) = excerpts(&source);
             let constants: Vec<&str> = constants.collect();
             assert!(constants.iter().any(|line| line.contains("kThreadsPerBlock")), "{constants:?}");

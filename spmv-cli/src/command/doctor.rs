@@ -23,16 +23,16 @@ pub struct Doctor {
 }
 
 const AFTER_HELP: &str = "\
-Exits with 0 where kernels can be compiled and products computed, on a GPU or the CPU; with 4 where NVRTC is
-missing or does not compile.
+Exits with 0 where kernels can be compiled and products computed, on a GPU or the CPU; with 4
+where NVRTC is missing or does not compile.
 
 JSON (--json), one object:
-  driver         cuda_version, problem
-  devices        name, arch, multiprocessors, memory_bytes, l2_bytes
-  nvrtc          version, path, found_by, archs, compile_ms, problem
-  cusparse       version, library, problem
-  cache          folder, max_bytes, entries, bytes, problem
-  ready_for      compile, gpu, cpu";
+  driver     cuda_version, problem, help
+  devices    name, arch, multiprocessors, memory_bytes, l2_bytes
+  nvrtc      version, path, found_by, archs, compile_ms, problem
+  cusparse   version, library, problem
+  cache      folder, max_bytes, entries, bytes, problem
+  ready_for  compile, gpu, cpu";
 
 #[derive(Debug, Serialize)]
 struct DoctorReport {
@@ -48,6 +48,7 @@ struct DoctorReport {
 struct DriverFacts {
     cuda_version: Option<String>,
     problem: Option<String>,
+    help: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,14 +98,16 @@ impl Doctor {
     pub fn run(self) -> Result<(), Failure> {
         let (devices, device_problem) = match devices() {
             Ok(devices) => (devices, None),
-            Err(error) => (Vec::new(), Some(error.to_string())),
+            Err(error) => (Vec::new(), Some(Failure::from(error))),
         };
-        let driver = match driver_version() {
-            Ok(version) => DriverFacts {
-                cuda_version: Some(version.to_string()),
-                problem: device_problem.or_else(|| devices.is_empty().then(|| "the driver sees no device".to_owned())),
-            },
-            Err(error) => DriverFacts { cuda_version: None, problem: Some(error.to_string()) },
+        let device_problem = device_problem.or_else(|| {
+            let failure = Failure::new(Kind::Environment, "the driver sees no device");
+            devices.is_empty().then(|| failure.help("check `nvidia-smi` and CUDA_VISIBLE_DEVICES"))
+        });
+        let driver = DriverFacts {
+            cuda_version: driver_version().ok().map(|version| version.to_string()),
+            problem: device_problem.as_ref().map(Failure::to_string),
+            help: device_problem.as_ref().and_then(Failure::what_to_do).map(str::to_owned),
         };
         let nvrtc = NvrtcFacts::find(devices.first());
         let cusparse = match cusparse::find() {
@@ -114,7 +117,6 @@ impl Doctor {
             Err(problem) => CusparseFacts { version: None, library: None, problem: Some(problem) },
         };
         let compile = nvrtc.compile_ms.is_some();
-        let problem = nvrtc.problem.clone();
         self.output.print(&DoctorReport {
             ready_for: ReadyFor { compile, gpu: compile && !devices.is_empty(), cpu: true },
             devices: devices.into_iter().map(GpuFacts::from).collect(),
@@ -123,10 +125,13 @@ impl Doctor {
             cusparse,
             cache: CacheFacts::of(&DiskCache::from_env()),
         })?;
-        match problem {
-            Some(problem) => Err(Failure::new(Kind::Environment, problem)),
-            None => Ok(()),
+        if compile {
+            return Ok(());
         }
+        Err(Failure::new(
+            Kind::Environment,
+            "NVRTC is missing or does not compile; the report says what to do",
+        ))
     }
 }
 
@@ -193,6 +198,9 @@ impl Report for DoctorReport {
         if let Some(problem) = &self.driver.problem {
             fact(out, if self.driver.cuda_version.is_some() { "" } else { "driver" }, problem)?;
         }
+        if let Some(help) = &self.driver.help {
+            fact(out, "", help)?;
+        }
         for (ordinal, device) in self.devices.iter().enumerate() {
             let GpuFacts { name, arch, multiprocessors, memory_bytes, l2_bytes } = device;
             let [memory, l2] = [*memory_bytes, *l2_bytes].map(quantity::bytes);
@@ -215,8 +223,12 @@ impl Report for DoctorReport {
             "verdict",
             match (compile, gpu) {
                 (true, true) => "everything is there: kernels are compiled and run on the GPU",
-                (true, false) => "kernels are compiled, products run on the CPU; a GPU with a driver would run the kernels",
-                (false, _) => "kernels cannot be compiled; products run on the CPU only (`spmv run --device cpu`)",
+                (true, false) => {
+                    "kernels are compiled, products run on the CPU; a GPU with a driver would run the kernels"
+                }
+                (false, _) => {
+                    "kernels cannot be compiled; products run on the CPU only (`spmv run --device cpu`)"
+                }
             },
         )
     }

@@ -32,9 +32,9 @@ Examples:
 The same settings always give the same bytes.
 
 JSON (--json), one object:
-  algorithm, config, settings, source, storage, prepare, multiply (each pass: kernel, grid, threads_per_block,
-  shared_bytes, args), buffers (name, bytes, zeroed), guarantees (bit_reproducible, fill_touches_x,
-  summation_depth, operation)";
+  algorithm, config, settings, source, storage, prepare and multiply (each pass: kernel, grid,
+  threads_per_block, shared_bytes, args), buffers (name, bytes, zeroed), guarantees
+  (bit_reproducible, fill_touches_x, summation_depth, operation)";
 
 /// A program as data.
 #[derive(Debug, Serialize)]
@@ -173,7 +173,9 @@ impl Report for ProgramReport {
                 fact(
                     out,
                     "",
-                    format_args!("{grid} blocks of {threads_per_block} threads, {shared_bytes} B dynamic shared memory"),
+                    format_args!(
+                        "{grid} blocks of {threads_per_block} threads, {shared_bytes} B dynamic shared memory"
+                    ),
                 )?;
             }
         }

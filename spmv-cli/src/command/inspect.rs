@@ -15,7 +15,7 @@ use crate::quantity;
 use crate::reading::{self, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact};
 
-/// Tell what a matrix is like: sizes, row lengths, bandwidth, memory, and which kernel `spmv run` would choose
+/// Tell what a matrix is like, and which kernel `spmv run` would choose
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Inspect {
@@ -31,10 +31,11 @@ Example:
   spmv inspect A.mtx
 
 JSON (--json), one object:
-  path, format, field, symmetry, num_rows, num_cols, nnz, density, empty_rows, row_nnz_min, row_nnz_mean,
-  row_nnz_max, row_nnz_std, row_nnz_histogram (rows with 0 entries, 1, 2-3, 4-7, 8-15, ...), lower_bandwidth,
-  upper_bandwidth, diagonal_entries, stored_zeros, sorted_columns, adjacent_duplicates, bytes, read_ms,
-  csr_bytes_f32, csr_bytes_f64, chosen (config, reason; null for complex matrices)";
+  path, format, field, symmetry, num_rows, num_cols, nnz, density, empty_rows, row_nnz_min,
+  row_nnz_mean, row_nnz_max, row_nnz_std, row_nnz_histogram (rows with 0 entries, 1, 2-3, 4-7,
+  8-15, ...), lower_bandwidth, upper_bandwidth, diagonal_entries, stored_zeros, sorted_columns,
+  adjacent_duplicates, bytes, read_ms, csr_bytes_f32, csr_bytes_f64, chosen (config, reason;
+  null for complex matrices)";
 
 #[derive(Debug, Serialize)]
 struct InspectReport {
@@ -73,7 +74,8 @@ impl Inspect {
             read_ms,
             csr_bytes_f32: bytes(ValueType::F32),
             csr_bytes_f64: bytes(ValueType::F64),
-            chosen: (!V::COMPLEX).then(|| ChosenFacts { config: config_text(&config), reason: choice.reason }),
+            chosen: (!V::COMPLEX)
+                .then(|| ChosenFacts { config: config_text(&config), reason: choice.reason }),
             matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
         })
     }
@@ -103,8 +105,13 @@ fn statistics_text(out: &mut dyn Write, statistics: &Statistics) -> io::Result<(
     fact(out, "row lengths", format_args!("standard deviation {row_nnz_std}"))?;
     fact(out, "density", quantity::significant(statistics.density))?;
     let [lower, upper, diagonal] =
-        [statistics.lower_bandwidth, statistics.upper_bandwidth, statistics.diagonal_entries].map(quantity::count);
-    fact(out, "bandwidth", format_args!("{lower} below the diagonal, {upper} above, {diagonal} entries on it"))?;
+        [statistics.lower_bandwidth, statistics.upper_bandwidth, statistics.diagonal_entries]
+            .map(quantity::count);
+    fact(
+        out,
+        "bandwidth",
+        format_args!("{lower} below the diagonal, {upper} above, {diagonal} entries on it"),
+    )?;
     let [zeros, duplicates] = [statistics.stored_zeros, statistics.adjacent_duplicates].map(quantity::count);
     fact(out, "stored zeros", zeros)?;
     fact(out, "duplicates", duplicates)

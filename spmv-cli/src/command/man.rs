@@ -19,7 +19,8 @@ impl Man {
         fs::create_dir_all(&self.folder)
             .and_then(|()| clap_mangen::generate_to(cli::definition(), &self.folder))
             .map_err(|error| {
-                let message = format!("{}: manual pages could not be written: {error}", self.folder.display());
+                let message =
+                    format!("{}: manual pages could not be written: {error}", self.folder.display());
                 Failure::new(Kind::Environment, message).because(error)
             })
     }

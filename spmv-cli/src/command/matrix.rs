@@ -65,7 +65,7 @@ struct Make {
     output: OutputArgs,
 }
 
-/// Read a matrix and write it in coordinate format with general symmetry, so that mirrored entries are written out
+/// Read a matrix and write it in coordinate format with every entry, mirrored ones too
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -186,7 +186,16 @@ fn write<V: Entry>(path: &Path, a: &CsrMatrix<V, u64>) -> Result<(f64, Option<u6
 impl Report for MakeReport {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         self.matrix.text(out)?;
-        fact(out, "made", format_args!("{} from seed {} in {}", self.class, self.seed, quantity::milliseconds(self.make_ms)))?;
+        fact(
+            out,
+            "made",
+            format_args!(
+                "{} from seed {} in {}",
+                self.class,
+                self.seed,
+                quantity::milliseconds(self.make_ms)
+            ),
+        )?;
         written_text(out, self.write_ms, self.file_bytes)
     }
 }
@@ -286,7 +295,7 @@ impl Report for ClassesReport {
                 let allowed = format!("{min} to {max}");
                 table.add_row([*name, &default.to_string(), &allowed, *about]);
             }
-            print_table(out, &table)?;
+            print_table(out, table)?;
         }
         Ok(())
     }

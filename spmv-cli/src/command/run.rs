@@ -28,8 +28,7 @@ use crate::settings::{SettingArgs, algorithm_names};
 /// Where there is no GPU, kernels are compiled for this architecture all the same.
 pub const ARCH_WITHOUT_GPU: &str = "sm_90";
 
-/// Compute y <- alpha * A * x + beta * y: read the matrix, generate and compile the kernel or load it from the
-/// cache, run it, verify every row, time it
+/// Read a matrix and compute y <- alpha A x + beta y with a generated kernel, verified and timed
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Run {
@@ -76,28 +75,34 @@ Examples:
   spmv run A.mtx --device cpu
 
 Verification:
-  Row by row, |error| <= g(h) * (|alpha| |A| |x| + |beta| |y|) + u * |y|, where h is the summation depth that the
-  algorithm declares, u the unit roundoff of the type, g(h) = h u / (1 - h u). A second product, after all that
-  were timed, is verified too, and must have the same bits where the algorithm promises that.
+  Row by row, |error| <= g(h) (|alpha| |A| |x| + |beta| |y|) + u |y|, where h is the summation
+  depth that the algorithm declares, u the unit roundoff of the type, g(h) = h u / (1 - h u).
+  A second product, after all that were timed, is verified too, and must have the same bits
+  where the algorithm promises that.
 
 Time:
-  Products follow one another without pause, so what fits in the caches stays there (warm). On a GPU, CUDA events
-  around each batch. GFLOP/s are 2 nnz / t; GB/s are the bytes that must move / t: the matrix as stored, x once,
-  y once, and once more where beta is not 0.
+  Products follow one another without pause, so what fits in the caches stays there (warm). On a
+  GPU, CUDA events around each batch. GFLOP/s are 2 nnz / t; GB/s are the bytes that must move
+  / t: the matrix as stored, x once, y once, and once more where beta is not 0.
 
-JSON (--json), one object:
-  matrix         path, format, field, symmetry, num_rows, num_cols, nnz, row_nnz_mean, ... (as `spmv inspect`)
-  device         kind (cuda, cpu), name, arch, multiprocessors, memory_bytes, l2_bytes, cuda_version, notice
-  kernel         algorithm, chosen_by (user, rule), reason, config, settings, source_bytes, ran, problem,
-                 compiled (origin, arch, cubin_bytes, ptx_bytes, resources); null with --device cpu
-  product        computed_by, type, alpha, beta, seed
-  times_ms       read, open_device, find_nvrtc, generate, compile, load_module, upload, first_product;
-                 compile is loading where kernel.compiled.origin is disk; null for what was not done
-  memory_bytes   matrix, vectors, workspace
-  verification   passed, rows, failed_rows, max_error_over_bound, worst_row, expected, actual, unit_roundoff,
-                 depth_of_longest_row, checked_again_after_timing, same_bits_after_timing; null if not verified
-  performance    samples, products_per_sample, median_ms, min_ms, max_ms, spread_percent, gflops, bytes,
-                 gb_per_s, cache; null if not timed";
+JSON (--json), one object; numbers that are not finite are null:
+  matrix        path, format, field, symmetry, num_rows, num_cols, nnz, row_nnz_mean and the
+                other fields of `spmv inspect`
+  device        kind (cuda, cpu), name, arch, multiprocessors, memory_bytes, l2_bytes,
+                cuda_version, notice
+  kernel        algorithm, chosen_by (user, rule), reason, config, settings, source_bytes, ran,
+                problem, compiled (origin, arch, cubin_bytes, ptx_bytes, resources); null with
+                --device cpu
+  product       computed_by, type, alpha, beta, seed
+  times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,
+                first_product; null for what was not done; compile is what loading took where
+                kernel.compiled.origin is disk
+  memory_bytes  matrix, vectors, workspace
+  verification  passed, rows, failed_rows, max_error_over_bound, worst_row, expected, actual,
+                unit_roundoff, depth_of_longest_row, checked_again_after_timing,
+                same_bits_after_timing; null if not verified
+  performance   samples, products_per_sample, median_ms, min_ms, max_ms, spread_percent, gflops,
+                bytes, gb_per_s, cache; null if not timed";
 
 /// What `--device` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +119,9 @@ fn parse_device(text: &str) -> Result<DeviceChoice, String> {
         "cuda" => Ok(DeviceChoice::Cuda(0)),
         _ => {
             let ordinal = text.strip_prefix("cuda:").and_then(|ordinal| ordinal.parse().ok());
-            ordinal.map(DeviceChoice::Cuda).ok_or_else(|| "allowed: auto, cuda, cuda:0, cuda:1, ..., cpu".into())
+            ordinal
+                .map(DeviceChoice::Cuda)
+                .ok_or_else(|| "allowed: auto, cuda, cuda:0, cuda:1, ..., cpu".into())
         }
     }
 }
@@ -295,12 +302,16 @@ impl Run {
 
     /// The configuration: what the user says, else the rule of thumb; alpha and beta where the text is shorter
     /// for knowing them.
-    fn config<O: DeviceOffset>(&self, statistics: &Statistics) -> Result<(KernelConfig, KernelFacts), Failure> {
+    fn config<O: DeviceOffset>(
+        &self,
+        statistics: &Statistics,
+    ) -> Result<(KernelConfig, KernelFacts), Failure> {
         let (mut builder, chosen_by, reason) = match &self.algorithm {
             Some(name) => (KernelConfig::named(name)?, "user", "named on the command line".to_owned()),
             None => {
                 let choice = choice::choose(statistics.row_nnz_mean);
-                (KernelConfig::builder(choice.algorithm), "rule", choice.reason)
+                let changed = if self.settings.settings.is_empty() { "" } else { "; changed by --set" };
+                (KernelConfig::builder(choice.algorithm), "rule", choice.reason + changed)
             }
         };
         builder.set("offset", O::TYPE.name())?;
@@ -316,6 +327,18 @@ impl Run {
             _ => failure,
         })?;
         let config = builder.build()?;
+        let scaling = config.scaling();
+        let coefficients = [("alpha", self.alpha, scaling.alpha), ("beta", self.beta, scaling.beta)];
+        for (key, value, known) in coefficients {
+            if known.known().is_some_and(|known| known != value) {
+                let message = format!(
+                    "--set {key}={} makes a kernel for that {key} alone, and --{key} is {value}",
+                    known.name()
+                );
+                return Err(Failure::new(Kind::Usage, message)
+                    .help(format!("leave out --set {key}: it follows --{key}")));
+            }
+        }
         let facts = KernelFacts {
             algorithm: config.algorithm().name(),
             chosen_by,
@@ -484,7 +507,8 @@ impl DeviceFacts {
             memory_bytes: None,
             l2_bytes: None,
             cuda_version: None,
-            notice: no_gpu.map(|reason| format!("no GPU here ({reason}): the product is computed on the CPU")),
+            notice: no_gpu
+                .map(|reason| format!("no GPU here ({reason}): the product is computed on the CPU")),
         }
     }
 
@@ -555,7 +579,7 @@ impl Report for RunReport {
         fact(
             out,
             "product",
-            format_args!("y <- {alpha} A x + {beta} y in {accumulator}, x from seed {seed}, by {computed_by}"),
+            format_args!("{} in {accumulator}, x from seed {seed}, by {computed_by}", formula(alpha, beta)),
         )?;
         self.times_ms.text(out, self.kernel.as_ref())?;
         let Memory { matrix, vectors, workspace } = self.memory_bytes;
@@ -572,10 +596,24 @@ impl Report for RunReport {
     }
 }
 
+/// y <- alpha A x + beta y, without what is 1 or 0.
+fn formula(alpha: f64, beta: f64) -> String {
+    let times = |factor: f64| match factor {
+        1.0 => String::new(),
+        -1.0 => "-".to_owned(),
+        _ => format!("{factor} "),
+    };
+    match beta {
+        0.0 => format!("y <- {}A x", times(alpha)),
+        _ => format!("y <- {}A x + {}y", times(alpha), times(beta)),
+    }
+}
+
 impl Times {
     fn text(&self, out: &mut dyn Write, kernel: Option<&KernelFacts>) -> io::Result<()> {
-        let from_disk =
-            kernel.and_then(|kernel| kernel.compiled.as_ref()).is_some_and(|compiled| compiled.origin == "disk");
+        let from_disk = kernel
+            .and_then(|kernel| kernel.compiled.as_ref())
+            .is_some_and(|compiled| compiled.origin == "disk");
         let steps = [
             ("read", Some(self.read)),
             ("open device", self.open_device),
@@ -586,7 +624,9 @@ impl Times {
             ("upload", self.upload),
             ("first product", Some(self.first_product)),
         ];
-        let steps = steps.into_iter().filter_map(|(name, ms)| Some(format!("{name} {}", quantity::milliseconds(ms?))));
+        let steps = steps
+            .into_iter()
+            .filter_map(|(name, ms)| Some(format!("{name} {}", quantity::milliseconds(ms?))));
         fact(out, "steps", steps.collect::<Vec<_>>().join(", "))
     }
 }
@@ -595,7 +635,10 @@ pub fn verification_text(out: &mut dyn Write, verification: &Verification) -> io
     let rows = quantity::count(verification.rows);
     let worst = match verification.worst_row {
         Some(row) if verification.max_error_over_bound > 0.0 => {
-            format!("largest error {} of its bound, in row {row}", quantity::significant(verification.max_error_over_bound))
+            format!(
+                "largest error {} of its bound, in row {row}",
+                quantity::significant(verification.max_error_over_bound)
+            )
         }
         _ => "no error at all".to_owned(),
     };
@@ -615,7 +658,8 @@ pub fn verification_text(out: &mut dyn Write, verification: &Verification) -> io
 
 fn performance_text(out: &mut dyn Write, performance: &Performance) -> io::Result<()> {
     let samples = &performance.samples;
-    let [median, least, most] = [samples.median_ms, samples.min_ms, samples.max_ms].map(quantity::milliseconds);
+    let [median, least, most] =
+        [samples.median_ms, samples.min_ms, samples.max_ms].map(quantity::milliseconds);
     fact(
         out,
         "time",
@@ -634,6 +678,13 @@ fn performance_text(out: &mut dyn Write, performance: &Performance) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn formulas_are_short() {
+        assert_eq!(formula(1.0, 0.0), "y <- A x");
+        assert_eq!(formula(-1.0, 1.0), "y <- -A x + y");
+        assert_eq!(formula(0.5, -2.0), "y <- 0.5 A x + -2 y");
+    }
 
     #[test]
     fn devices_are_named() {

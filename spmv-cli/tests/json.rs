@@ -1,0 +1,259 @@
+//! Every `--json` answer is one JSON object with the keys that `--help` names.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Spmv {
+    folder: TempDir,
+}
+
+impl Spmv {
+    fn new() -> Spmv {
+        Spmv { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn output(&self, command: &str) -> Output {
+        let command = command.replace("TMP", self.folder.path().to_str().unwrap());
+        Command::new(env!("CARGO_BIN_EXE_spmv"))
+            .args(command.split(' '))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("SPMV_CACHE_DIR", self.folder.path().join("cache"))
+            .output()
+            .unwrap()
+    }
+
+    fn json(&self, command: &str) -> Value {
+        let output = self.output(&format!("{command} --json"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}: {}\n{errors}", output.status);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+}
+
+/// Checks that an object has these keys and no others.
+#[track_caller]
+fn keys(value: &Value, expected: &str) {
+    let object = value.as_object().unwrap_or_else(|| panic!("{value} is no object"));
+    let mut found: Vec<&str> = object.keys().map(String::as_str).collect();
+    let mut expected: Vec<&str> = expected.split_whitespace().collect();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+const MATRIX: &str = "path format field symmetry num_rows num_cols nnz density empty_rows row_nnz_min row_nnz_mean \
+                      row_nnz_max row_nnz_std row_nnz_histogram lower_bandwidth upper_bandwidth diagonal_entries \
+                      stored_zeros sorted_columns adjacent_duplicates bytes";
+const DEVICE: &str = "kind name arch multiprocessors memory_bytes l2_bytes cuda_version notice";
+const KERNEL: &str =
+    "algorithm chosen_by reason config settings source_bytes ran compiled problem";
+const COMPILED: &str = "origin arch cubin_bytes ptx_bytes resources";
+const RESOURCES: &str = "kernel registers spill_store_bytes spill_load_bytes shared_bytes";
+const VERIFICATION: &str = "passed rows failed_rows max_error_over_bound worst_row expected actual unit_roundoff \
+                            depth_of_longest_row checked_again_after_timing same_bits_after_timing";
+const PERFORMANCE: &str =
+    "samples products_per_sample median_ms min_ms max_ms spread_percent gflops bytes gb_per_s cache";
+
+#[test]
+fn run() {
+    let spmv = Spmv::new();
+    let command = "run ../tests/matrices/gemat12.mtx --set threads_per_vector=16 --time-limit 0.1";
+    let report = spmv.json(command);
+    keys(&report, "matrix device kernel product times_ms memory_bytes verification performance");
+    keys(&report["matrix"], MATRIX);
+    keys(&report["device"], DEVICE);
+    keys(&report["kernel"], KERNEL);
+    keys(&report["kernel"]["compiled"], COMPILED);
+    keys(&report["kernel"]["compiled"]["resources"][0], RESOURCES);
+    keys(&report["product"], "computed_by type alpha beta seed");
+    let times = "read open_device find_nvrtc generate compile load_module upload first_product";
+    keys(&report["times_ms"], times);
+    keys(&report["memory_bytes"], "matrix vectors workspace");
+    keys(&report["verification"], VERIFICATION);
+    keys(&report["performance"], PERFORMANCE);
+
+    assert_eq!(report["matrix"]["nnz"], 33111);
+    assert_eq!(report["kernel"]["algorithm"], "csr_vector");
+    assert_eq!(report["kernel"]["chosen_by"], "rule");
+    assert_eq!(report["kernel"]["settings"]["threads_per_vector"], "16");
+    assert_eq!(report["kernel"]["settings"]["beta"], "0");
+    assert_eq!(report["kernel"]["compiled"]["origin"], "compiled");
+    assert!(report["kernel"]["compiled"]["cubin_bytes"].as_u64().unwrap() > 1000);
+    assert_eq!(report["verification"]["passed"], true);
+    assert_eq!(report["verification"]["checked_again_after_timing"], true);
+    assert!(report["performance"]["samples"].as_u64().unwrap() >= 15);
+    // The kernel ran exactly where there is a GPU, and the answer says which.
+    let on_gpu = report["device"]["kind"] == "cuda";
+    assert_eq!(report["kernel"]["ran"], on_gpu);
+    assert_eq!(report["product"]["computed_by"], if on_gpu { "cuda" } else { "cpu_parallel" });
+    assert_eq!(report["device"]["notice"].is_string(), !on_gpu);
+
+    let again = spmv.json(command);
+    assert_eq!(again["kernel"]["compiled"]["origin"], "disk");
+    assert_eq!(again["verification"]["actual"], report["verification"]["actual"]);
+}
+
+#[test]
+fn run_on_the_cpu() {
+    let report = Spmv::new().json("run ../tests/matrices/gemat12.mtx --device cpu --repeat 0 --tolerance none");
+    for absent in ["kernel", "verification", "performance"] {
+        assert!(report[absent].is_null(), "{absent}");
+    }
+    assert!(report["device"]["notice"].is_null());
+    assert_eq!(report["product"]["computed_by"], "cpu_parallel");
+}
+
+#[test]
+fn generate() {
+    let spmv = Spmv::new();
+    let report = spmv.json("gen --algorithm light_vector --value f64");
+    keys(&report, "algorithm config settings source storage prepare multiply buffers guarantees");
+    keys(&report["multiply"][0], "kernel grid threads_per_block shared_bytes args");
+    keys(&report["buffers"][0], "name bytes zeroed");
+    keys(&report["guarantees"], "bit_reproducible fill_touches_x summation_depth operation");
+    let text = spmv.output("gen --algorithm light_vector --value f64");
+    assert_eq!(report["source"].as_str().unwrap().as_bytes(), text.stdout);
+}
+
+#[test]
+fn compile() {
+    let spmv = Spmv::new();
+    let keys_of_all = "algorithm config settings nvrtc_version time_ms compiled written_to ptx";
+    let report = spmv.json("compile --algorithm csr_scalar --arch sm_75 -o TMP/kernel.cubin");
+    keys(&report, keys_of_all);
+    keys(&report["compiled"], COMPILED);
+    let cubin = std::fs::read(spmv.folder.path().join("kernel.cubin")).unwrap();
+    assert!(cubin.starts_with(b"\x7fELF"));
+    assert_eq!(report["compiled"]["cubin_bytes"], cubin.len());
+    assert_eq!(report["compiled"]["origin"], "compiled");
+
+    let report = spmv.json("compile --algorithm csr_scalar --arch sm_75 --ptx");
+    assert_eq!(report["compiled"]["origin"], "disk");
+    let ptx = report["ptx"].as_str().unwrap();
+    assert!(ptx.contains(".target sm_75") && ptx.contains("spmv_csr_scalar"), "{ptx}");
+    assert_eq!(spmv.output("compile --algorithm csr_scalar --arch sm_75 --ptx").stdout, ptx.as_bytes());
+    spmv.json("compile --algorithm csr_scalar --arch sm_75 --ptx -o TMP/kernel.ptx");
+    assert_eq!(std::fs::read(spmv.folder.path().join("kernel.ptx")).unwrap(), ptx.as_bytes());
+}
+
+#[test]
+fn algorithms() {
+    let report = Spmv::new().json("algorithms");
+    keys(&report, "algorithms common_settings");
+    for algorithm in report["algorithms"].as_array().unwrap() {
+        keys(algorithm, "name summary header parameters guarantees");
+        keys(&algorithm["header"], "formula paper suits suffers bytes guarantee launch");
+        keys(&algorithm["parameters"][0], "name about default allowed");
+    }
+    keys(&report["common_settings"][0], "name about default allowed");
+}
+
+#[test]
+fn inspect() {
+    let report = Spmv::new().json("inspect ../tests/matrices/lp_afiro.mtx");
+    keys(&report, &format!("{MATRIX} read_ms csr_bytes_f32 csr_bytes_f64 chosen"));
+    keys(&report["chosen"], "config reason");
+    assert_eq!((&report["num_rows"], &report["num_cols"]), (&27.into(), &51.into()));
+}
+
+#[test]
+fn matrix() {
+    let spmv = Spmv::new();
+    let report = spmv.json("matrix make stencil_5 --set nx=30 --set ny=20 --seed 7 -o TMP/a.mtx.gz");
+    keys(&report, "class seed values make_ms write_ms file_bytes matrix");
+    assert_eq!(report["matrix"]["nnz"], 2900);
+    let report = spmv.json("matrix convert TMP/a.mtx.gz TMP/b.mtx");
+    keys(&report, "written_to read_ms write_ms file_bytes matrix");
+    assert_eq!(report["matrix"]["nnz"], 2900);
+    assert_eq!(spmv.json("inspect TMP/b.mtx")["nnz"], 2900);
+    let report = spmv.json("matrix classes");
+    keys(&report["classes"][0], "name summary parameters");
+    keys(&report["classes"][0]["parameters"][0], "name about default min max whole");
+    // Symmetric entries are written out.
+    let report = spmv.json("matrix convert ../tests/matrices/karate.mtx TMP/c.mtx --value f32");
+    let general = spmv.json("inspect TMP/c.mtx");
+    assert_eq!((&report["matrix"]["nnz"], &general["symmetry"]), (&general["nnz"], &"general".into()));
+    // Complex entries stay complex.
+    spmv.json("matrix convert tests/files/complex.mtx TMP/d.mtx");
+    let complex = spmv.json("inspect TMP/d.mtx");
+    assert_eq!((&complex["field"], &complex["nnz"]), (&"complex".into(), &5.into()));
+    assert!(complex["chosen"].is_null());
+}
+
+#[test]
+fn doctor() {
+    let report = Spmv::new().json("doctor");
+    keys(&report, "driver devices nvrtc cusparse cache ready_for");
+    keys(&report["driver"], "cuda_version problem help");
+    keys(&report["nvrtc"], "version path found_by archs compile_ms problem");
+    keys(&report["cusparse"], "version library problem");
+    keys(&report["cache"], "folder max_bytes entries bytes problem");
+    keys(&report["ready_for"], "compile gpu cpu");
+    assert_eq!(report["ready_for"]["compile"], true);
+}
+
+#[test]
+fn cache() {
+    let spmv = Spmv::new();
+    keys(&spmv.json("cache path"), "folder max_bytes problem");
+    for algorithm in ["csr_scalar", "csr_vector"] {
+        spmv.json(&format!("compile --algorithm {algorithm}"));
+    }
+    let listed = spmv.json("cache ls");
+    keys(&listed, "folder bytes entries");
+    keys(&listed["entries"][0], "key path bytes last_used_s arch nvrtc_version kernel resources");
+    assert_eq!(listed["entries"].as_array().unwrap().len(), 2);
+
+    let damaged = listed["entries"][0]["path"].as_str().unwrap();
+    std::fs::write(damaged, "damaged").unwrap();
+    let verified = spmv.json("cache verify");
+    keys(&verified, "folder right bytes damaged");
+    keys(&verified["damaged"][0], "path reason");
+    assert_eq!((&verified["right"], &verified["damaged"][0]["path"]), (&1.into(), &damaged.into()));
+
+    let swept = "folder removed_entries removed_temporaries removed_bytes kept_entries kept_bytes";
+    let report = spmv.json("cache gc --max-bytes 1M");
+    keys(&report, swept);
+    assert_eq!((&report["removed_entries"], &report["kept_entries"]), (&0.into(), &1.into()));
+    let report = spmv.json("cache clear");
+    keys(&report, swept);
+    assert_eq!((&report["removed_entries"], &report["kept_entries"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn demo() {
+    let report = Spmv::new().json("demo");
+    keys(&report, "matrix device kernel product table");
+    keys(&report["matrix"], MATRIX);
+    keys(&report["device"], DEVICE);
+    keys(&report["kernel"], "config reason source_lines compiled problem");
+    keys(&report["kernel"]["compiled"], COMPILED);
+    keys(&report["product"], "computed_by first_ms verification");
+    keys(&report["product"]["verification"], VERIFICATION);
+    for row in report["table"].as_array().unwrap() {
+        keys(row, &format!("name processor verified speed_up {PERFORMANCE}"));
+        assert_eq!(row["verified"], true);
+    }
+}
+
+#[test]
+fn errors() {
+    let spmv = Spmv::new();
+    let cases = [
+        ("gen --algorithm nothing", "usage", 2),
+        ("gen --algorithm csr_vector --set x=f16", "usage", 2),
+        ("run nowhere.mtx", "input", 3),
+        ("run ../tests/matrices/karate.mtx --device cuda:4096", "environment", 4),
+        ("matrix make dense --set rows=2e9 --set cols=2e9 -o TMP/a.mtx", "memory", 5),
+    ];
+    for (command, kind, code) in cases {
+        let output = spmv.output(&format!("{command} --json"));
+        assert_eq!(output.status.code(), Some(code), "{command}");
+        assert!(output.stdout.is_empty(), "{command}");
+        let report: Value = serde_json::from_slice(&output.stderr).unwrap();
+        keys(&report["error"], "kind exit_code message causes help");
+        assert_eq!((&report["error"]["kind"], &report["error"]["exit_code"]), (&kind.into(), &code.into()));
+    }
+}
