@@ -9,6 +9,8 @@
 // Launch:    a thread a row, grid stride; no shared memory, no workspace, one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
+constexpr int kUnroll = 4;
+constexpr int kMinBlocks = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #endif

@@ -9,6 +9,7 @@
 // Launch:    threads_per_vector threads a row, grid stride; no shared memory, no workspace, one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
+constexpr int kThreadsPerVector = 8;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"

@@ -9,6 +9,8 @@
 // Launch:    as many blocks as are resident; a workspace of two counters, which the last block to finish resets; one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
+constexpr int kThreadsPerVector = 8;
+constexpr int kRowsPerFetch = 1;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"

@@ -50,3 +50,8 @@ pub use nvrtc::{CompileError, NVRTC_VARIABLE, Nvrtc, NvrtcError, Version};
 pub use scalar::{Element, Scalar};
 pub use spmv::Spmv;
 pub use vector::Vector;
+
+/// The README's example compiles as it is written.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -13,7 +13,3 @@ constexpr Coefficient kAlpha = Coefficient::kAny;
 constexpr Coefficient kBeta = Coefficient::kAny;
 
 constexpr int kThreadsPerBlock = 256;
-constexpr int kThreadsPerVector = 8;
-constexpr int kUnroll = 4;
-constexpr int kMinBlocks = 0;
-constexpr int kRowsPerFetch = 1;
