@@ -146,7 +146,7 @@ fn request(key: &ProgramKey, target: &Target, nvrtc: &Nvrtc) -> Result<CompileRe
     };
     Ok(CompileRequest {
         source: key.source(),
-        options: nvrtc::options(&arch),
+        options: nvrtc::options(&arch, nvrtc.version()),
         arch,
         nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
         driver_version: match target {

@@ -415,22 +415,27 @@ fn resources(log: &str) -> Vec<KernelResources> {
 }
 
 /// Options of every compile, in order. Contraction is off so that every rounding is in the text; line tables
-/// let tools name CUDA lines; ptxas reports resources into the log.
-pub(crate) fn options(arch: &str) -> Vec<String> {
-    [
-        format!("--gpu-architecture={arch}").as_str(),
-        "--std=c++17",
-        "--fmad=false",
-        "--generate-line-info",
-        "--ptxas-options=-v",
-    ]
-    .map(str::to_owned)
-    .into()
+/// let tools name CUDA lines; ptxas reports resources into the log. NVRTC's own cache, which 12.9 brought, would
+/// return machine code without that report.
+pub(crate) fn options(arch: &str, version: Version) -> Vec<String> {
+    let arch = format!("--gpu-architecture={arch}");
+    let mut options =
+        vec![&*arch, "--std=c++17", "--fmad=false", "--generate-line-info", "--ptxas-options=-v"];
+    if version >= (Version { major: 12, minor: 9 }) {
+        options.push("--no-cache");
+    }
+    options.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nvrtcs_own_cache_is_off_where_there_is_one() {
+        let has = |major, minor| options("sm_90", Version { major, minor }).contains(&"--no-cache".to_owned());
+        assert_eq!([has(12, 0), has(12, 8), has(12, 9), has(13, 0)], [false, false, true, true]);
+    }
 
     #[test]
     fn reads_the_resource_report() {
