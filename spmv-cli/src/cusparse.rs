@@ -33,6 +33,8 @@ fn version(name: &str) -> Result<String, libloading::Error> {
             get_property(property, &mut number);
             number.to_string()
         });
+        // CUDA's libraries do not take being unloaded well.
+        std::mem::forget(library);
         Ok(numbers.join("."))
     }
 }

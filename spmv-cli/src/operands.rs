@@ -30,7 +30,7 @@ impl Operands {
             let accumulator = types.accumulator;
             Err(Failure::new(
                 Kind::Usage,
-                format!("--{name} {value}: not a finite number of type {accumulator}"),
+                format!("--{name} {value:?}: not a finite number of type {accumulator}"),
             ))
         };
         let (alpha, beta) = (scalar("alpha", alpha)?, scalar("beta", beta)?);

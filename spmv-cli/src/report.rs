@@ -13,7 +13,7 @@ use crate::failure::Failure;
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct OutputArgs {
     /// Print one JSON object with the same facts; errors on standard error are JSON too
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub json: bool,
 }
 

@@ -47,8 +47,7 @@ const MATRIX: &str = "path format field symmetry num_rows num_cols nnz density e
                       row_nnz_max row_nnz_std row_nnz_histogram lower_bandwidth upper_bandwidth diagonal_entries \
                       stored_zeros sorted_columns adjacent_duplicates bytes";
 const DEVICE: &str = "kind name arch multiprocessors memory_bytes l2_bytes cuda_version notice";
-const KERNEL: &str =
-    "algorithm chosen_by reason config settings source_bytes ran compiled problem";
+const KERNEL: &str = "algorithm chosen_by reason config settings source_bytes ran compiled problem";
 const COMPILED: &str = "origin arch cubin_bytes ptx_bytes resources";
 const RESOURCES: &str = "kernel registers spill_store_bytes spill_load_bytes shared_bytes";
 const VERIFICATION: &str = "passed rows failed_rows max_error_over_bound worst_row expected actual unit_roundoff \
@@ -97,7 +96,8 @@ fn run() {
 
 #[test]
 fn run_on_the_cpu() {
-    let report = Spmv::new().json("run ../tests/matrices/gemat12.mtx --device cpu --repeat 0 --tolerance none");
+    let report =
+        Spmv::new().json("run ../tests/matrices/gemat12.mtx --device cpu --repeat 0 --tolerance none");
     for absent in ["kernel", "verification", "performance"] {
         assert!(report[absent].is_null(), "{absent}");
     }

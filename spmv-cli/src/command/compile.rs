@@ -66,8 +66,9 @@ impl Compile {
         if let Some(path) = &self.file {
             let content = if self.ptx { artifact.ptx.as_bytes() } else { &artifact.cubin };
             replace(path, content).map_err(|error| {
-                let message = format!("{}: could not be written: {error}", path.display());
-                Failure::new(Kind::Environment, message).because(error)
+                // The kind alone: the text names the temporary file.
+                let message = format!("{}: could not be written: {}", path.display(), error.kind());
+                Failure::new(Kind::Environment, message)
             })?;
         }
         self.output.print(&CompileReport {

@@ -21,6 +21,11 @@ use crate::settings::{key_and_value, value_types};
 
 /// Make a matrix of a usual class, or convert a file
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  spmv matrix classes
+  spmv matrix make stencil_27 --set nx=64 --set ny=64 --set nz=64 -o stencil.mtx.gz
+  spmv matrix convert symmetric.mtx general.mtx.gz")]
 pub struct Matrix {
     #[command(subcommand)]
     action: Action,
