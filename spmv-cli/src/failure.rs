@@ -80,6 +80,13 @@ impl Failure {
         Failure { kind, message: message.into(), help: None, source: None }
     }
 
+    /// A file or folder that could not be written.
+    pub fn unwritable(path: &Path, source: io::Error) -> Failure {
+        // The kind alone where the text would name a temporary file.
+        let source = if source.raw_os_error().is_some() { source } else { source.kind().into() };
+        Failure::new(Kind::Environment, format!("{}: could not be written", path.display())).because(source)
+    }
+
     /// With the error behind it.
     pub fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Failure {
         self.source = Some(Box::new(source));
@@ -124,18 +131,9 @@ impl Failure {
         self.kind.exit_code()
     }
 
-    /// The texts of the errors behind this one, those that say something new.
+    /// The texts of the errors behind this one.
     fn causes(&self) -> Vec<String> {
-        let mut causes: Vec<String> = Vec::new();
-        let mut next = self.source();
-        while let Some(error) = next {
-            let text = error.to_string();
-            if !self.message.contains(&text) && !causes.iter().any(|cause| cause.contains(&text)) {
-                causes.push(text);
-            }
-            next = error.source();
-        }
-        causes
+        std::iter::successors(self.source(), |&error| error.source()).map(ToString::to_string).collect()
     }
 
     fn as_text(&self) -> String {
@@ -259,14 +257,25 @@ impl From<ReadError> for Failure {
             .help("`spmv inspect` and `spmv matrix convert` read complex matrices"),
             ReadError::Matrix(error) => error.into(),
             ReadError::TooLarge { .. } => Failure::new(Kind::Memory, error.to_string()),
-            error => Failure::new(Kind::Input, error.to_string()).because(error),
+            ReadError::Io { path, source } => {
+                let name = path.map_or_else(|| "the matrix".to_owned(), |path| path.display().to_string());
+                Failure::new(Kind::Input, format!("{name}: could not be read")).because(source)
+            }
+            ReadError::Gzip { bytes, source } => {
+                let message = format!("the gzip data are damaged or cut off after {bytes} bytes of text");
+                Failure::new(Kind::Input, message).because(source)
+            }
+            error => Failure::new(Kind::Input, error.to_string()),
         }
     }
 }
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
-        Failure::new(Kind::Environment, error.to_string()).because(error)
+        match error {
+            WriteError::Io { path: Some(path), source } => Failure::unwritable(&path, source),
+            error => Failure::new(Kind::Environment, error.to_string()),
+        }
     }
 }
 
@@ -330,15 +339,16 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_told() {
         let source = io::Error::from(io::ErrorKind::NotFound);
-        let text = Failure::from(ReadError::Io { path: Some("a.mtx".into()), source }).as_text();
-        assert_eq!(text, "error: a.mtx: could not be read: entity not found\n");
-        let failure = Failure::new(Kind::Input, "no").because(ReadError::Changed).help("yes");
+        let failure =
+            Failure::from(ReadError::Io { path: Some("a.mtx".into()), source }).help("look elsewhere");
         assert_eq!(
             failure.as_text(),
-            "error: no\n  because: the file changed while it was read\n  help: yes\n"
+            "error: a.mtx: could not be read\n  because: entity not found\n  help: look elsewhere\n"
         );
-        assert!(failure.as_picture().contains("the file changed"));
+        assert!(failure.as_picture().contains("entity not found"));
+        let json: serde_json::Value = serde_json::from_str(&failure.as_json()).unwrap();
+        assert_eq!(json["error"]["causes"], serde_json::json!(["entity not found"]));
     }
 }

@@ -65,11 +65,7 @@ impl Compile {
         let time_ms = quantity::in_ms(started.elapsed());
         if let Some(path) = &self.file {
             let content = if self.ptx { artifact.ptx.as_bytes() } else { &artifact.cubin };
-            replace(path, content).map_err(|error| {
-                // The kind alone: the text names the temporary file.
-                let message = format!("{}: could not be written: {}", path.display(), error.kind());
-                Failure::new(Kind::Environment, message)
-            })?;
+            replace(path, content).map_err(|error| Failure::unwritable(path, error))?;
         }
         self.output.print(&CompileReport {
             algorithm: config.algorithm().name(),

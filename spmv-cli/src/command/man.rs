@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::cli;
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 
 /// Write a manual page for each command into a folder
 #[derive(Debug, clap::Args)]
@@ -18,10 +18,6 @@ impl Man {
     pub fn run(self) -> Result<(), Failure> {
         fs::create_dir_all(&self.folder)
             .and_then(|()| clap_mangen::generate_to(cli::definition(), &self.folder))
-            .map_err(|error| {
-                let message =
-                    format!("{}: manual pages could not be written: {error}", self.folder.display());
-                Failure::new(Kind::Environment, message).because(error)
-            })
+            .map_err(|error| Failure::unwritable(&self.folder, error))
     }
 }
