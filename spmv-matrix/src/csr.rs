@@ -272,8 +272,12 @@ pub(crate) fn row_blocks<O: Offset>(row_offsets: &[O], entries: usize) -> Vec<Ra
 
 /// The first row that starts at `position` or later, where a row takes one place more than it has entries.
 pub(crate) fn first_row_from<O: Offset>(row_offsets: &[O], position: usize) -> usize {
-    let num_rows = row_offsets.len() - 1;
-    let (mut low, mut high) = (0, num_rows);
+    first_row_within(row_offsets, position, 0..row_offsets.len() - 1)
+}
+
+/// As [`first_row_from`], where the row is known to lie in `rows` or right behind.
+pub(crate) fn first_row_within<O: Offset>(row_offsets: &[O], position: usize, rows: Range<usize>) -> usize {
+    let (mut low, mut high) = (rows.start, rows.end);
     while low < high {
         let middle = low + (high - low) / 2;
         if row_offsets[middle].to_usize() + middle < position {

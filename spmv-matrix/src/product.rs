@@ -1,18 +1,21 @@
 //! y ← α·A·x + β·y on the processor.
 
-use crate::csr::first_row_from;
+use crate::csr::first_row_within;
 use crate::reference::Compensated;
+use crate::scalar::sealed::MulAdd;
 use crate::{CsrMatrix, MatrixError, Offset, Value};
 
-/// Rows and nonzeros of one task. It divides the work, so it also decides in which order a long row is
-/// added up: results depend on this number, and on no other.
-const BLOCK: usize = 1 << 14;
+/// Rows and nonzeros of one task, at least and at most, and how many tasks there should be in between. That
+/// divides the work, so it also decides in which order a long row is added up: results depend on it and on
+/// the matrix, and not on the number of threads.
+const BLOCK: [usize; 2] = [1 << 13, 1 << 17];
+const BLOCKS: usize = 256;
 
 /// Up to so many blocks, waking other threads costs more than they save.
-const SERIAL: usize = 3;
+const SERIAL: usize = 4;
 
-/// Rows with fewer entries than that are added up in one sum.
-const SHORT: usize = 12;
+/// Rows with fewer entries than that are added up in one sum: their additions overlap between rows.
+const SHORT: usize = 16;
 
 /// y ← α·A·x + β·y in one thread, row by row, as the definition has it.
 ///
@@ -52,7 +55,9 @@ pub fn cpu_serial<V: Value, O: Offset>(
 ///
 /// `x` has `num_cols` entries and `y` has `num_rows`. Nonzeros and rows are divided evenly, a long row too,
 /// and in the same way for any number of threads: so the result is the same, bit for bit. Small matrices
-/// stay in the calling thread. Sums are kept in the type of the values, several partial ones for each row.
+/// stay in the calling thread. Sums are kept in the type of the values, several partial ones for each row,
+/// and with fused multiplications where the processor has them: between processors that differ in that, the
+/// last bits may differ.
 ///
 /// # Errors
 ///
@@ -72,13 +77,16 @@ pub fn cpu_parallel<V: Value, O: Offset>(
         }
         return Ok(());
     }
-    let blocks = (a.num_rows() + a.nnz()).div_ceil(BLOCK);
+    let places = a.num_rows() + a.nnz();
+    let block_size = (places / BLOCKS).clamp(BLOCK[0], BLOCK[1]);
+    let blocks = places.div_ceil(block_size);
     let mut pieces = vec![Piece::default(); blocks];
-    let product = Product { a, x, alpha, beta };
+    let product = Product { a, x, alpha, beta, block_size, fused: has_fused() };
     if blocks <= SERIAL || rayon::current_num_threads() == 1 {
         let mut first_row = 0;
         for (block, piece) in pieces.iter_mut().enumerate() {
-            let next_row = first_row_from(a.row_offsets(), (block + 1) * BLOCK);
+            let near = first_row..a.num_rows().min(first_row + block_size);
+            let next_row = first_row_within(a.row_offsets(), (block + 1) * block_size, near);
             *piece = product.block(block, &mut y[first_row..next_row], first_row);
             first_row = next_row;
         }
@@ -122,6 +130,9 @@ struct Product<'a, V, O> {
     x: &'a [V],
     alpha: V,
     beta: V,
+    block_size: usize,
+    /// Whether the processor multiplies and adds in one instruction.
+    fused: bool,
 }
 
 impl<V: Value, O: Offset> Product<'_, V, O> {
@@ -133,7 +144,8 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
             return;
         }
         let middle = blocks.start + blocks.len() / 2;
-        let middle_row = first_row_from(self.a.row_offsets(), middle * BLOCK);
+        let rows = first_row..first_row + y.len();
+        let middle_row = first_row_within(self.a.row_offsets(), middle * self.block_size, rows);
         let (left, right) = y.split_at_mut(middle_row - first_row);
         let (left_pieces, right_pieces) = pieces.split_at_mut(middle - blocks.start);
         let (start, end) = (blocks.start, blocks.end);
@@ -142,17 +154,37 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
         rayon::join(run_left, run_right);
     }
 
-    /// Multiplies one block: the places `block · BLOCK ..` in the list of all rows' nonzeros, where each
-    /// row takes one place more for its end.
+    /// Multiplies one block with the instructions that the processor has.
     fn block(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V> {
+        #[cfg(target_arch = "x86_64")]
+        if self.fused {
+            // SAFETY: `has_fused` has found these features.
+            return unsafe { self.block_x86(block, y, first_row) };
+        }
+        if cfg!(target_arch = "aarch64") && self.fused {
+            return self.block_of::<true>(block, y, first_row);
+        }
+        self.block_of::<false>(block, y, first_row)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn block_x86(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V> {
+        self.block_of::<true>(block, y, first_row)
+    }
+
+    /// Multiplies one block: the places from `block · block_size` on in the list of all rows' nonzeros, where each
+    /// row takes one place more for its end.
+    #[inline(always)]
+    fn block_of<const FUSED: bool>(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V> {
         let offsets = self.a.row_offsets();
-        let (start, end) = (block * BLOCK, (block + 1) * BLOCK);
+        let (start, end) = (block * self.block_size, (block + 1) * self.block_size);
         let mut piece = Piece::default();
         let position = offsets[first_row].to_usize();
         if first_row > 0 && start < position + first_row {
             let row = first_row - 1;
             let stop = position.min(end - row);
-            piece.head = self.dot(start - row, stop);
+            piece.head = self.dot::<FUSED>(start - row, stop);
             piece.closes = stop == position;
         }
         // Of the rows that start in the block, only the last can end behind it.
@@ -162,22 +194,22 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
             complete -= 1;
             let row = next_row - 1;
             piece.open = Some(row as u32);
-            piece.tail = self.dot(offsets[row].to_usize(), end - row);
+            piece.tail = self.dot::<FUSED>(offsets[row].to_usize(), end - row);
         }
         let (alpha, beta) = (self.alpha, self.beta);
         let ends = &offsets[first_row + 1..][..complete];
         let rows = y[..complete].iter_mut().zip(ends);
         if beta == V::default() {
-            self.rows(position, rows, |sum, _| alpha * sum);
+            self.rows::<FUSED>(position, rows, |sum, _| alpha * sum);
         } else {
-            self.rows(position, rows, |sum, y| alpha * sum + beta * y);
+            self.rows::<FUSED>(position, rows, |sum, y| alpha * sum + beta * y);
         }
         piece
     }
 
     /// Multiplies whole rows, of which the first starts at `start`.
     #[inline(always)]
-    fn rows<'y>(
+    fn rows<'y, const FUSED: bool>(
         &self,
         mut start: usize,
         rows: impl Iterator<Item = (&'y mut V, &'y O)>,
@@ -185,7 +217,7 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
     ) {
         for (y, end) in rows {
             let end = end.to_usize();
-            *y = finish(self.dot(start, end), *y);
+            *y = finish(self.dot::<FUSED>(start, end), *y);
             start = end;
         }
     }
@@ -216,37 +248,56 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
 
     /// The sum of the products of entries `start .. end` with x.
     #[inline(always)]
-    fn dot(&self, start: usize, end: usize) -> V {
+    fn dot<const FUSED: bool>(&self, start: usize, end: usize) -> V {
         let (cols, values) = (self.a.col_indices(), self.a.values());
         debug_assert!(start <= end && end <= cols.len());
         // SAFETY: `block` asks for entries between two offsets of the matrix, which never decrease and end
         // at the length of `col_indices` and `values`. The checks cost as much as a product of a short row.
         let (cols, values) = unsafe { (cols.get_unchecked(start..end), values.get_unchecked(start..end)) };
-        let product = |col: u32, value: V| {
-            debug_assert!((col as usize) < self.x.len());
-            // SAFETY: a matrix has no column beyond `num_cols`, and x has that many entries (checked in
-            // `cpu_parallel`).
-            value * unsafe { *self.x.get_unchecked(col as usize) }
-        };
-        let mut sum = V::default();
         if cols.len() < SHORT {
+            // The check of x[col] is welcome: it keeps the compiler from unrolling the loop, which would make
+            // the processor guess twice for each row how long it is.
+            let mut sum = V::default();
             for (&col, &value) in cols.iter().zip(values) {
-                sum += product(col, value);
+                sum = fused::<V, FUSED>(value, self.x[col as usize], sum);
             }
             return sum;
         }
-        // Independent sums let the additions of a row overlap; those of short rows overlap between rows.
+        // Independent sums let the additions of one row overlap.
         let mut sums = [V::default(); 4];
         let (col_chunks, cols) = cols.as_chunks::<4>();
         let (value_chunks, values) = values.as_chunks::<4>();
         for (cols, values) in col_chunks.iter().zip(value_chunks) {
             for lane in 0..4 {
-                sums[lane] += product(cols[lane], values[lane]);
+                sums[lane] = self.add::<FUSED>(sums[lane], cols[lane], values[lane]);
             }
         }
-        for (&col, &value) in cols.iter().zip(values) {
-            sum += product(col, value);
-        }
-        sum + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
+        cols.iter().zip(values).fold((sums[0] + sums[1]) + (sums[2] + sums[3]), |sum, (&col, &value)| {
+            self.add::<FUSED>(sum, col, value)
+        })
     }
+
+    /// Adds the product of one entry with x to a sum.
+    #[inline(always)]
+    fn add<const FUSED: bool>(&self, sum: V, col: u32, value: V) -> V {
+        debug_assert!((col as usize) < self.x.len());
+        // SAFETY: a matrix has no column beyond `num_cols`, and x has that many entries (checked in
+        // `cpu_parallel`).
+        let x = unsafe { *self.x.get_unchecked(col as usize) };
+        fused::<V, FUSED>(value, x, sum)
+    }
+}
+
+/// value · x + sum, with one rounding or with two.
+#[inline(always)]
+fn fused<V: Value, const FUSED: bool>(value: V, x: V, sum: V) -> V {
+    if FUSED { MulAdd::mul_add(value, x, sum) } else { sum + value * x }
+}
+
+/// Whether the processor multiplies and adds in one instruction.
+fn has_fused() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    return cfg!(target_arch = "aarch64");
 }

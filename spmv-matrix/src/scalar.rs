@@ -18,6 +18,12 @@ pub(crate) mod sealed {
         fn format(self, text: &mut Vec<u8>);
     }
 
+    /// Fused arithmetic.
+    pub trait MulAdd {
+        /// self · factor + sum with one rounding.
+        fn mul_add(self, factor: Self, sum: Self) -> Self;
+    }
+
     /// Arithmetic of offsets that are known to fit.
     pub trait Position: Sized {
         /// The offset of a position that fits.
@@ -72,7 +78,7 @@ pub trait Entry:
 }
 
 /// A value that kernels take today: `f32` or `f64`.
-pub trait Value: Entry<Real = Self> + PartialOrd + sealed::Decimal {
+pub trait Value: Entry<Real = Self> + PartialOrd + sealed::Decimal + sealed::MulAdd {
     /// The type in the vocabulary of configurations.
     const TYPE: ValueType;
 
@@ -142,6 +148,13 @@ macro_rules! real {
                 } else {
                     text.extend_from_slice(if self > 0.0 { b"inf" } else { b"-inf" });
                 }
+            }
+        }
+
+        impl sealed::MulAdd for $real {
+            #[inline(always)]
+            fn mul_add(self, factor: Self, sum: Self) -> Self {
+                self.mul_add(factor, sum)
             }
         }
 

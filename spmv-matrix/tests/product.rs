@@ -110,7 +110,8 @@ fn structures<O: Offset>() -> Vec<(String, CsrMatrix<f64, O>)> {
     row_lengths("duplicates", &[8; 3_000], 50, |row, entry| row + entry / 3);
     row_lengths("full row", &[vec![2; 30_000], vec![60_001], vec![2; 30_000]].concat(), 60_001, |r, e| r + e);
     row_lengths("full column", &[2; 50_000], 50_000, |row, entry| row * entry);
-    for around in [1_usize, 31, 32, 33, 255, 256, 257, 16_383, 16_384, 16_385, 16_386, 32_768] {
+    for around in [1_usize, 31, 32, 33, 15, 16, 17, 255, 256, 257, 8_190, 8_191, 8_192, 8_193, 16_384, 16_386]
+    {
         let lengths: Vec<usize> = (0..9).map(|row| [around, around - 1, around + 1, 0][row % 4]).collect();
         row_lengths(&format!("rows of {around}"), &lengths, 40_000, |row, entry| row + 3 * entry);
         row_lengths(&format!("one row of {around}"), &[around], 40_000, |_, entry| entry);
@@ -245,6 +246,16 @@ fn the_reference_survives_cancellation() {
     let mut y = [0.0];
     cpu_serial(1.0, &a, &[1.0; 4], 0.0, &mut y).unwrap();
     assert_eq!(y, [1.001]);
+}
+
+#[test]
+fn the_reference_keeps_what_products_round_off() {
+    let e = f64::from_bits(0x3e10_0000_0000_0000); // 2⁻³⁰
+    let a = CsrMatrix::<f64>::new(1, 3, vec![0, 3], vec![0, 1, 2], vec![1.0 + e, -1.0, -2.0 * e]).unwrap();
+    let right = reference(1.0, &a, &[1.0 + e, 1.0, 1.0], 0.0, &[0.0]).unwrap();
+    assert_eq!(right.y, [e * e]);
+    let right = reference(3.0, &a, &[1.0 + e, 1.0, 1.0], 0.5, &[1.0]).unwrap();
+    assert_eq!(right.y, [0.5 + 3.0 * e * e]);
 }
 
 #[test]
