@@ -9,6 +9,7 @@ mod failure;
 mod kernel;
 mod logging;
 mod measure;
+mod memory;
 mod on_cpu;
 mod on_cuda;
 mod operands;

@@ -11,9 +11,13 @@ use spmv_runtime::{DeviceMatrix, matrix::matrix_market::Header};
 use crate::choice;
 use crate::failure::Failure;
 use crate::kernel::config_text;
+use crate::memory;
 use crate::quantity;
 use crate::reading::{self, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact};
+
+/// Bytes of memory that reading takes for each row.
+const ROW_BYTES: u64 = 16;
 
 /// Tell what a matrix is like, and which kernel `spmv run` would choose
 #[derive(Debug, clap::Args)]
@@ -56,6 +60,7 @@ struct ChosenFacts {
 impl Inspect {
     pub fn run(self) -> Result<(), Failure> {
         let header = reading::header(&self.matrix)?;
+        memory::check(header.as_ref(), ROW_BYTES, 0)?;
         let report = match reading::is_complex(header.as_ref()) {
             true => self.look::<Complex64>(header)?,
             false => self.look::<f64>(header)?,

@@ -13,11 +13,15 @@ use spmv_runtime::matrix::generate::{self, ClassSpec, Generator};
 use spmv_runtime::matrix::{Complex32, Complex64, CsrMatrix, Entry, Statistics, Value, matrix_market};
 
 use crate::failure::Failure;
+use crate::memory;
 use crate::progress::Progress;
 use crate::quantity;
 use crate::reading::{self, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{key_and_value, value_types};
+
+/// Bytes of memory that converting takes for each row.
+const ROW_BYTES: u64 = 16;
 
 /// Make a matrix of a usual class, or convert a file
 #[derive(Debug, clap::Args)]
@@ -127,6 +131,7 @@ impl Matrix {
             },
             Action::Convert(convert) => {
                 let header = reading::header(&convert.input)?;
+                memory::check(header.as_ref(), ROW_BYTES, 0)?;
                 match (reading::is_complex(header.as_ref()), convert.value) {
                     (false, ValueType::F32) => convert.run::<f32>(),
                     (false, _) => convert.run::<f64>(),
@@ -156,7 +161,7 @@ impl Make {
         for (key, value) in &self.settings {
             generator = generator.set_text(key, value)?;
         }
-        if let Some(bytes) = available_memory() {
+        if let Some(bytes) = memory::available() {
             generator = generator.max_bytes(bytes);
         }
         let started = Instant::now();
@@ -170,13 +175,6 @@ impl Make {
         let Make { class, seed, values, .. } = self;
         self.output.print(&MakeReport { class, seed, values, make_ms, write_ms, file_bytes, matrix })
     }
-}
-
-/// Bytes of memory that the system could give, where it says so.
-fn available_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Writes a matrix; milliseconds, and the length of the file where it is one.

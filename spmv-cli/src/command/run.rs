@@ -17,6 +17,7 @@ use crate::expected::{Expected, Rounding, Verification, any_order_depth, same_bi
 use crate::failure::{Failure, Kind};
 use crate::kernel::{CompiledFacts, SettingFacts, config_text};
 use crate::measure::{Effort, Performance, measure};
+use crate::memory;
 use crate::on_cpu::{self, OnCpu};
 use crate::on_cuda::{self, OnCuda};
 use crate::operands::Operands;
@@ -27,6 +28,13 @@ use crate::settings::{SettingArgs, algorithm_names};
 
 /// Where there is no GPU, kernels are compiled for this architecture all the same.
 pub const ARCH_WITHOUT_GPU: &str = "sm_90";
+
+/// Bytes of memory that a product and its verification take for each row: an offset, y before, y twice after, the
+/// reference with its bound and row lengths, and y in its own type.
+const ROW_BYTES: u64 = 8 * 8;
+
+/// For each column: x, also in its own type, for the product and for the reference.
+const COL_BYTES: u64 = 3 * 8;
 
 /// Read a matrix and compute y <- alpha A x + beta y with a generated kernel, verified and timed
 #[derive(Debug, clap::Args)]
@@ -216,6 +224,7 @@ impl Run {
     pub fn run(self) -> Result<(), Failure> {
         self.check()?;
         let header = reading::header(&self.matrix)?;
+        memory::check(header.as_ref(), ROW_BYTES, COL_BYTES)?;
         let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
         let value = self.settings.get("value").map_or(Ok(ValueType::F32), str::parse).map_err(unknown)?;
         let fitting = reading::offset_type(header.as_ref());
@@ -636,7 +645,7 @@ pub fn verification_text(out: &mut dyn Write, verification: &Verification) -> io
     let worst = match verification.worst_row {
         Some(row) if verification.max_error_over_bound > 0.0 => {
             format!(
-                "largest error {} of its bound, in row {row}",
+                "largest error {} times its bound, in row {row}",
                 quantity::significant(verification.max_error_over_bound)
             )
         }

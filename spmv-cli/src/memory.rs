@@ -1,0 +1,63 @@
+//! Host memory, predicted before it is taken.
+
+use std::fs;
+
+use spmv_runtime::matrix::matrix_market::Header;
+
+use crate::failure::{Failure, Kind};
+use crate::quantity;
+
+/// Bytes that the system could give, where it says so.
+pub fn available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Refuses a matrix whose rows and columns alone take more than there is. Entries are not counted: what a header
+/// promises of them is not allocated before they are read.
+pub fn check(header: Option<&Header>, bytes_per_row: u64, bytes_per_col: u64) -> Result<(), Failure> {
+    match (header, available()) {
+        (Some(header), Some(available)) => compare(header, bytes_per_row, bytes_per_col, available),
+        _ => Ok(()),
+    }
+}
+
+fn compare(header: &Header, bytes_per_row: u64, bytes_per_col: u64, available: u64) -> Result<(), Failure> {
+    let needed = header.num_rows as u64 * bytes_per_row + header.num_cols as u64 * bytes_per_col;
+    if needed <= available {
+        return Ok(());
+    }
+    let [rows, cols] = [header.num_rows, header.num_cols].map(quantity::count);
+    let [needed, available] = [needed, available].map(quantity::bytes);
+    let message =
+        format!("{rows} rows and {cols} columns need {needed} of memory, and {available} are available");
+    Err(Failure::new(Kind::Memory, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        let text = b"%%MatrixMarket matrix coordinate real general\n2147483647 1000 1\n1 1 1.0\n";
+        let header = Header::read_bytes(text).unwrap();
+        let needed = 2_147_483_647 * 64 + 1000 * 24;
+        assert!(compare(&header, 64, 24, needed).is_ok());
+        let failure = compare(&header, 64, 24, needed - 1).unwrap_err();
+        assert_eq!(failure.kind(), Kind::Memory);
+        assert_eq!(
+            failure.to_string(),
+            "2,147,483,647 rows and 1,000 columns need 128 GiB of memory, and 128 GiB are available"
+        );
+        assert!(check(None, 64, 24).is_ok());
+    }
+
+    #[test]
+    fn the_system_says_what_it_has() {
+        if cfg!(target_os = "linux") {
+            assert!(available().unwrap() > 1 << 20);
+        }
+    }
+}
