@@ -2,9 +2,9 @@
 """Compares spmv-matrix with others on the host: reading Matrix Market files, and y = A x.
 
     cargo build --release --manifest-path benches/host/Cargo.toml
-    python3 -m venv /tmp/host-venv && /tmp/host-venv/bin/pip install numpy scipy fast_matrix_market
-    /tmp/host-venv/bin/python benches/host/compare.py read [FILE.mtx ...]
-    /tmp/host-venv/bin/python benches/host/compare.py product [FILE.mtx ...]
+    python3 -m venv .venv && .venv/bin/pip install numpy scipy fast_matrix_market
+    .venv/bin/python benches/host/compare.py read [FILE.mtx ...]
+    .venv/bin/python benches/host/compare.py product [FILE.mtx ...]
 
 Both sides run in turn, round after round, on the same files and matrices; what is printed is the median.
 Without files, `read` and `product` use generated matrices. Records go to benches/record/host/.
