@@ -77,7 +77,8 @@ fn measure(device: &Device, configs: &[KernelConfig], folder: &std::path::Path) 
         device.kernel(config)?;
         const CALLS: u32 = 1000;
         let elapsed = timed(|| {
-            (0..CALLS).try_for_each(|_| device.kernel(black_box(config)).map(|kernel| drop(black_box(kernel))))
+            (0..CALLS)
+                .try_for_each(|_| device.kernel(black_box(config)).map(|kernel| drop(black_box(kernel))))
         })?;
         hits.push(elapsed / CALLS);
     }

@@ -18,7 +18,13 @@ impl Row {
     pub fn of(what: &'static str, mut samples: Vec<Duration>, limit: f64) -> Row {
         samples.sort();
         let (median, largest) = (samples[samples.len() / 2], samples[samples.len() - 1]);
-        Row { what, median: median.as_secs_f64(), largest: largest.as_secs_f64(), samples: samples.len(), limit }
+        Row {
+            what,
+            median: median.as_secs_f64(),
+            largest: largest.as_secs_f64(),
+            samples: samples.len(),
+            limit,
+        }
     }
 
     /// Whether the median keeps the limit.

@@ -51,7 +51,10 @@ impl AlgorithmSpec {
     /// The template's header as (field, text): formula, paper, suits, suffers, bytes, guarantee, launch.
     pub fn header(&self) -> Vec<(&'static str, &'static str)> {
         let comments = self.template.lines().skip(1).map_while(|line| line.strip_prefix("//"));
-        comments.filter_map(|line| line.split_once(':')).map(|(field, text)| (field.trim(), text.trim())).collect()
+        comments
+            .filter_map(|line| line.split_once(':'))
+            .map(|(field, text)| (field.trim(), text.trim()))
+            .collect()
     }
 }
 
@@ -130,7 +133,11 @@ mod tests {
             let fields: Vec<_> = spec.header().iter().map(|(field, _)| *field).collect();
             let wanted = ["Formula", "Paper", "Suits", "Suffers", "Bytes", "Guarantee", "Launch"];
             assert_eq!(fields, wanted, "header of {}.cu", spec.name);
-            assert!(spec.template.starts_with(&format!("// {}: ", spec.name)), "first line of {}.cu", spec.name);
+            assert!(
+                spec.template.starts_with(&format!("// {}: ", spec.name)),
+                "first line of {}.cu",
+                spec.name
+            );
             assert!(!spec.summary().is_empty());
         }
     }

@@ -430,7 +430,8 @@ impl KernelConfigBuilder {
                 problems.push(ConfigError::Value { key, value, allowed });
             }
         };
-        for (parameter, number) in config.algorithm.spec().parameters.iter().zip(config.algorithm.parameter_values())
+        for (parameter, number) in
+            config.algorithm.spec().parameters.iter().zip(config.algorithm.parameter_values())
         {
             value(parameter.name, number.to_string(), numbers(parameter.allowed));
         }
@@ -470,9 +471,10 @@ impl KernelConfigBuilder {
     fn resolved(&self) -> KernelConfig {
         let accumulator = self.accumulator.unwrap_or_else(|| {
             // The widest of what is named, so that naming `y = f64` alone does not lose digits.
-            [self.x, self.y].into_iter().flatten().fold(self.value, |widest, t| {
-                if t.size() > widest.size() { t } else { widest }
-            })
+            [self.x, self.y]
+                .into_iter()
+                .flatten()
+                .fold(self.value, |widest, t| if t.size() > widest.size() { t } else { widest })
         });
         KernelConfig {
             algorithm: self.algorithm,
@@ -560,7 +562,9 @@ mod tests {
     #[test]
     fn text_and_methods_say_the_same() {
         let mut by_text = KernelConfig::named("csr_scalar").unwrap();
-        for (key, value) in [("unroll", "8"), ("value", "f64"), ("offset", "u64"), ("beta", "0"), ("alpha", "-1")] {
+        for (key, value) in
+            [("unroll", "8"), ("value", "f64"), ("offset", "u64"), ("beta", "0"), ("alpha", "-1")]
+        {
             by_text.set(key, value).unwrap();
         }
         let by_method = KernelConfig::builder(CsrScalar { unroll: 8, ..CsrScalar::default() })
@@ -598,7 +602,11 @@ mod tests {
         );
         let mut builder = KernelConfig::builder(CsrVector::default());
         let error = builder.set("unroll", "4").unwrap_err();
-        assert!(error.to_string().starts_with("csr_vector has no setting `unroll`; allowed: threads_per_vector, "));
+        assert!(
+            error
+                .to_string()
+                .starts_with("csr_vector has no setting `unroll`; allowed: threads_per_vector, ")
+        );
         for text in ["3", "64", "-8", "", "eight", "4294967304"] {
             let error = builder.set("threads_per_vector", text).unwrap_err();
             assert_eq!(
@@ -608,7 +616,10 @@ mod tests {
         }
         let error = builder.set("alpha", "0").unwrap_err();
         assert_eq!(error.to_string(), "`alpha` cannot be `0`; allowed: any, 1, -1");
-        assert_eq!(builder.set("index", "u64").unwrap_err().to_string(), "`index` cannot be `u64`; allowed: u32");
+        assert_eq!(
+            builder.set("index", "u64").unwrap_err().to_string(),
+            "`index` cannot be `u64`; allowed: u32"
+        );
     }
 
     #[test]

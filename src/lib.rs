@@ -34,7 +34,9 @@ mod types;
 mod vector;
 
 pub use algorithm::*;
-pub use config::{COMMON_KEYS, Coefficient, CommonKey, ConfigError, KernelConfig, KernelConfigBuilder, Scaling, Types};
+pub use config::{
+    COMMON_KEYS, Coefficient, CommonKey, ConfigError, KernelConfig, KernelConfigBuilder, Scaling, Types,
+};
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
 pub use parameter::ParameterSpec;

@@ -140,7 +140,9 @@ mod tests {
             }
         }
         let text = include_str!("../templates/prelude/default.cuh");
-        for name in ["ValueT", "XT", "YT", "AccumT", "OffsetT", "IndexT", "kAlpha", "kBeta", "kThreadsPerBlock"] {
+        for name in
+            ["ValueT", "XT", "YT", "AccumT", "OffsetT", "IndexT", "kAlpha", "kBeta", "kThreadsPerBlock"]
+        {
             assert!(text.contains(&format!(" {name} = ")), "default.cuh lacks {name}");
         }
     }

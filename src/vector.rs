@@ -72,15 +72,14 @@ impl VectorProgram {
     pub fn passes(&self, op: VectorOp) -> Vec<Pass> {
         let length = || Arg::Size(Variable::Length.into(), IndexType::U64);
         let alpha = Arg::Alpha(self.entry);
-        let elementwise = |args| {
-            vec![pass(format!("spmv_{}", op.name()), blocks().min(u32::MAX >> 1), args)]
-        };
+        let elementwise = |args| vec![pass(format!("spmv_{}", op.name()), blocks().min(u32::MAX >> 1), args)];
         match op {
             VectorOp::Fill | VectorOp::Scale => elementwise(vec![length(), Arg::X, alpha]),
             VectorOp::Copy => elementwise(vec![length(), Arg::X, Arg::Y]),
             VectorOp::Axpy => elementwise(vec![length(), Arg::X, Arg::Y, alpha]),
             VectorOp::Dot => {
-                let partial = vec![length(), Arg::X, Arg::Y, Arg::Alpha(ValueType::F64), Arg::Buffer(PARTIALS)];
+                let partial =
+                    vec![length(), Arg::X, Arg::Y, Arg::Alpha(ValueType::F64), Arg::Buffer(PARTIALS)];
                 reduction(op, partial)
             }
             VectorOp::Amax => reduction(op, vec![length(), Arg::X, Arg::Buffer(PARTIALS)]),
@@ -100,8 +99,11 @@ fn partials() -> Expr {
 }
 
 fn reduction(op: VectorOp, partial_args: Vec<Arg>) -> Vec<Pass> {
-    let combine_args =
-        vec![Arg::Size(partials(), IndexType::U32), Arg::Buffer(PARTIALS), Arg::Buffer(VectorProgram::RESULT)];
+    let combine_args = vec![
+        Arg::Size(partials(), IndexType::U32),
+        Arg::Buffer(PARTIALS),
+        Arg::Buffer(VectorProgram::RESULT),
+    ];
     vec![
         pass(format!("spmv_{}_partial", op.name()), partials(), partial_args),
         pass(format!("spmv_{}", op.name()), Expr::from(1), combine_args),

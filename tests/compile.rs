@@ -74,7 +74,8 @@ fn every_configuration_compiles() {
         return;
     };
     let numbers = share.split_once('/').and_then(|(k, n)| Some((k.parse::<usize>().ok()?, n.parse().ok()?)));
-    let (k, n) = numbers.filter(|&(k, n)| (1..=n).contains(&k)).expect("SPMV_FULL_SWEEP is k/n with k from 1 to n");
+    let (k, n) =
+        numbers.filter(|&(k, n)| (1..=n).contains(&k)).expect("SPMV_FULL_SWEEP is k/n with k from 1 to n");
     let all: Vec<_> = Algorithm::ALL.iter().flat_map(cover::all).collect();
     println!("{} configurations in all, share {k} of {n}", all.len());
     compile_all(&all.into_iter().skip(k - 1).step_by(n).collect::<Vec<_>>());
@@ -122,7 +123,8 @@ fn errors_carry_the_log_with_template_lines() {
     let line = source.lines().skip_while(|line| !line.contains("\"csr_vector.cu\"")).skip(1);
     let wanted = line.enumerate().find(|(_, line)| line.contains("store_scaled")).unwrap().0 + 1;
     let request = spmv_runtime::CompileRequest {
-        source: source.replace("store_scaled(y, row, sum, alpha, beta);", "store_scaled(y, row, summ, alpha, beta);"),
+        source: source
+            .replace("store_scaled(y, row, sum, alpha, beta);", "store_scaled(y, row, summ, alpha, beta);"),
         options: vec!["--gpu-architecture=sm_90".into(), "--std=c++17".into()],
         arch: "sm_90".into(),
         nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),

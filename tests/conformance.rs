@@ -127,7 +127,9 @@ impl<V: Element, X: Element, Y: Element> Case<'_, V, X, Y> {
             let second = self.product(device, plan, x, &old)?;
             let bits = |y: &[Y]| y.iter().map(|entry| entry.to_f64().to_bits()).collect::<Vec<_>>();
             if bits(&first) != bits(&second) {
-                return Err("two products of one plan differ, and the kernel is said to be reproducible".into());
+                return Err(
+                    "two products of one plan differ, and the kernel is said to be reproducible".into()
+                );
             }
         }
         let x: Vec<f64> = self.x.iter().map(|entry| entry.to_f64()).collect();
@@ -217,7 +219,8 @@ fn structural_zeros_do_not_touch_x(device: &Device) -> Result<(), Failed> {
     let x = Vector::from_slice(device, &[f64::NAN, 3.0, f64::NAN, 5.0, f64::INFINITY])?;
     for config in every_default() {
         let config = config.to_builder();
-        let config = config.value(ValueType::F64).x(ValueType::F64).y(ValueType::F64).accumulator(ValueType::F64);
+        let config =
+            config.value(ValueType::F64).x(ValueType::F64).y(ValueType::F64).accumulator(ValueType::F64);
         let mut y = Vector::from_slice(device, &[f64::NAN; 4])?;
         Spmv::with(device, &a, config.build()?)?.apply(1.0, &x, 0.0, &mut y)?;
         expect_eq(y.to_vec()?, vec![6.0, 0.0, 8.0, -3.0])?;
@@ -303,7 +306,8 @@ fn dot_is_reproducible(device: &Device) -> Result<(), Failed> {
         expect_eq(x.dot(&y)?.to_bits(), first)?;
     }
     // The order of summation is the kernel's own, so this says that it did not change with the device either.
-    let exact: f64 = numbers.iter().zip(numbers.iter().rev()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    let exact: f64 =
+        numbers.iter().zip(numbers.iter().rev()).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
     expect_eq((f64::from_bits(first) - exact).abs() < 1e-9, true)
 }
 

@@ -17,7 +17,14 @@ fn row(spec: &AlgorithmSpec) -> String {
         })
         .collect();
     let papers = field("Paper").replace('|', "\\|");
-    format!("| `{}` | {} | {} | {} | {} |", spec.name, spec.summary(), parameters.join("; "), field("Suits"), papers)
+    format!(
+        "| `{}` | {} | {} | {} | {} |",
+        spec.name,
+        spec.summary(),
+        parameters.join("; "),
+        field("Suits"),
+        papers
+    )
 }
 
 #[test]
@@ -28,7 +35,8 @@ fn the_readme_lists_every_algorithm() {
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let text = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once("<!-- algorithms -->\n").expect("the README has the table's beginning");
+    let (before, rest) =
+        text.split_once("<!-- algorithms -->\n").expect("the README has the table's beginning");
     let (written, after) = rest.split_once("<!-- /algorithms -->").expect("the README has the table's end");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let updated = format!("{before}<!-- algorithms -->\n{table}<!-- /algorithms -->{after}");

@@ -3,7 +3,9 @@
 
 use std::fmt::Write;
 
-use spmv_codegen::{Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Program, ValueType, VectorOp, VectorProgram};
+use spmv_codegen::{
+    Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Program, ValueType, VectorOp, VectorProgram,
+};
 
 fn default_config(spec: &AlgorithmSpec) -> KernelConfig {
     KernelConfig::builder((spec.default)()).build().unwrap()
@@ -28,12 +30,14 @@ fn vector_operations() {
 fn launches() {
     let mut text = String::new();
     for spec in Algorithm::ALL {
-        let Program { source: _, prepare, multiply, buffers, storage, guarantees } = default_config(spec).program();
+        let Program { source: _, prepare, multiply, buffers, storage, guarantees } =
+            default_config(spec).program();
         writeln!(text, "{}: {storage}\nprepare {prepare:#?}\nmultiply {multiply:#?}", spec.name).unwrap();
         writeln!(text, "{buffers:#?}\n{guarantees:#?}\ndepth {}\n", guarantees.summation_depth).unwrap();
     }
     for &op in VectorOp::ALL {
-        writeln!(text, "vector {}: {:#?}\n", op.name(), VectorProgram::new(ValueType::F32).passes(op)).unwrap();
+        writeln!(text, "vector {}: {:#?}\n", op.name(), VectorProgram::new(ValueType::F32).passes(op))
+            .unwrap();
     }
     insta::assert_snapshot!("launches", text);
 }
@@ -44,7 +48,8 @@ fn switches() {
     let mut text = String::new();
     for spec in Algorithm::ALL {
         let usual_source = default_config(spec).program().source;
-        let parameters = spec.parameters.iter().map(|p| (p.name, p.allowed.iter().map(u32::to_string).collect()));
+        let parameters =
+            spec.parameters.iter().map(|p| (p.name, p.allowed.iter().map(u32::to_string).collect()));
         let common = COMMON_KEYS.iter().map(|key| (key.name, (key.allowed)()));
         for (key, values) in parameters.chain(common) {
             for value in values {

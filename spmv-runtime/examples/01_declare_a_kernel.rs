@@ -11,13 +11,19 @@ pub struct Wide;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", Wide::config());
-    println!("{} lines of CUDA are in this binary; the constants that specialise it:", Wide::SOURCE.lines().count());
-    for line in Wide::SOURCE.lines().filter(|line| line.starts_with("constexpr") || line.starts_with("using ")) {
+    println!(
+        "{} lines of CUDA are in this binary; the constants that specialise it:",
+        Wide::SOURCE.lines().count()
+    );
+    for line in
+        Wide::SOURCE.lines().filter(|line| line.starts_with("constexpr") || line.starts_with("using "))
+    {
         println!("    {line}");
     }
 
     // [[1, 3, 2], [0, 5, 0]] times (2, 1, 4)
-    let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0])?.to_csr::<u32>()?;
+    let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0])?
+        .to_csr::<u32>()?;
     match Device::open() {
         Ok(device) => {
             let x = Vector::from_slice(&device, &[2.0f32, 1.0, 4.0])?;

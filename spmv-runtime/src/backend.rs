@@ -125,7 +125,9 @@ impl Allocation {
             return Ok(Allocation { backend: backend.clone(), address: 0 });
         }
         let address = backend.allocate(bytes).map_err(|error| match error {
-            Error::OutOfMemory { free, .. } => Error::OutOfMemory { what: what.to_owned(), needed: bytes, free },
+            Error::OutOfMemory { free, .. } => {
+                Error::OutOfMemory { what: what.to_owned(), needed: bytes, free }
+            }
             other => other,
         })?;
         Ok(Allocation { backend: backend.clone(), address })

@@ -75,7 +75,8 @@ impl Compiler {
 
     /// The compiler of this process, with the disk cache that the environment names.
     pub fn shared() -> Arc<Compiler> {
-        static SHARED: LazyLock<Arc<Compiler>> = LazyLock::new(|| Arc::new(Compiler::new(DiskCache::from_env())));
+        static SHARED: LazyLock<Arc<Compiler>> =
+            LazyLock::new(|| Arc::new(Compiler::new(DiskCache::from_env())));
         SHARED.clone()
     }
 
@@ -123,7 +124,9 @@ impl Compiler {
 
     /// Forgets an artifact that a driver rejected, in memory and on disk.
     pub(crate) fn forget(&self, key: ProgramKey, target: Target) {
-        if let Ok(request) = Nvrtc::find().map_err(Error::from).and_then(|nvrtc| request(&key, &target, &nvrtc)) {
+        if let Ok(request) =
+            Nvrtc::find().map_err(Error::from).and_then(|nvrtc| request(&key, &target, &nvrtc))
+        {
             self.disk.remove(&request);
         }
         self.artifacts.remove(&(key, target));

@@ -14,8 +14,7 @@ use crate::backend::{
 use crate::error::Error;
 use crate::nvrtc::Version;
 
-const INSTALL_DRIVER: &str =
-    "install NVIDIA's driver (12.0 or newer), or use the CPU products of spmv-matrix (`spmv run --device cpu`)";
+const INSTALL_DRIVER: &str = "install NVIDIA's driver (12.0 or newer), or use the CPU products of spmv-matrix (`spmv run --device cpu`)";
 
 /// The newest CUDA version that the installed driver supports.
 ///
@@ -37,7 +36,9 @@ pub fn driver_version() -> Result<Version, Error> {
 pub fn devices() -> Result<Vec<DeviceProperties>, Error> {
     let version = driver_version()?;
     let count = check("cuDeviceGetCount", result::device::get_count())?;
-    (0..count).map(|ordinal| properties(check("cuDeviceGet", result::device::get(ordinal))?, version)).collect()
+    (0..count)
+        .map(|ordinal| properties(check("cuDeviceGet", result::device::get(ordinal))?, version))
+        .collect()
 }
 
 /// Loads and initialises the driver. cudarc panics on a missing library, so its presence is asked for first.
@@ -80,7 +81,10 @@ fn properties(device: sys::CUdevice, driver: Version) -> Result<DeviceProperties
 
 fn describe(error: DriverError) -> (String, String) {
     let text = |text: Result<&std::ffi::CStr, DriverError>| {
-        text.map_or_else(|_| format!("CUDA error {}", error.0 as u32), |text| text.to_string_lossy().into_owned())
+        text.map_or_else(
+            |_| format!("CUDA error {}", error.0 as u32),
+            |text| text.to_string_lossy().into_owned(),
+        )
     };
     (text(error.error_name()), text(error.error_string()))
 }
@@ -201,7 +205,9 @@ impl Backend for Cuda {
 
     unsafe fn free(&self, address: u64) {
         // SAFETY: the caller owns the address; cuMemFree waits for what uses it.
-        if let Err(error) = self.bind().and_then(|()| check("cuMemFree", unsafe { result::free_sync(address) })) {
+        if let Err(error) =
+            self.bind().and_then(|()| check("cuMemFree", unsafe { result::free_sync(address) }))
+        {
             tracing::debug!(%error, "device memory was not freed");
         }
     }
@@ -241,7 +247,8 @@ impl Backend for Cuda {
             // SAFETY: as in `synchronize`.
             let status = unsafe { result::stream::is_capturing(self.raw(stream)) };
             Ok::<_, Error>(
-                check("cuStreamIsCapturing", status)? != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
+                check("cuStreamIsCapturing", status)?
+                    != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
             )
         };
         // What is being captured does not run now, and a captured event cannot be waited for outside.
@@ -263,7 +270,8 @@ impl Backend for Cuda {
 
     fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, LoadError> {
         self.bind().map_err(LoadError::Failed)?;
-        let ptx = artifact.cubin.is_empty().then(|| CString::new(artifact.ptx.as_bytes()).unwrap_or_default());
+        let ptx =
+            artifact.cubin.is_empty().then(|| CString::new(artifact.ptx.as_bytes()).unwrap_or_default());
         let image = ptx.as_ref().map_or(artifact.cubin.as_ptr().cast(), |ptx| ptx.as_ptr().cast::<c_void>());
         // SAFETY: the image is a complete cubin, whose ELF header holds its size, or a C string of PTX.
         let loaded = unsafe { result::module::load_data(image) };
@@ -334,7 +342,11 @@ impl Module for CudaModule {
         let function = function.0 as sys::CUfunction;
         // SAFETY: the function belongs to this module.
         let blocks = unsafe {
-            result::occupancy::max_active_block_per_multiprocessor(function, threads as i32, shared_bytes as usize)
+            result::occupancy::max_active_block_per_multiprocessor(
+                function,
+                threads as i32,
+                shared_bytes as usize,
+            )
         };
         Ok(u32::try_from(check("cuOccupancyMaxActiveBlocksPerMultiprocessor", blocks)?).unwrap_or(0))
     }

@@ -49,6 +49,13 @@ impl Kernel {
     }
 }
 
+/// A module in the device's context and where it came from.
+struct Loaded {
+    module: Arc<dyn Module>,
+    artifact: Arc<Artifact>,
+    provenance: Provenance,
+}
+
 /// The vector operations on entries of one type, compiled and loaded.
 #[derive(Debug)]
 pub(crate) struct VectorKernels {
@@ -146,8 +153,9 @@ impl Device {
     pub fn kernel(&self, config: &KernelConfig) -> Result<(Arc<Kernel>, Provenance), Error> {
         let mut provenance = IN_MEMORY;
         let kernel = self.inner.products.get_or_make(*config, || {
-            let (module, artifact, made) = self.load(ProgramKey::Product(*config))?;
-            provenance = made;
+            let loaded = self.load(ProgramKey::Product(*config))?;
+            provenance = loaded.provenance;
+            let Loaded { module, artifact, .. } = loaded;
             Ok::<_, Error>(Arc::new(Kernel { program: config.program(), artifact, module }))
         })?;
         Ok((kernel, provenance))
@@ -155,7 +163,7 @@ impl Device {
 
     pub(crate) fn vector_kernels(&self, entry: ValueType) -> Result<Arc<VectorKernels>, Error> {
         self.inner.vectors.get_or_make(entry, || {
-            let (module, ..) = self.load(ProgramKey::Vector(entry))?;
+            let Loaded { module, .. } = self.load(ProgramKey::Vector(entry))?;
             Ok(Arc::new(VectorKernels { program: VectorProgram::new(entry), module }))
         })
     }
@@ -175,7 +183,7 @@ impl Device {
 
     /// Loads a program. An artifact that the driver rejects is forgotten and compiled again, once; where fresh
     /// machine code is rejected too, the driver is given PTX.
-    fn load(&self, key: ProgramKey) -> Result<(Arc<dyn Module>, Arc<Artifact>, Provenance), Error> {
+    fn load(&self, key: ProgramKey) -> Result<Loaded, Error> {
         let properties = self.properties();
         let compiler = &self.inner.compiler;
         let native = match self.inner.target.get() {
@@ -200,7 +208,7 @@ impl Device {
                 match self.backend().load(&artifact) {
                     Ok(module) => {
                         let provenance = Provenance { origin, compile, load: started.elapsed() };
-                        return Ok((module, artifact, provenance));
+                        return Ok(Loaded { module, artifact, provenance });
                     }
                     Err(LoadError::Failed(error)) => return Err(error),
                     Err(LoadError::Rejected(error)) => {

@@ -70,7 +70,9 @@ pub enum Error {
         got: usize,
     },
     /// Values have another type than the configuration says.
-    #[error("{what} holds {got} and the kernel was generated for {expected}; set `{what}` in the configuration, or convert")]
+    #[error(
+        "{what} holds {got} and the kernel was generated for {expected}; set `{what}` in the configuration, or convert"
+    )]
     ValueType {
         /// What holds them: `value`, `x` or `y`.
         what: &'static str,
@@ -80,7 +82,9 @@ pub enum Error {
         got: ValueType,
     },
     /// Row offsets have another type than the configuration says.
-    #[error("the matrix on the device has {got} offsets and the kernel was generated for {expected}; set `offset` in the configuration")]
+    #[error(
+        "the matrix on the device has {got} offsets and the kernel was generated for {expected}; set `offset` in the configuration"
+    )]
     OffsetType {
         /// The configuration's type.
         expected: IndexType,
@@ -102,7 +106,9 @@ pub enum Error {
         with: &'static str,
     },
     /// α or β differs from what the kernel was generated for.
-    #[error("the kernel was generated for {what} = {expected} and the product asks for {got}; set `{what} = any` in the configuration")]
+    #[error(
+        "the kernel was generated for {what} = {expected} and the product asks for {got}; set `{what} = any` in the configuration"
+    )]
     Scaling {
         /// `alpha` or `beta`.
         what: &'static str,

@@ -105,7 +105,10 @@ fn toolkit_roots() -> Vec<PathBuf> {
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cuda")))
         .collect();
     installed.sort_by_key(|folder| std::cmp::Reverse(version_of(folder)));
-    named.chain(installed).chain([PathBuf::from("/opt/cuda"), PathBuf::from("/usr/lib/x86_64-linux-gnu")]).collect()
+    named
+        .chain(installed)
+        .chain([PathBuf::from("/opt/cuda"), PathBuf::from("/usr/lib/x86_64-linux-gnu")])
+        .collect()
 }
 
 fn site_packages() -> Vec<PathBuf> {
@@ -126,7 +129,8 @@ fn site_packages() -> Vec<PathBuf> {
 
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let mut folders: Vec<_> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     folders.sort();
     folders
 }

@@ -199,7 +199,8 @@ impl Nvrtc {
         let (version_of, num_archs, supported_archs) = unsafe {
             type NumArchs = unsafe extern "C" fn(*mut c_int) -> nvrtcResult;
             (
-                *library.get::<unsafe extern "C" fn(*mut c_int, *mut c_int) -> nvrtcResult>(b"nvrtcVersion\0")?,
+                *library
+                    .get::<unsafe extern "C" fn(*mut c_int, *mut c_int) -> nvrtcResult>(b"nvrtcVersion\0")?,
                 *library.get::<NumArchs>(b"nvrtcGetNumSupportedArchs\0")?,
                 *library.get::<NumArchs>(b"nvrtcGetSupportedArchs\0")?,
             )
@@ -290,9 +291,11 @@ impl Nvrtc {
             reason: reason.to_owned(),
             log,
         };
-        let text = |text: &str| CString::new(text).map_err(|_| error("the source holds a NUL byte", String::new()));
+        let text =
+            |text: &str| CString::new(text).map_err(|_| error("the source holds a NUL byte", String::new()));
         let source = text(&request.source)?;
-        let options: Vec<CString> = request.options.iter().map(|option| text(option)).collect::<Result<_, _>>()?;
+        let options: Vec<CString> =
+            request.options.iter().map(|option| text(option)).collect::<Result<_, _>>()?;
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let mut program = Program { nvrtc: self, handle: std::ptr::null_mut() };
         // SAFETY: every pointer is valid for the call: C strings and the array of them live until the end of
@@ -315,7 +318,9 @@ impl Nvrtc {
         if created != nvrtcResult::NVRTC_SUCCESS {
             return Err(error(&self.describe(created), String::new()));
         }
-        let log = String::from_utf8_lossy(&program.fetch(self.log_size, self.log)).trim_end_matches('\0').to_owned();
+        let log = String::from_utf8_lossy(&program.fetch(self.log_size, self.log))
+            .trim_end_matches('\0')
+            .to_owned();
         if compiled != nvrtcResult::NVRTC_SUCCESS {
             return Err(error(&self.describe(compiled), log));
         }
@@ -406,7 +411,8 @@ fn resources(log: &str) -> Vec<KernelResources> {
             kernels.push(KernelResources { name, ..KernelResources::default() });
         }
         let Some(kernel) = kernels.last_mut() else { continue };
-        kernel.spill_store_bytes = number_before(line, "bytes spill stores").unwrap_or(kernel.spill_store_bytes);
+        kernel.spill_store_bytes =
+            number_before(line, "bytes spill stores").unwrap_or(kernel.spill_store_bytes);
         kernel.spill_load_bytes = number_before(line, "bytes spill loads").unwrap_or(kernel.spill_load_bytes);
         kernel.registers = number_before(line, "registers").unwrap_or(kernel.registers);
         kernel.shared_bytes = number_before(line, "bytes smem").unwrap_or(kernel.shared_bytes);
@@ -433,7 +439,8 @@ mod tests {
 
     #[test]
     fn nvrtcs_own_cache_is_off_where_there_is_one() {
-        let has = |major, minor| options("sm_90", Version { major, minor }).contains(&"--no-cache".to_owned());
+        let has =
+            |major, minor| options("sm_90", Version { major, minor }).contains(&"--no-cache".to_owned());
         assert_eq!([has(12, 0), has(12, 8), has(12, 9), has(13, 0)], [false, false, true, true]);
     }
 

@@ -228,7 +228,9 @@ fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result
 
 fn check_scaling(what: &'static str, coefficient: Coefficient, got: Scalar) -> Result<(), Error> {
     match coefficient.known() {
-        Some(expected) if expected != got.to_f64() => Err(Error::Scaling { what, expected, got: got.to_f64() }),
+        Some(expected) if expected != got.to_f64() => {
+            Err(Error::Scaling { what, expected, got: got.to_f64() })
+        }
         _ => Ok(()),
     }
 }

@@ -268,7 +268,8 @@ fn a_persistent_grid_is_what_is_resident_or_less() {
         let offsets = vec![0u32; rows + 1];
         let a = CsrMatrix::<f32>::new(rows, 3, offsets, vec![], vec![]).unwrap();
         let mut plan = Spmv::with(&device, &a, config("light_vector")).unwrap();
-        let (x, mut y) = (Vector::<f32>::zeros(&device, 3).unwrap(), Vector::<f32>::zeros(&device, rows).unwrap());
+        let (x, mut y) =
+            (Vector::<f32>::zeros(&device, 3).unwrap(), Vector::<f32>::zeros(&device, rows).unwrap());
         plan.apply(1.0, &x, 0.0, &mut y).unwrap();
         let launched = recorder.launches.lock().unwrap().pop().unwrap();
         assert_eq!(launched.grid, grid, "{rows} rows");
@@ -286,7 +287,8 @@ fn a_matrix_without_rows_launches_nothing() {
     for algorithm in ["csr_scalar", "csr_vector", "light_vector"] {
         let a = CsrMatrix::<f32>::new(0, 3, vec![0u32], vec![], vec![]).unwrap();
         let mut plan = Spmv::with(&device, &a, config(algorithm)).unwrap();
-        let (x, mut y) = (Vector::<f32>::zeros(&device, 3).unwrap(), Vector::<f32>::zeros(&device, 0).unwrap());
+        let (x, mut y) =
+            (Vector::<f32>::zeros(&device, 3).unwrap(), Vector::<f32>::zeros(&device, 0).unwrap());
         plan.apply(1.0, &x, 0.0, &mut y).unwrap();
     }
     assert!(recorder.launches.lock().unwrap().is_empty());
@@ -359,7 +361,9 @@ fn plans_share_a_matrix() {
     assert_eq!(recorder.used(), used);
     assert!(plans.iter().all(|plan| Arc::ptr_eq(plan.matrix(), &shared)));
     let error = Spmv::with(&device, &shared, config("csr_scalar")).unwrap_err().to_string();
-    assert!(error.starts_with("the matrix on the device has u64 offsets and the kernel was generated for u32"));
+    assert!(
+        error.starts_with("the matrix on the device has u64 offsets and the kernel was generated for u32")
+    );
     let error = Spmv::with(&Recorder::new("sm_90").device(), &shared, wide).unwrap_err().to_string();
     assert!(error.starts_with("the matrix lives on another device than the plan"), "{error}");
     drop((plans, shared));
@@ -435,7 +439,8 @@ fn kernels_come_from_memory_the_second_time() {
 #[test]
 fn kernels_come_from_disk_in_the_next_process() {
     let folder = tempfile::tempdir().unwrap();
-    let compiler = || Arc::new(Compiler::new(DiskCache::open(&CacheLocation::folder(folder.path().join("cache")))));
+    let compiler =
+        || Arc::new(Compiler::new(DiskCache::open(&CacheLocation::folder(folder.path().join("cache")))));
     let recorder = Recorder::new("sm_90");
     let origin = |compiler| {
         let device = Device::new(recorder.clone(), None, compiler);
@@ -450,7 +455,8 @@ fn kernels_come_from_disk_in_the_next_process() {
 #[test]
 fn a_rejected_entry_is_compiled_again() {
     let folder = tempfile::tempdir().unwrap();
-    let compiler = || Arc::new(Compiler::new(DiskCache::open(&CacheLocation::folder(folder.path().join("cache")))));
+    let compiler =
+        || Arc::new(Compiler::new(DiskCache::open(&CacheLocation::folder(folder.path().join("cache")))));
     compiler().compile(&config("csr_scalar"), "sm_90").unwrap();
     let recorder = Recorder::new("sm_90");
     recorder.rejections.store(1, Ordering::Relaxed);
@@ -482,7 +488,10 @@ fn a_driver_that_rejects_everything_is_an_error() {
     let recorder = Recorder::new("sm_90");
     recorder.rejections.store(usize::MAX, Ordering::Relaxed);
     let error = recorder.device().kernel(&config("csr_scalar")).unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Environment, "load failed: REJECTED (no)"));
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Environment, "load failed: REJECTED (no)")
+    );
 }
 
 #[test]
@@ -520,9 +529,11 @@ fn rows_per_fetch_shrinks_the_grid() {
     let recorder = Recorder::new("sm_90");
     let device = recorder.device();
     let a = CsrMatrix::<f32>::new(1000, 3, vec![0u32; 1001], vec![], vec![]).unwrap();
-    let config = KernelConfig::builder(LightVector { threads_per_vector: 32, rows_per_fetch: 16 }).build().unwrap();
+    let config =
+        KernelConfig::builder(LightVector { threads_per_vector: 32, rows_per_fetch: 16 }).build().unwrap();
     let mut plan = Spmv::with(&device, &a, config).unwrap();
-    let (x, mut y) = (Vector::<f32>::zeros(&device, 3).unwrap(), Vector::<f32>::zeros(&device, 1000).unwrap());
+    let (x, mut y) =
+        (Vector::<f32>::zeros(&device, 3).unwrap(), Vector::<f32>::zeros(&device, 1000).unwrap());
     plan.apply(1.0, &x, 0.0, &mut y).unwrap();
     // 8 groups a block, 16 rows each.
     assert_eq!(recorder.launches.lock().unwrap()[0].grid, 8);

@@ -219,8 +219,7 @@ impl<T: Element> Vector<T> {
     }
 
     fn reduce(&self, op: VectorOp, factor: f64, y: u64) -> Result<f64, Error> {
-        let mut workspace =
-            self.device.reduction_workspace().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspace = self.device.reduction_workspace().lock().unwrap_or_else(PoisonError::into_inner);
         let buffers = match &*workspace {
             Some(buffers) => buffers.clone(),
             None => {
@@ -229,7 +228,8 @@ impl<T: Element> Vector<T> {
                     let bytes = Bindings::default().eval(&buffer.bytes, || 0);
                     Allocation::new(self.device.backend(), bytes, buffer.name)
                 };
-                let buffers: Vec<_> = kernels.program.buffers.iter().map(allocate).collect::<Result<_, _>>()?;
+                let buffers: Vec<_> =
+                    kernels.program.buffers.iter().map(allocate).collect::<Result<_, _>>()?;
                 workspace.insert(Arc::new(buffers)).clone()
             }
         };

@@ -117,14 +117,18 @@ pub fn all() -> Vec<Structure> {
     ends_empty.extend((0..33).map(|_| span(5)));
     ends_empty.extend(vec![vec![]; 40]);
     add("empty_first_and_last_rows", 5, ends_empty);
-    let one_full = |full: usize| (0..400).map(|i| if i == full { span(3000) } else { vec![i as u32] }).collect();
+    let one_full =
+        |full: usize| (0..400).map(|i| if i == full { span(3000) } else { vec![i as u32] }).collect();
     add("full_first_row", 3000, one_full(0));
     add("full_middle_row", 3000, one_full(200));
     add("full_last_row", 3000, one_full(399));
     add("full_column", 50, (0..800).map(|i| if i % 50 == 7 { vec![7] } else { vec![7, i % 50] }).collect());
     add("alternating_empty", 64, (0..500).map(|i| if i % 2 == 0 { vec![] } else { span(9) }).collect());
     // Row lengths around every edge of a group, warp, block and tile.
-    let edges = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025];
+    let edges = [
+        0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511,
+        512, 513, 1023, 1024, 1025,
+    ];
     add("row_length_edges", 1100, edges.iter().map(|&len| span(len)).collect());
     add("row_length_edges_backwards", 1100, edges.iter().rev().map(|&len| span(len)).collect());
     // As many rows as make the last block of any size full, one short of it, and one over.
@@ -133,9 +137,8 @@ pub fn all() -> Vec<Structure> {
     }
     let power_law = (0..2000).map(|i| scattered((4000 / (i + 1)).max(i % 4), 2000)).collect();
     add("power_law", 2000, power_law);
-    let gaussian = (0..700i64).map(|i| {
-        (0..12).map(|_| (i + scattered(1, 41)[0] as i64 - 20).clamp(0, 699) as u32).collect()
-    });
+    let gaussian = (0..700i64)
+        .map(|i| (0..12).map(|_| (i + scattered(1, 41)[0] as i64 - 20).clamp(0, 699) as u32).collect());
     add("gaussian", 700, gaussian.collect());
     add("wide", 5000, (0..60).map(|i| scattered(40 + i % 30, 5000)).collect());
     add("tall", 20, (0..4000).map(|i| scattered(i % 3, 20)).collect());
