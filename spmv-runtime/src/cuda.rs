@@ -204,10 +204,11 @@ impl Backend for Cuda {
     }
 
     unsafe fn free(&self, address: u64) {
-        // SAFETY: the caller owns the address; cuMemFree waits for what uses it.
-        if let Err(error) =
-            self.bind().and_then(|()| check("cuMemFree", unsafe { result::free_sync(address) }))
-        {
+        let freed = self.bind().and_then(|()| {
+            // SAFETY: the caller owns the address; cuMemFree waits for what uses it.
+            check("cuMemFree", unsafe { result::free_sync(address) })
+        });
+        if let Err(error) = freed {
             tracing::debug!(%error, "device memory was not freed");
         }
     }
