@@ -1,0 +1,182 @@
+//! From a function of one lane to a function of 32, the type of a lane chosen by the type of an instruction.
+
+use super::{Alu, L32, L64};
+
+/// A value as it lies in a lane: narrow types in the low bits, zero above.
+pub(super) trait Lane: Copy {
+    type Register: Register;
+    fn read(bits: Self::Register) -> Self;
+    fn write(self) -> Self::Register;
+}
+
+macro_rules! lane {
+    ($($T:ty, $register:ty: $read:expr, $write:expr;)+) => { $(
+        impl Lane for $T {
+            type Register = $register;
+            #[inline(always)]
+            fn read(bits: $register) -> $T {
+                let read: fn($register) -> $T = $read;
+                read(bits)
+            }
+            #[inline(always)]
+            fn write(self) -> $register {
+                let write: fn($T) -> $register = $write;
+                write(self)
+            }
+        }
+    )+ };
+}
+
+lane! {
+    u8, u32: |bits| bits as u8, u32::from;
+    // PTX has no registers of 8 bits: a signed byte is extended to the 16 bits of the narrowest.
+    i8, u32: |bits| bits as i8, |value| u32::from(value as i16 as u16);
+    u16, u32: |bits| bits as u16, u32::from;
+    i16, u32: |bits| bits as i16, |value| u32::from(value as u16);
+    u32, u32: |bits| bits, |value| value;
+    i32, u32: |bits| bits as i32, |value| value as u32;
+    f32, u32: f32::from_bits, f32::to_bits;
+    u64, u64: |bits| bits, |value| value;
+    i64, u64: |bits| bits as i64, |value| value as u64;
+    f64, u64: f64::from_bits, f64::to_bits;
+}
+
+/// A register's width: which [`Alu`] takes a function on such registers only.
+pub(super) trait Register: Copy + Sized {
+    fn unary(function: fn(&[Self; 32], &mut [Self; 32])) -> Alu;
+    fn binary(function: fn(&[Self; 32], &[Self; 32], &mut [Self; 32])) -> Alu;
+    fn ternary(function: fn(&[Self; 32], &[Self; 32], &[Self; 32], &mut [Self; 32])) -> Alu;
+    /// The result is 32 bits wide whatever the operand.
+    fn count(function: fn(&[Self; 32], &mut L32)) -> Alu;
+    /// The result is 32 bits wide whatever the operands.
+    fn flag(function: fn(&[Self; 32], &[Self; 32], &mut L32)) -> Alu;
+    /// The second operand is 32 bits wide whatever the first.
+    fn shift(function: fn(&[Self; 32], &L32, &mut [Self; 32])) -> Alu;
+    /// The second and third operands are 32 bits wide whatever the first.
+    fn extract(function: fn(&[Self; 32], &L32, &L32, &mut [Self; 32])) -> Alu;
+    /// The third operand is 32 bits wide whatever the first two.
+    fn select(function: fn(&[Self; 32], &[Self; 32], &L32, &mut [Self; 32])) -> Alu;
+    /// The third and fourth operands are 32 bits wide whatever the first two.
+    fn insert(function: fn(&[Self; 32], &[Self; 32], &L32, &L32, &mut [Self; 32])) -> Alu;
+    fn test(function: fn(&[Self; 32]) -> u32) -> Alu;
+    fn compare(function: fn(&[Self; 32], &[Self; 32]) -> u32) -> Alu;
+}
+
+macro_rules! register {
+    ($T:ty, $L:ty: $unary:ident $binary:ident $ternary:ident $count:ident $flag:ident $shift:ident $extract:ident
+        $select:ident $insert:ident $test:ident $compare:ident) => {
+        impl Register for $T {
+            fn unary(function: fn(&$L, &mut $L)) -> Alu {
+                Alu::$unary(function)
+            }
+            fn binary(function: fn(&$L, &$L, &mut $L)) -> Alu {
+                Alu::$binary(function)
+            }
+            fn ternary(function: fn(&$L, &$L, &$L, &mut $L)) -> Alu {
+                Alu::$ternary(function)
+            }
+            fn count(function: fn(&$L, &mut L32)) -> Alu {
+                Alu::$count(function)
+            }
+            fn flag(function: fn(&$L, &$L, &mut L32)) -> Alu {
+                Alu::$flag(function)
+            }
+            fn shift(function: fn(&$L, &L32, &mut $L)) -> Alu {
+                Alu::$shift(function)
+            }
+            fn extract(function: fn(&$L, &L32, &L32, &mut $L)) -> Alu {
+                Alu::$extract(function)
+            }
+            fn select(function: fn(&$L, &$L, &L32, &mut $L)) -> Alu {
+                Alu::$select(function)
+            }
+            fn insert(function: fn(&$L, &$L, &L32, &L32, &mut $L)) -> Alu {
+                Alu::$insert(function)
+            }
+            fn test(function: fn(&$L) -> u32) -> Alu {
+                Alu::$test(function)
+            }
+            fn compare(function: fn(&$L, &$L) -> u32) -> Alu {
+                Alu::$compare(function)
+            }
+        }
+    };
+}
+
+register!(u32, L32: A1 A2 A3 A1 A2 A2 A3 A3 A4 T32x1 T32);
+register!(u64, L64: B1 B2 B3 N1 N2 S2 S3 S5 S4 T64x1 T64);
+
+/// `lanes!(W2, |a: i32, b: i32| -> i64 { … })`: the named variant of [`Alu`], with this on every lane.
+macro_rules! lanes {
+    ($variant:ident, |$($x:ident: $T:ty),+| -> $R:ty { $($body:tt)* }) => {
+        $crate::alu::Alu::$variant($crate::alu::lanes::on_lanes!(|$($x: $T),+| -> $R { $($body)* }))
+    };
+}
+
+/// The closure on whole registers that applies a body to every lane.
+macro_rules! on_lanes {
+    (|$($x:ident: $T:ty),+| -> $R:ty { $($body:tt)* }) => {
+        |$($x),+, out| {
+            for lane in 0..32 {
+                $(let $x = <$T as $crate::alu::lanes::Lane>::read($x[lane]);)+
+                let result: $R = { $($body)* };
+                out[lane] = <$R as $crate::alu::lanes::Lane>::write(result);
+            }
+        }
+    };
+}
+
+/// `map!(binary, T, |a: T, b: T| -> T { … })`: the variant of [`Alu`] that a constructor of [`Register`] gives for
+/// the width of `T`.
+macro_rules! map {
+    ($constructor:ident, $W:ty, |$($x:ident: $T:ty),+| -> $R:ty { $($body:tt)* }) => {
+        <<$W as $crate::alu::lanes::Lane>::Register as $crate::alu::lanes::Register>::$constructor(
+            $crate::alu::lanes::on_lanes!(|$($x: $T),+| -> $R { $($body)* }),
+        )
+    };
+}
+
+/// `test!(compare, T, |a: T, b: T| a < b)`: a bit a lane.
+macro_rules! test {
+    ($constructor:ident, $W:ty, |$($x:ident: $T:ty),+| $body:expr) => {
+        <<$W as $crate::alu::lanes::Lane>::Register as $crate::alu::lanes::Register>::$constructor(|$($x),+| {
+            let mut mask = 0_u32;
+            for lane in 0..32 {
+                $(let $x = <$T as $crate::alu::lanes::Lane>::read($x[lane]);)+
+                mask |= if $body { 1 << lane } else { 0 };
+            }
+            mask
+        })
+    };
+}
+
+/// `choose!(type, T: { "u32" => u32, … } in expression)`: the expression with `T` the type of that name; `None` from
+/// the enclosing function for a name that is not listed.
+macro_rules! choose {
+    ($name:expr, $T:ident: { $($literal:pat => $type:ty),+ $(,)? } in $body:expr) => {
+        match $name {
+            $($literal => {
+                type $T = $type;
+                $body
+            })+
+            _ => return None,
+        }
+    };
+}
+
+/// `switch!(FTZ = ftz, SAT = sat; expression)`: the expression with constants of the values that the variables have,
+/// so that each combination is a function of its own.
+macro_rules! switch {
+    ($name:ident = $value:expr $(, $more:ident = $more_value:expr)*; $body:expr) => {
+        if $value {
+            const $name: bool = true;
+            $crate::alu::lanes::switch!($($more = $more_value),*; $body)
+        } else {
+            const $name: bool = false;
+            $crate::alu::lanes::switch!($($more = $more_value),*; $body)
+        }
+    };
+    (; $body:expr) => { $body };
+}
+
+pub(super) use {choose, lanes, map, on_lanes, switch, test};
