@@ -12,35 +12,66 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libtest_mimic::{Arguments, Failed, Trial};
 use spmv_codegen::{Algorithm, Coefficient, KernelConfig, ValueType};
 use spmv_matrix::{CsrMatrix, Value, reference, verify};
+use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Spmv, Vector};
 use structures::{Numbers, Structure};
 
 static CASES: AtomicUsize = AtomicUsize::new(0);
 
+/// A device that every configuration is checked on.
+struct Target {
+    name: &'static str,
+    device: Option<Device>,
+    /// Shown as ignored instead of failing.
+    may_be_missing: bool,
+    /// Which of the configurations are checked.
+    covers: fn(usize) -> bool,
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let required = std::env::var("SPMV_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    let device = Device::open();
-    let missing = device.as_ref().err().map(ToString::to_string);
+    let cuda = Device::cuda(0);
+    let missing = cuda.as_ref().err().map(ToString::to_string);
+    // Every configuration in the natural schedule, a part of them in two adversarial ones.
+    let simulated = |name, schedule, covers| Target {
+        name,
+        device: Some(Device::simulator_with(schedule)),
+        may_be_missing: false,
+        covers,
+    };
+    let targets = [
+        Target { name: "cuda", device: cuda.ok(), may_be_missing: !required, covers: |_| true },
+        simulated("sim", Schedule::Natural, |_| true),
+        simulated("sim_adversarial_1", Schedule::Adversarial(1), |index| index % 4 == 0),
+        simulated("sim_adversarial_2", Schedule::Adversarial(2), |index| index % 4 == 2),
+    ];
     let structures = Arc::new(structures::all());
     let mut trials = Vec::new();
-    for spec in Algorithm::ALL {
-        let defaults = KernelConfig::builder((spec.default)()).build().expect("defaults are allowed");
-        let mut configs = cover::pairwise(spec);
-        configs.push(defaults);
-        for config in configs {
-            let (device, structures) = (device.as_ref().ok().cloned(), structures.clone());
-            let trial = Trial::test(format!("cuda/{config}"), move || {
-                let device = device.ok_or("no CUDA device")?;
-                structures.iter().try_for_each(|structure| check(&device, &config, structure))
-            });
-            trials.push(trial.with_ignored_flag(missing.is_some() && !required));
+    for target in targets {
+        let ignored = target.device.is_none() && target.may_be_missing;
+        for spec in Algorithm::ALL {
+            let mut configs =
+                vec![KernelConfig::builder((spec.default)()).build().expect("defaults are allowed")];
+            configs.extend(cover::pairwise(spec));
+            for (_, config) in configs.into_iter().enumerate().filter(|(index, _)| (target.covers)(*index)) {
+                let (device, structures) = (target.device.clone(), structures.clone());
+                let trial = Trial::test(format!("{}/{config}", target.name), move || {
+                    let device = device.ok_or("no CUDA device")?;
+                    structures.iter().try_for_each(|structure| check(&device, &config, structure))
+                });
+                trials.push(trial.with_ignored_flag(ignored));
+            }
         }
-    }
-    if let Ok(device) = &device {
-        for (name, test) in OTHERS {
-            let device = device.clone();
-            trials.push(Trial::test(format!("cuda/{name}"), move || test(&device)));
+        for (name, needs_cuda, test) in OTHERS {
+            if *needs_cuda && target.name != "cuda" {
+                continue;
+            }
+            let device = target.device.clone();
+            let trial = Trial::test(format!("{}/{name}", target.name), move || {
+                test(&device.ok_or("no CUDA device")?)
+            });
+            trials.push(trial.with_ignored_flag(ignored));
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -172,20 +203,20 @@ impl<V: Element, X: Element, Y: Element> Case<'_, V, X, Y> {
 
 type Test = fn(&Device) -> Result<(), Failed>;
 
-/// What does not depend on a configuration.
-const OTHERS: &[(&str, Test)] = &[
-    ("nothing_leaks_through_alpha_zero", nothing_leaks_through_alpha_zero),
-    ("structural_zeros_do_not_touch_x", structural_zeros_do_not_touch_x),
-    ("stored_zeros_touch_x", stored_zeros_touch_x),
-    ("known_answers", known_answers),
-    ("vector_operations", vector_operations),
-    ("norm_keeps_its_range", norm_keeps_its_range),
-    ("dot_is_reproducible", dot_is_reproducible),
-    ("streams", streams),
-    ("graph_capture", graph_capture),
-    ("users_context_and_memory", users_context_and_memory),
-    ("misuse_is_refused", misuse_is_refused),
-    ("out_of_memory_leaves_the_device_usable", out_of_memory_leaves_the_device_usable),
+/// What does not depend on a configuration: name, whether only CUDA has what it tests, test.
+const OTHERS: &[(&str, bool, Test)] = &[
+    ("nothing_leaks_through_alpha_zero", false, nothing_leaks_through_alpha_zero),
+    ("structural_zeros_do_not_touch_x", false, structural_zeros_do_not_touch_x),
+    ("stored_zeros_touch_x", false, stored_zeros_touch_x),
+    ("known_answers", false, known_answers),
+    ("vector_operations", false, vector_operations),
+    ("norm_keeps_its_range", false, norm_keeps_its_range),
+    ("dot_is_reproducible", false, dot_is_reproducible),
+    ("streams", true, streams),
+    ("graph_capture", true, graph_capture),
+    ("users_context_and_memory", true, users_context_and_memory),
+    ("misuse_is_refused", false, misuse_is_refused),
+    ("out_of_memory_leaves_the_device_usable", false, out_of_memory_leaves_the_device_usable),
 ];
 
 fn every_default() -> impl Iterator<Item = KernelConfig> {

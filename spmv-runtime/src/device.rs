@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaContext, CudaStream};
+use ptx_sim::{Counters, Schedule};
 use spmv_codegen::{KernelConfig, Program, ValueType, VectorProgram};
 
 use crate::artifact::Artifact;
@@ -11,6 +12,7 @@ use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, S
 use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Target};
 use crate::cuda::{Cuda, stream_handle};
 use crate::error::Error;
+use crate::simulator::Simulated;
 
 /// A device. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -25,8 +27,17 @@ struct Inner {
     reduction: Mutex<Option<Arc<Vec<Allocation>>>>,
     target: OnceLock<Target>,
     compiler: Arc<Compiler>,
-    cuda: Option<Arc<Cuda>>,
+    native: Native,
     backend: Arc<dyn Backend>,
+}
+
+/// What the backend is beside a backend.
+#[derive(Clone, Debug)]
+pub(crate) enum Native {
+    Cuda(Arc<Cuda>),
+    Simulated(Arc<Simulated>),
+    #[cfg(test)]
+    Recorder,
 }
 
 /// A product's program, compiled and loaded into a device.
@@ -72,12 +83,43 @@ impl Device {
         Ok(Self::from_cuda_backend(Cuda::open(ordinal)?, Compiler::shared()))
     }
 
-    /// The best device there is: the first CUDA device.
+    /// The embedded device: it runs the same kernels on the CPU, slowly, and reports what they do wrong.
+    pub fn simulator() -> Device {
+        Self::simulator_with(Schedule::Natural)
+    }
+
+    /// The embedded device with a schedule: an adversarial one finds what depends on the order in which things
+    /// run.
+    pub fn simulator_with(schedule: Schedule) -> Device {
+        let simulated = Arc::new(Simulated::new(schedule));
+        Self::new(simulated.clone(), Native::Simulated(simulated), Compiler::shared())
+    }
+
+    /// The best device there is: the first CUDA device, or the embedded one where there is none.
     ///
     /// # Errors
-    /// As [`Device::cuda`].
+    /// [`Error::Driver`] where there is a CUDA device and it does not work.
     pub fn open() -> Result<Device, Error> {
-        Self::cuda(0)
+        match Self::cuda(0) {
+            Err(Error::NoDevice { reason, .. }) => {
+                tracing::info!(reason, "no CUDA device: the embedded device is used");
+                Ok(Self::simulator())
+            }
+            other => other,
+        }
+    }
+
+    /// Whether kernels run on the embedded device.
+    pub fn is_simulator(&self) -> bool {
+        matches!(self.inner.native, Native::Simulated(_))
+    }
+
+    /// On the embedded device, what launches counted since this was last asked.
+    pub fn take_counters(&self) -> Option<Counters> {
+        match &self.inner.native {
+            Native::Simulated(simulated) => Some(simulated.take_counters()),
+            _ => None,
+        }
     }
 
     /// A device in the user's own CUDA context. Copies, vector operations and [`Spmv::apply`](crate::Spmv::apply)
@@ -92,15 +134,15 @@ impl Device {
 
     /// The same device with another compiler, so with another kernel cache. Nothing is loaded into it yet.
     pub fn with_compiler(&self, compiler: Arc<Compiler>) -> Device {
-        Self::new(self.inner.backend.clone(), self.inner.cuda.clone(), compiler)
+        Self::new(self.inner.backend.clone(), self.inner.native.clone(), compiler)
     }
 
     fn from_cuda_backend(cuda: Cuda, compiler: Arc<Compiler>) -> Device {
         let cuda = Arc::new(cuda);
-        Self::new(cuda.clone(), Some(cuda), compiler)
+        Self::new(cuda.clone(), Native::Cuda(cuda), compiler)
     }
 
-    pub(crate) fn new(backend: Arc<dyn Backend>, cuda: Option<Arc<Cuda>>, compiler: Arc<Compiler>) -> Device {
+    pub(crate) fn new(backend: Arc<dyn Backend>, native: Native, compiler: Arc<Compiler>) -> Device {
         Device {
             inner: Arc::new(Inner {
                 products: SingleFlight::default(),
@@ -108,7 +150,7 @@ impl Device {
                 reduction: Mutex::new(None),
                 target: OnceLock::new(),
                 compiler,
-                cuda,
+                native,
                 backend,
             }),
         }
@@ -137,7 +179,10 @@ impl Device {
 
     /// The CUDA context and stream, for use with cudarc.
     pub fn as_cuda(&self) -> Option<(&Arc<CudaContext>, &Arc<CudaStream>)> {
-        self.inner.cuda.as_ref().map(|cuda| (cuda.context(), cuda.stream()))
+        match &self.inner.native {
+            Native::Cuda(cuda) => Some((cuda.context(), cuda.stream())),
+            _ => None,
+        }
     }
 
     /// The compiler that this device's kernels come from.
@@ -249,10 +294,13 @@ impl Device {
     }
 
     fn cuda_backend(&self) -> Result<&Arc<Cuda>, Error> {
-        self.inner.cuda.as_ref().ok_or_else(|| Error::NoDevice {
-            reason: "this device is not a CUDA device".into(),
-            help: "streams belong to CUDA devices; use the device's own".into(),
-        })
+        match &self.inner.native {
+            Native::Cuda(cuda) => Ok(cuda),
+            _ => Err(Error::NoDevice {
+                reason: "this device is not a CUDA device".into(),
+                help: "streams belong to CUDA devices; use the device's own".into(),
+            }),
+        }
     }
 }
 

@@ -49,6 +49,9 @@ pub enum Error {
         /// The driver's description.
         message: String,
     },
+    /// A kernel faulted on the simulated device, which stays usable.
+    #[error(transparent)]
+    SimulatedFault(Box<ptx_sim::Fault>),
     /// The device has too little memory. Nothing was changed, and the device stays usable.
     #[error("{what} needs {needed} bytes of device memory and {free} are free")]
     OutOfMemory {
@@ -159,7 +162,7 @@ impl Error {
                 ErrorKind::Environment
             }
             Error::OutOfMemory { .. } => ErrorKind::Memory,
-            Error::Fault { .. } => ErrorKind::Fault,
+            Error::Fault { .. } | Error::SimulatedFault(_) => ErrorKind::Fault,
         }
     }
 }

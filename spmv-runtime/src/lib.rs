@@ -22,6 +22,7 @@ mod library;
 mod matrix_source;
 mod nvrtc;
 mod scalar;
+mod simulator;
 mod spmv;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,8 @@ mod vector;
 
 /// cudarc, for contexts, streams and slices of the version that this crate was built with.
 pub use cudarc;
+/// The embedded device.
+pub use ptx_sim;
 /// Configurations and programs.
 pub use spmv_codegen as codegen;
 /// Matrices on the host.

@@ -13,6 +13,7 @@ use crate::artifact::Artifact;
 use crate::backend::{Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
 use crate::cache::{CacheLocation, DiskCache};
 use crate::compiler::{Compiler, Origin, SingleFlight, Target};
+use crate::device::Native;
 use crate::launcher::Operands;
 use crate::{Device, DeviceMatrix, Error, ErrorKind, Scalar, Spmv, Vector};
 
@@ -64,7 +65,7 @@ impl Recorder {
 
     fn device(self: &Arc<Self>) -> Device {
         let compiler = Compiler::new(DiskCache::open(&CacheLocation::off()));
-        Device::new(self.clone(), None, Arc::new(compiler))
+        Device::new(self.clone(), Native::Recorder, Arc::new(compiler))
     }
 
     fn used(&self) -> u64 {
@@ -443,7 +444,7 @@ fn kernels_come_from_disk_in_the_next_process() {
         || Arc::new(Compiler::new(DiskCache::open(&CacheLocation::folder(folder.path().join("cache")))));
     let recorder = Recorder::new("sm_90");
     let origin = |compiler| {
-        let device = Device::new(recorder.clone(), None, compiler);
+        let device = Device::new(recorder.clone(), Native::Recorder, compiler);
         device.kernel(&config("csr_scalar")).unwrap().1.origin
     };
     assert_eq!(origin(compiler()), Origin::Compiled);
@@ -460,7 +461,7 @@ fn a_rejected_entry_is_compiled_again() {
     compiler().compile(&config("csr_scalar"), "sm_90").unwrap();
     let recorder = Recorder::new("sm_90");
     recorder.rejections.store(1, Ordering::Relaxed);
-    let device = Device::new(recorder.clone(), None, compiler());
+    let device = Device::new(recorder.clone(), Native::Recorder, compiler());
     let (_, provenance) = device.kernel(&config("csr_scalar")).unwrap();
     assert_eq!(provenance.origin, Origin::Compiled);
     assert_eq!(*recorder.loads.lock().unwrap(), [true, true]);

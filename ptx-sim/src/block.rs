@@ -1,0 +1,529 @@
+//! Blocks: shared memory, barriers, and the order in which warps and blocks run.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::decode::Kernel;
+use crate::memory::{Access, AccessKind, Bad, Global, Memory, Race, RaceDetector};
+use crate::op::{BarrierKind, R};
+use crate::report::{Counters, FaultKind};
+use crate::warp::{Random, Stop, Warp, WarpFault};
+
+/// What all blocks of a launch share.
+pub(crate) struct Context<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) global: &'a Global,
+    pub(crate) variables: &'a Memory,
+    pub(crate) params: &'a [u8],
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) threads_per_block: u32,
+    pub(crate) shared_bytes: u64,
+    pub(crate) dynamic_shared_at: u64,
+    pub(crate) dynamic_shared_bytes: u64,
+}
+
+/// A warp's arrival at a barrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) kind: BarrierKind,
+    pub(crate) id: u32,
+    /// Threads that the barrier waits for; none for all of the block.
+    pub(crate) threads: Option<u32>,
+    /// Lanes whose predicate holds, of those that arrived.
+    pub(crate) votes: u32,
+    pub(crate) lanes: u32,
+    pub(crate) d: R,
+}
+
+/// A block's shared memory and who touched it.
+pub(crate) struct Shared {
+    memory: Memory,
+    races: RaceDetector,
+    /// The interval between barriers; never the same in two blocks.
+    interval: u64,
+    race: Option<Race>,
+    /// Whether any memory changed since this was last cleared.
+    pub(crate) progress: bool,
+}
+
+impl Shared {
+    fn new(context: &Context<'_>) -> Shared {
+        let bytes = context.shared_bytes;
+        Shared {
+            memory: Memory::new(bytes),
+            races: RaceDetector::new(bytes, context.kernel.sub_word_shared),
+            interval: 0,
+            race: None,
+            progress: false,
+        }
+    }
+
+    fn start(&mut self) {
+        self.interval += 1;
+        self.race = None;
+        self.memory.mark_allocated(0, self.memory.len());
+    }
+
+    pub(crate) fn take_race(&mut self) -> Option<Race> {
+        self.race.take()
+    }
+
+    fn touch(&mut self, at: u64, bytes: u32, kind: AccessKind, access: Access) {
+        let race = self.races.access(at, bytes, kind, Access { interval: self.interval, ..access });
+        self.race = self.race.or(race);
+    }
+
+    pub(crate) fn load(&mut self, at: u64, bytes: u32, access: Access) -> Result<u64, Bad> {
+        let value = self.memory.load(at, bytes)?;
+        self.touch(at, bytes, AccessKind::Read, access);
+        Ok(value)
+    }
+
+    pub(crate) fn store(&mut self, at: u64, bytes: u32, value: u64, access: Access) -> Result<bool, Bad> {
+        let changed = self.memory.store(at, bytes, value)?;
+        self.touch(at, bytes, AccessKind::Write, access);
+        Ok(changed)
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        at: u64,
+        bytes: u32,
+        new: impl Fn(u64) -> u64,
+        access: Access,
+    ) -> Result<(u64, bool), Bad> {
+        let updated = self.memory.update(at, bytes, new)?;
+        self.touch(at, bytes, AccessKind::Atomic, access);
+        Ok(updated)
+    }
+}
+
+#[derive(Default)]
+struct Barrier {
+    threads: Option<u32>,
+    arrived: u32,
+    count: u32,
+    any: bool,
+    not_all: bool,
+    waiting: Vec<(usize, Arrival)>,
+}
+
+/// A block while it runs.
+struct Block {
+    index: u64,
+    shared: Shared,
+    warps: Vec<Warp>,
+    waiting: Vec<bool>,
+    done: Vec<bool>,
+    barriers: Vec<Barrier>,
+    next: usize,
+    random: Option<Random>,
+}
+
+/// Warp instructions that a warp runs before another has its turn.
+const WARP_SLICE: u64 = 20_000;
+/// Warp instructions that a block runs before another has its turn.
+const BLOCK_SLICE: u64 = 400_000;
+
+enum BlockStop {
+    Yield,
+    Done,
+}
+
+impl Block {
+    fn new(context: &Context<'_>) -> Block {
+        let warps = context.threads_per_block.div_ceil(32);
+        Block {
+            index: 0,
+            shared: Shared::new(context),
+            warps: (0..warps).map(|index| Warp::new(context.kernel, index)).collect(),
+            waiting: vec![false; warps as usize],
+            done: vec![false; warps as usize],
+            barriers: std::iter::repeat_with(Barrier::default).take(16).collect(),
+            next: 0,
+            random: None,
+        }
+    }
+
+    fn start(&mut self, context: &Context<'_>, index: u64, random: Option<Random>) {
+        self.index = index;
+        self.shared.start();
+        self.waiting.fill(false);
+        self.done.fill(false);
+        self.barriers.iter_mut().for_each(|barrier| *barrier = Barrier::default());
+        self.next = 0;
+        let ctaid = coordinates(index, context.grid);
+        self.random = random;
+        for warp in &mut self.warps {
+            let seed = self.random.as_mut().map(|random| Random(random.next()));
+            warp.start(context, ctaid, seed);
+        }
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.warps.iter().fold(self.index, |hash, warp| hash.rotate_left(7) ^ warp.fingerprint())
+    }
+
+    /// Runs warps in turn until the slice is used up or all are done.
+    fn run(
+        &mut self,
+        context: &Context<'_>,
+        counters: &mut Counters,
+        slice: u64,
+    ) -> Result<BlockStop, (usize, WarpFault)> {
+        let before = counters.warp_instructions;
+        loop {
+            let Some(index) = self.choose() else {
+                if self.done.iter().all(|done| *done) {
+                    counters.blocks += 1;
+                    return Ok(BlockStop::Done);
+                }
+                let stuck = (0..self.warps.len()).find(|index| self.waiting[*index]).unwrap_or(0);
+                let pc = self.warps[stuck].at().saturating_sub(1);
+                let fault = WarpFault { kind: FaultKind::BarrierDeadlock, pc, lane: 0, other_pc: None };
+                return Err((stuck, fault));
+            };
+            let warp_slice = match &mut self.random {
+                None => WARP_SLICE,
+                Some(random) => 1 + random.below(48) as u64,
+            };
+            let stop = self.warps[index].run(context, &mut self.shared, counters, warp_slice);
+            match stop.map_err(|fault| (index, fault))? {
+                Stop::Yield => self.next = index + 1,
+                Stop::Done => {
+                    self.done[index] = true;
+                    self.shared.progress = true;
+                    // A barrier for the whole block does not wait for warps that are gone.
+                    (0..16).for_each(|id| self.release(id, counters));
+                }
+                Stop::Barrier(arrival) => {
+                    self.shared.progress = true;
+                    self.arrive(index, arrival, counters);
+                }
+            }
+            if counters.warp_instructions - before >= slice {
+                return Ok(BlockStop::Yield);
+            }
+        }
+    }
+
+    fn choose(&mut self) -> Option<usize> {
+        let count = self.warps.len();
+        let runs = |index: &usize| !self.waiting[*index] && !self.done[*index];
+        match &mut self.random {
+            None => (0..count).map(|step| (self.next + step) % count).find(runs),
+            Some(random) => {
+                let ready: Vec<usize> = (0..count).filter(runs).collect();
+                (!ready.is_empty()).then(|| ready[random.below(ready.len())])
+            }
+        }
+    }
+
+    fn arrive(&mut self, warp: usize, arrival: Arrival, counters: &mut Counters) {
+        let barrier = &mut self.barriers[arrival.id as usize];
+        barrier.threads = barrier.threads.or(arrival.threads);
+        // A warp counts as a whole, whatever lanes of it exist.
+        barrier.arrived += 32;
+        barrier.count += arrival.votes.count_ones();
+        barrier.any |= arrival.votes != 0;
+        barrier.not_all |= arrival.votes != arrival.lanes;
+        if arrival.kind != BarrierKind::Arrive {
+            barrier.waiting.push((warp, arrival));
+            self.waiting[warp] = true;
+        }
+        self.release(arrival.id as usize, counters);
+    }
+
+    /// Lets the warps at a barrier go on, if everybody is there.
+    fn release(&mut self, id: usize, counters: &mut Counters) {
+        let alive = self.done.iter().filter(|done| !**done).count() as u32 * 32;
+        let barrier = &mut self.barriers[id];
+        let expected = barrier.threads.unwrap_or(alive);
+        if barrier.arrived == 0 || barrier.arrived < expected {
+            return;
+        }
+        let passed = std::mem::take(barrier);
+        for (warp, arrival) in passed.waiting {
+            self.waiting[warp] = false;
+            self.warps[warp].barrier_result(&arrival, passed.count, !passed.not_all, passed.any);
+        }
+        self.shared.interval += 1;
+        counters.barriers += 1;
+    }
+}
+
+fn coordinates(index: u64, grid: [u32; 3]) -> [u32; 3] {
+    let [nx, ny, _] = grid.map(u64::from);
+    [(index % nx) as u32, (index / nx % ny) as u32, (index / nx / ny) as u32]
+}
+
+/// A fault with its block and thread.
+#[derive(Debug)]
+pub(crate) struct LaunchFault {
+    pub(crate) block_index: u64,
+    pub(crate) block: [u32; 3],
+    pub(crate) thread: [u32; 3],
+    pub(crate) fault: WarpFault,
+}
+
+/// How blocks are run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) threads: usize,
+    pub(crate) resident_blocks: usize,
+    pub(crate) instructions: u64,
+    pub(crate) seed: Option<u64>,
+}
+
+/// Runs every block of a launch.
+pub(crate) fn run(context: &Context<'_>, limits: Limits) -> Result<Counters, (Counters, LaunchFault)> {
+    let total = context.grid.iter().map(|n| u64::from(*n)).product::<u64>();
+    if total == 0 {
+        return Ok(Counters::default());
+    }
+    if limits.threads > 1 && total > 1 && limits.seed.is_none() && !context.kernel.order_matters {
+        return run_parallel(context, limits, total);
+    }
+    let mut scheduler = Scheduler::new(context, limits, total);
+    let result = scheduler.run();
+    match result {
+        Ok(()) => Ok(scheduler.counters),
+        Err(fault) => Err((scheduler.counters, fault)),
+    }
+}
+
+/// Blocks one after another; several at once, in turns, where one takes long or the schedule is adversarial.
+struct Scheduler<'a> {
+    context: &'a Context<'a>,
+    limits: Limits,
+    counters: Counters,
+    /// Blocks that have not started, the next one last; none where they start in order.
+    shuffled: Option<Vec<u64>>,
+    started: u64,
+    total: u64,
+    active: Vec<Block>,
+    spare: Vec<Block>,
+    random: Option<Random>,
+}
+
+impl<'a> Scheduler<'a> {
+    fn new(context: &'a Context<'a>, limits: Limits, total: u64) -> Self {
+        let mut random = limits.seed.map(Random);
+        let shuffled = random.as_mut().map(|random| {
+            let mut order: Vec<u64> = (0..total).collect();
+            for index in (1..order.len()).rev() {
+                order.swap(index, random.below(index + 1));
+            }
+            order
+        });
+        Scheduler {
+            context,
+            limits,
+            counters: Counters::default(),
+            shuffled,
+            started: 0,
+            total,
+            active: Vec::new(),
+            spare: Vec::new(),
+            random,
+        }
+    }
+
+    fn start_one(&mut self) -> bool {
+        if self.started == self.total || self.active.len() >= self.limits.resident_blocks {
+            return false;
+        }
+        let index = match &mut self.shuffled {
+            Some(order) => order.pop().expect("as many as there are blocks"),
+            None => self.started,
+        };
+        self.started += 1;
+        let mut block = self.spare.pop().unwrap_or_else(|| Block::new(self.context));
+        let seed = self.random.as_mut().map(|random| Random(random.next()));
+        block.start(self.context, index, seed);
+        self.active.push(block);
+        true
+    }
+
+    fn run(&mut self) -> Result<(), LaunchFault> {
+        let at_once = if self.random.is_some() { 4 } else { 1 };
+        let mut turn = 0;
+        let mut watch = Watch::default();
+        loop {
+            while self.active.len() < at_once && self.start_one() {}
+            if self.active.is_empty() {
+                return Ok(());
+            }
+            turn = match &mut self.random {
+                Some(random) => random.below(self.active.len()),
+                None => turn % self.active.len(),
+            };
+            let slice = match &mut self.random {
+                Some(random) => 1 + random.below(600) as u64,
+                None => BLOCK_SLICE,
+            };
+            let block = &mut self.active[turn];
+            let stop = block.run(self.context, &mut self.counters, slice);
+            let progress = std::mem::take(&mut block.shared.progress);
+            match stop {
+                Ok(BlockStop::Done) => {
+                    let block = self.active.swap_remove(turn);
+                    self.spare.push(block);
+                    watch.progress(self.counters.warp_instructions);
+                    continue;
+                }
+                Ok(BlockStop::Yield) => {}
+                Err((warp, fault)) => return Err(place(self.context, &self.active[turn], warp, fault)),
+            }
+            let executed = self.counters.warp_instructions;
+            if executed > self.limits.instructions {
+                let kind = FaultKind::InstructionLimit { limit: self.limits.instructions };
+                return Err(self.give_up(turn, kind));
+            }
+            turn += 1;
+            // A block that takes long may wait for one that has not started.
+            let joined = self.random.is_none() && self.start_one();
+            if progress || joined {
+                watch.progress(executed);
+            } else if turn >= self.active.len() || self.random.is_some() {
+                let state =
+                    self.active.iter().fold(0u64, |hash, block| hash.rotate_left(9) ^ block.fingerprint());
+                // An adversarial schedule repeats no state by itself: it gives up by count.
+                let repeats = match self.random {
+                    None => watch.repeats(state),
+                    Some(_) => executed - watch.since > 50_000_000,
+                };
+                if repeats {
+                    let kind = FaultKind::Livelock { instructions: executed - watch.since };
+                    return Err(self.give_up(turn.saturating_sub(1).min(self.active.len() - 1), kind));
+                }
+            }
+        }
+    }
+
+    fn give_up(&self, turn: usize, kind: FaultKind) -> LaunchFault {
+        let block = &self.active[turn];
+        let warp = (0..block.warps.len()).find(|index| !block.done[*index]).unwrap_or(0);
+        let fault = WarpFault { kind, pc: block.warps[warp].at(), lane: 0, other_pc: None };
+        place(self.context, block, warp, fault)
+    }
+}
+
+/// Recognises a launch that repeats itself: nothing in memory changes, and all registers are as they were. The
+/// state to compare with is renewed after ever longer whiles (Brent's algorithm), so any period is found.
+#[derive(Default)]
+struct Watch {
+    since: u64,
+    saved: Option<u64>,
+    steps: u64,
+    limit: u64,
+}
+
+impl Watch {
+    fn progress(&mut self, executed: u64) {
+        *self = Watch { since: executed, ..Watch::default() };
+    }
+
+    fn repeats(&mut self, state: u64) -> bool {
+        if self.saved == Some(state) {
+            return true;
+        }
+        if self.steps >= self.limit {
+            self.saved = Some(state);
+            self.limit = (self.limit * 2).max(1);
+            self.steps = 0;
+        }
+        self.steps += 1;
+        false
+    }
+}
+
+fn place(context: &Context<'_>, block: &Block, warp: usize, fault: WarpFault) -> LaunchFault {
+    let thread = block.warps[warp].index() * 32 + fault.lane;
+    let [nx, ny, _] = context.block;
+    LaunchFault {
+        block_index: block.index,
+        block: coordinates(block.index, context.grid),
+        thread: [thread % nx, thread / nx % ny, thread / nx / ny],
+        fault,
+    }
+}
+
+/// Blocks whose order does not matter, over several threads. Of several faults the one in the lowest block is
+/// reported: blocks are begun in order, so every lower one is finished too.
+fn run_parallel(
+    context: &Context<'_>,
+    limits: Limits,
+    total: u64,
+) -> Result<Counters, (Counters, LaunchFault)> {
+    let next = AtomicU64::new(0);
+    let failed = AtomicBool::new(false);
+    let executed = AtomicU64::new(0);
+    let outcome = Mutex::new((Counters::default(), None::<LaunchFault>));
+    std::thread::scope(|scope| {
+        for _ in 0..limits.threads.min(total as usize) {
+            scope.spawn(|| {
+                let mut counters = Counters::default();
+                let mut block = Block::new(context);
+                let mut first: Option<LaunchFault> = None;
+                while !failed.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= total {
+                        break;
+                    }
+                    block.start(context, index, None);
+                    if let Err(fault) = run_alone(context, &mut block, &mut counters, &executed, limits) {
+                        failed.store(true, Ordering::Relaxed);
+                        first = Some(fault);
+                    }
+                }
+                let mut outcome = outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                outcome.0 += counters;
+                if let Some(fault) = first
+                    && outcome.1.as_ref().is_none_or(|other| fault.block_index < other.block_index)
+                {
+                    outcome.1 = Some(fault);
+                }
+            });
+        }
+    });
+    match outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        (counters, None) => Ok(counters),
+        (counters, Some(fault)) => Err((counters, fault)),
+    }
+}
+
+/// One block from its start to its end.
+fn run_alone(
+    context: &Context<'_>,
+    block: &mut Block,
+    counters: &mut Counters,
+    executed: &AtomicU64,
+    limits: Limits,
+) -> Result<(), LaunchFault> {
+    let mut watch = Watch::default();
+    let give_up = |block: &Block, kind| {
+        let warp = (0..block.warps.len()).find(|index| !block.done[*index]).unwrap_or(0);
+        place(context, block, warp, WarpFault { kind, pc: block.warps[warp].at(), lane: 0, other_pc: None })
+    };
+    loop {
+        let before = counters.warp_instructions;
+        let stop = block.run(context, counters, BLOCK_SLICE);
+        let now = counters.warp_instructions;
+        let all = executed.fetch_add(now - before, Ordering::Relaxed) + now - before;
+        match stop {
+            Ok(BlockStop::Done) => return Ok(()),
+            Ok(BlockStop::Yield) => {}
+            Err((warp, fault)) => return Err(place(context, block, warp, fault)),
+        }
+        if all > limits.instructions {
+            return Err(give_up(block, FaultKind::InstructionLimit { limit: limits.instructions }));
+        }
+        if std::mem::take(&mut block.shared.progress) {
+            watch.progress(now);
+        } else if watch.repeats(block.fingerprint()) {
+            return Err(give_up(block, FaultKind::Livelock { instructions: now - watch.since }));
+        }
+    }
+}

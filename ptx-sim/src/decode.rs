@@ -1,0 +1,1474 @@
+//! Statements into a dense array of operations with resolved registers, addresses and targets.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::alu::{self, Alu};
+use crate::error::LoadError;
+use crate::memory::{LOCAL_BASE, MODULE_BASE, SHARED_BASE};
+use crate::op::*;
+use crate::parse::{Function, Instruction, Operand, Statement, Unit, Variable, type_bytes};
+
+/// A kernel, ready to run.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub(crate) name: String,
+    pub(crate) params: Vec<Param>,
+    pub(crate) param_bytes: u64,
+    pub(crate) ops: Vec<Op>,
+    pub(crate) guards: Vec<Guard>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) num_w32: u16,
+    pub(crate) num_w64: u16,
+    pub(crate) num_pred: u16,
+    /// Registers that hold something when a warp starts: immediates and special registers.
+    pub(crate) initial32: Vec<(R, Initial32)>,
+    pub(crate) initial64: Vec<(R, u64)>,
+    pub(crate) shared_bytes: u64,
+    pub(crate) local_bytes: u64,
+    /// Whether shared memory is accessed in units of less than 4 bytes.
+    pub(crate) sub_word_shared: bool,
+    /// Whether the result can depend on the order in which blocks run: then they run one after another.
+    pub(crate) order_matters: bool,
+}
+
+/// A kernel parameter.
+#[derive(Clone, Debug)]
+pub(crate) struct Param {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Where an operation stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) ptx_line: u32,
+    pub(crate) file: u32,
+    pub(crate) line: u32,
+}
+
+/// Where a variable lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Symbol {
+    Register(Class, R),
+    Module(u64),
+    Shared(u64),
+    Local(u64),
+    Param(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    W32,
+    W64,
+    Pred,
+}
+
+/// Addresses of module variables, which exist once for all kernels.
+pub(crate) type Globals = HashMap<String, u64>;
+
+/// Decodes an entry with every function that it calls.
+pub(crate) fn decode(unit: &Unit, entry: &Function, globals: &Globals) -> Result<Kernel, LoadError> {
+    let mut decoder = Decoder::new(globals);
+    for variable in unit.variables.iter().filter(|variable| variable.space == "shared") {
+        decoder.shared(variable, None)?;
+    }
+    let mut order = Vec::new();
+    call_order(unit, entry, &mut Vec::new(), &mut order)?;
+    // The entry first, so that a warp starts at operation 0.
+    order.reverse();
+    for function in &order {
+        decoder.declare(function);
+    }
+    for function in &order {
+        decoder.function(function)?;
+    }
+    decoder.finish(entry)
+}
+
+/// Functions in an order in which callees come before their callers.
+fn call_order<'a>(
+    unit: &'a Unit,
+    function: &'a Function,
+    path: &mut Vec<&'a str>,
+    order: &mut Vec<&'a Function>,
+) -> Result<(), LoadError> {
+    if path.contains(&function.name.as_str()) {
+        let reason = "a recursive call".to_owned();
+        return Err(LoadError::Unsupported { line: function.line, instruction: "call".into(), reason });
+    }
+    if order.iter().any(|known| known.name == function.name) {
+        return Ok(());
+    }
+    path.push(&function.name);
+    for statement in &function.body {
+        let Statement::Instruction(instruction) = statement else { continue };
+        if instruction.opcode.starts_with("call") {
+            let callee = instruction.operands.iter().find_map(|operand| match operand {
+                Operand::Name(name) => unit.functions.iter().find(|f| f.name == *name && f.has_body),
+                _ => None,
+            });
+            if let Some(callee) = callee {
+                call_order(unit, callee, path, order)?;
+            }
+        }
+    }
+    path.pop();
+    order.push(function);
+    Ok(())
+}
+
+struct Decoder<'a> {
+    globals: &'a Globals,
+    ops: Vec<Op>,
+    guards: Vec<Guard>,
+    places: Vec<Place>,
+    place: Place,
+    counts: [u32; 3],
+    constants32: HashMap<Initial32, R>,
+    constants64: HashMap<u64, R>,
+    shared_symbols: HashMap<String, Symbol>,
+    shared_bytes: u64,
+    local_bytes: u64,
+    /// Formal results and parameters of device functions.
+    signatures: HashMap<String, Signature>,
+    scopes: Vec<HashMap<String, Symbol>>,
+    labels: HashMap<String, u32>,
+    targets: HashMap<String, Vec<String>>,
+    /// Branches whose label is not known yet: operation, label, line.
+    open_branches: Vec<(usize, Vec<String>, u32)>,
+    open_calls: Vec<(usize, String, u32)>,
+    entries: HashMap<String, u32>,
+    params: Vec<Param>,
+    param_bytes: u64,
+    in_entry: bool,
+}
+
+#[derive(Clone, Default)]
+struct Signature {
+    returns: Vec<(u64, u64)>,
+    params: Vec<(u64, u64)>,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(globals: &'a Globals) -> Self {
+        Decoder {
+            globals,
+            ops: Vec::new(),
+            guards: Vec::new(),
+            places: Vec::new(),
+            place: Place::default(),
+            counts: [0; 3],
+            constants32: HashMap::new(),
+            constants64: HashMap::new(),
+            shared_symbols: HashMap::new(),
+            shared_bytes: 0,
+            local_bytes: 0,
+            signatures: HashMap::new(),
+            scopes: Vec::new(),
+            labels: HashMap::new(),
+            targets: HashMap::new(),
+            open_branches: Vec::new(),
+            open_calls: Vec::new(),
+            entries: HashMap::new(),
+            params: Vec::new(),
+            param_bytes: 0,
+            in_entry: false,
+        }
+    }
+
+    fn finish(mut self, entry: &Function) -> Result<Kernel, LoadError> {
+        for (op, name, line) in std::mem::take(&mut self.open_calls) {
+            let target = *self.entries.get(&name).ok_or(LoadError::Undeclared { line, name })?;
+            self.ops[op] = Op::Call { target };
+        }
+        let sub_word = |op: &Op| match op {
+            Op::Load(access) | Op::Store(access) => {
+                matches!(access.space, Space::Shared | Space::Generic) && access.bytes < 4
+            }
+            Op::Atomic(atomic) => matches!(atomic.space, Space::Shared | Space::Generic) && atomic.bytes < 4,
+            _ => false,
+        };
+        let ordered = |op: &Op| match op {
+            Op::Atomic(atomic) => {
+                matches!(atomic.space, Space::Global | Space::Generic)
+                    && (atomic.d != NONE || !atomic.commutes)
+            }
+            _ => false,
+        };
+        Ok(Kernel {
+            name: entry.name.clone(),
+            params: self.params,
+            param_bytes: self.param_bytes,
+            sub_word_shared: self.ops.iter().any(sub_word),
+            order_matters: self.ops.iter().any(ordered),
+            ops: self.ops,
+            guards: self.guards,
+            places: self.places,
+            num_w32: self.counts[0] as u16,
+            num_w64: self.counts[1] as u16,
+            num_pred: self.counts[2] as u16,
+            initial32: self.constants32.into_iter().map(|(initial, register)| (register, initial)).collect(),
+            initial64: self.constants64.into_iter().map(|(value, register)| (register, value)).collect(),
+            shared_bytes: self.shared_bytes,
+            local_bytes: self.local_bytes,
+        })
+    }
+
+    fn emit(&mut self, guard: Guard, op: Op) {
+        self.ops.push(op);
+        self.guards.push(guard);
+        self.places.push(self.place);
+    }
+
+    fn register(&mut self, class: Class) -> Result<R, LoadError> {
+        let count = &mut self.counts[class as usize];
+        if *count >= u32::from(NONE) {
+            return Err(LoadError::syntax(self.place.ptx_line, "more than 65534 registers"));
+        }
+        *count += 1;
+        Ok((*count - 1) as R)
+    }
+
+    fn constant32(&mut self, value: Initial32) -> Result<R, LoadError> {
+        if let Some(register) = self.constants32.get(&value) {
+            return Ok(*register);
+        }
+        let register = self.register(Class::W32)?;
+        self.constants32.insert(value, register);
+        Ok(register)
+    }
+
+    fn constant64(&mut self, value: u64) -> Result<R, LoadError> {
+        if let Some(register) = self.constants64.get(&value) {
+            return Ok(*register);
+        }
+        let register = self.register(Class::W64)?;
+        self.constants64.insert(value, register);
+        Ok(register)
+    }
+
+    fn shared(&mut self, variable: &Variable, scope: Option<usize>) -> Result<(), LoadError> {
+        self.shared_bytes = self.shared_bytes.next_multiple_of(variable.align.max(1));
+        let symbol = Symbol::Shared(self.shared_bytes);
+        if variable.count.is_none() {
+            // Dynamic shared memory begins behind the static.
+            let symbol = Symbol::Shared(DYNAMIC_SHARED);
+            self.shared_symbols.insert(variable.name.clone(), symbol);
+            return Ok(());
+        }
+        self.shared_bytes += variable.bytes();
+        if self.shared_bytes > 1 << 20 {
+            return Err(LoadError::syntax(variable.line, "more than 1 MiB of static shared memory"));
+        }
+        match scope {
+            Some(scope) => self.scopes[scope].insert(variable.name.clone(), symbol),
+            None => self.shared_symbols.insert(variable.name.clone(), symbol),
+        };
+        Ok(())
+    }
+
+    fn local(&mut self, variable: &Variable) -> Result<u64, LoadError> {
+        let at = self.local_bytes.next_multiple_of(variable.align.max(1));
+        self.local_bytes = at + variable.bytes();
+        if self.local_bytes > 1 << 19 {
+            return Err(LoadError::syntax(variable.line, "more than 512 KiB of local memory a thread"));
+        }
+        Ok(at)
+    }
+
+    fn declare(&mut self, function: &Function) {
+        if function.is_entry {
+            return;
+        }
+        let mut place = |variable: &Variable| {
+            let at = self.local_bytes.next_multiple_of(variable.align.max(1));
+            self.local_bytes = at + variable.bytes();
+            (at, variable.bytes())
+        };
+        let signature = Signature {
+            returns: function.returns.iter().map(&mut place).collect(),
+            params: function.params.iter().map(&mut place).collect(),
+        };
+        self.signatures.insert(function.name.clone(), signature);
+    }
+
+    fn function(&mut self, function: &Function) -> Result<(), LoadError> {
+        self.entries.insert(function.name.clone(), self.ops.len() as u32);
+        self.scopes = vec![HashMap::new()];
+        self.labels.clear();
+        self.targets.clear();
+        self.in_entry = function.is_entry;
+        self.place = Place { ptx_line: function.line, ..Place::default() };
+        if function.is_entry {
+            for param in &function.params {
+                self.param_bytes = self.param_bytes.next_multiple_of(param.align.max(1));
+                self.scopes[0].insert(param.name.clone(), Symbol::Param(self.param_bytes));
+                self.params.push(Param { offset: self.param_bytes, bytes: param.bytes() });
+                self.param_bytes += param.bytes();
+            }
+        } else {
+            let signature = self.signatures[&function.name].clone();
+            let formals = function.returns.iter().zip(&signature.returns);
+            for (variable, (at, _)) in formals.chain(function.params.iter().zip(&signature.params)) {
+                if variable.space == "reg" {
+                    let reason = "parameters in registers".to_owned();
+                    let instruction = ".func".into();
+                    return Err(LoadError::Unsupported { line: variable.line, instruction, reason });
+                }
+                self.scopes[0].insert(variable.name.clone(), Symbol::Local(*at));
+            }
+        }
+        // Branch targets may be named before they are declared.
+        for statement in &function.body {
+            if let Statement::Targets { name, labels } = statement {
+                self.targets.insert(name.clone(), labels.clone());
+            }
+        }
+        for statement in &function.body {
+            self.statement(statement)?;
+        }
+        // Falling off the end returns.
+        self.emit(Guard::ALWAYS, if self.in_entry { Op::Exit } else { Op::Return });
+        for (op, names, line) in std::mem::take(&mut self.open_branches) {
+            let resolve = |name: &String| {
+                self.labels
+                    .get(name)
+                    .copied()
+                    .ok_or_else(|| LoadError::Undeclared { line, name: name.clone() })
+            };
+            let resolved = names.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
+            match &mut self.ops[op] {
+                Op::Branch { target } => *target = resolved[0],
+                Op::BranchIndex { targets, .. } => *targets = resolved.into(),
+                _ => unreachable!("only branches are left open"),
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<(), LoadError> {
+        match statement {
+            Statement::Registers { kind, name, count } => {
+                let class = match kind.as_str() {
+                    ".pred" => Class::Pred,
+                    kind => match type_bytes(kind) {
+                        Some(1 | 2 | 4) => Class::W32,
+                        Some(8) => Class::W64,
+                        _ => return Err(self.unsupported_place(".reg", format!("registers of type {kind}"))),
+                    },
+                };
+                match count {
+                    None => {
+                        let register = self.register(class)?;
+                        self.insert(name.clone(), Symbol::Register(class, register));
+                    }
+                    Some(count) => {
+                        for index in 0..*count {
+                            let register = self.register(class)?;
+                            self.insert(format!("{name}{index}"), Symbol::Register(class, register));
+                        }
+                    }
+                }
+            }
+            Statement::Variable(variable) => match variable.space.as_str() {
+                "shared" => self.shared(variable, Some(self.scopes.len() - 1))?,
+                "local" | "param" => {
+                    let at = self.local(variable)?;
+                    self.insert(variable.name.clone(), Symbol::Local(at));
+                }
+                other => {
+                    return Err(self.unsupported_place(other, "a variable of this space in a function".into()));
+                }
+            },
+            Statement::Label(name) => {
+                self.labels.insert(name.clone(), self.ops.len() as u32);
+            }
+            Statement::Location { file, line } => {
+                // Line 0 marks code that no line stands for; the last real one says more.
+                if *line > 0 {
+                    self.place.file = *file;
+                    self.place.line = *line;
+                }
+            }
+            Statement::Open => self.scopes.push(HashMap::new()),
+            Statement::Close => {
+                self.scopes.pop();
+                if self.scopes.is_empty() {
+                    self.scopes.push(HashMap::new());
+                }
+            }
+            Statement::Targets { .. } => {}
+            Statement::Instruction(instruction) => {
+                self.place.ptx_line = instruction.line;
+                self.instruction(instruction)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, name: String, symbol: Symbol) {
+        self.scopes.last_mut().expect("a function has a scope").insert(name, symbol);
+    }
+
+    fn unsupported_place(&self, what: &str, reason: String) -> LoadError {
+        LoadError::Unsupported { line: self.place.ptx_line, instruction: what.to_owned(), reason }
+    }
+
+    fn lookup(&self, name: &str) -> Result<Symbol, LoadError> {
+        for scope in self.scopes.iter().rev() {
+            if let Some(symbol) = scope.get(name) {
+                return Ok(*symbol);
+            }
+        }
+        if let Some(symbol) = self.shared_symbols.get(name) {
+            return Ok(*symbol);
+        }
+        if let Some(address) = self.globals.get(name) {
+            return Ok(Symbol::Module(*address));
+        }
+        Err(LoadError::Undeclared { line: self.place.ptx_line, name: name.to_owned() })
+    }
+
+    fn wrong(&self, instruction: &Instruction, reason: impl Into<String>) -> LoadError {
+        LoadError::Unsupported {
+            line: instruction.line,
+            instruction: instruction.opcode.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    fn operand<'i>(&self, instruction: &'i Instruction, index: usize) -> Result<&'i Operand, LoadError> {
+        let missing =
+            || LoadError::syntax(instruction.line, format!("`{}` lacks an operand", instruction.opcode));
+        instruction.operands.get(index).ok_or_else(missing)
+    }
+
+    /// A source of 32 bits; a wider register is truncated.
+    fn source32(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        operand: &Operand,
+    ) -> Result<R, LoadError> {
+        match operand {
+            Operand::Int(value) => self.constant32(Initial32::Value(*value as u32)),
+            Operand::F32(bits) => self.constant32(Initial32::Value(*bits)),
+            Operand::F64(_) => Err(self.wrong(instruction, "a 64-bit constant for a 32-bit operand")),
+            Operand::Name(name) => {
+                if let Some(special) = special(name) {
+                    return self.constant32(special);
+                }
+                match self.lookup(name)? {
+                    Symbol::Register(Class::W32, register) => Ok(register),
+                    Symbol::Register(Class::W64, a) => {
+                        let d = self.register(Class::W32)?;
+                        let truncate = Alu::N1(|a, d| (0..32).for_each(|lane| d[lane] = a[lane] as u32));
+                        self.emit(guard, Op::alu(truncate, d, &[a]));
+                        Ok(d)
+                    }
+                    Symbol::Shared(DYNAMIC_SHARED) => self.constant32(Initial32::DynamicShared),
+                    Symbol::Shared(at) | Symbol::Local(at) | Symbol::Param(at) => {
+                        self.constant32(Initial32::Value(at as u32))
+                    }
+                    _ => Err(self.wrong(instruction, format!("`{name}` has no 32-bit value"))),
+                }
+            }
+            other => Err(self.wrong(instruction, format!("an operand of the form {other:?}"))),
+        }
+    }
+
+    fn source64(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        operand: &Operand,
+    ) -> Result<R, LoadError> {
+        match operand {
+            Operand::Int(value) => self.constant64(*value),
+            Operand::F64(bits) => self.constant64(*bits),
+            Operand::F32(_) => Err(self.wrong(instruction, "a 32-bit constant for a 64-bit operand")),
+            Operand::Name(name) => match self.lookup(name)? {
+                Symbol::Register(Class::W64, register) => Ok(register),
+                Symbol::Register(Class::W32, a) => {
+                    let d = self.register(Class::W64)?;
+                    self.emit(guard, Op::alu(EXTEND, d, &[a]));
+                    Ok(d)
+                }
+                Symbol::Shared(DYNAMIC_SHARED) => {
+                    let a = self.constant32(Initial32::DynamicShared)?;
+                    let d = self.register(Class::W64)?;
+                    self.emit(guard, Op::alu(EXTEND, d, &[a]));
+                    Ok(d)
+                }
+                Symbol::Module(address) => self.constant64(address),
+                Symbol::Shared(at) | Symbol::Local(at) | Symbol::Param(at) => self.constant64(at),
+                Symbol::Register(Class::Pred, _) => {
+                    Err(self.wrong(instruction, format!("`{name}` is a predicate")))
+                }
+            },
+            other => Err(self.wrong(instruction, format!("an operand of the form {other:?}"))),
+        }
+    }
+
+    fn predicate(&mut self, instruction: &Instruction, operand: &Operand) -> Result<PredSource, LoadError> {
+        let (name, negated) = match operand {
+            Operand::Name(name) => (name, false),
+            Operand::Not(name) => (name, true),
+            Operand::Int(value) => return Ok(PredSource::constant(*value != 0)),
+            other => return Err(self.wrong(instruction, format!("a predicate of the form {other:?}"))),
+        };
+        match self.lookup(name)? {
+            Symbol::Register(Class::Pred, register) => Ok(PredSource { register, negated }),
+            _ => Err(self.wrong(instruction, format!("`{name}` is no predicate"))),
+        }
+    }
+
+    fn target_register(
+        &mut self,
+        instruction: &Instruction,
+        operand: &Operand,
+    ) -> Result<(Class, R), LoadError> {
+        match operand {
+            Operand::Name(name) => match self.lookup(name)? {
+                Symbol::Register(class, register) => Ok((class, register)),
+                _ => Err(self.wrong(instruction, format!("`{name}` is no register"))),
+            },
+            // Results that nobody wants go to a register that nobody reads.
+            Operand::Sink => Ok((Class::W32, self.register(Class::W32)?)),
+            other => Err(self.wrong(instruction, format!("a result of the form {other:?}"))),
+        }
+    }
+
+    fn target(&mut self, instruction: &Instruction, operand: &Operand, class: Class) -> Result<R, LoadError> {
+        if *operand == Operand::Sink {
+            return self.register(class);
+        }
+        let (found, register) = self.target_register(instruction, operand)?;
+        if found == class {
+            return Ok(register);
+        }
+        Err(self.wrong(instruction, "a result register of another width"))
+    }
+
+    fn instruction(&mut self, instruction: &Instruction) -> Result<(), LoadError> {
+        let guard = match &instruction.guard {
+            None => Guard::ALWAYS,
+            Some((name, negated)) => match self.lookup(name)? {
+                Symbol::Register(Class::Pred, register) => Guard { register, negated: *negated },
+                _ => return Err(self.wrong(instruction, format!("`{name}` is no predicate"))),
+            },
+        };
+        let opcode = instruction.opcode.as_str();
+        let mut parts = opcode.split('.');
+        let base = parts.next().unwrap_or_default();
+        let modifiers: Vec<&str> = parts.collect();
+        let last = *modifiers.last().unwrap_or(&"");
+        match (base, last) {
+            ("mov", "pred") => {
+                let d = self.target(instruction, self.operand(instruction, 0)?, Class::Pred)?;
+                let a = self.predicate(instruction, self.operand(instruction, 1)?)?;
+                self.emit(guard, Op::Pred { f: PredOp::Or, d, a, b: a });
+                Ok(())
+            }
+            ("and" | "or" | "xor" | "not", "pred") => {
+                let d = self.target(instruction, self.operand(instruction, 0)?, Class::Pred)?;
+                let mut a = self.predicate(instruction, self.operand(instruction, 1)?)?;
+                let (f, b) = match base {
+                    "not" => {
+                        a.negated = !a.negated;
+                        (PredOp::Or, a)
+                    }
+                    _ => {
+                        let b = self.predicate(instruction, self.operand(instruction, 2)?)?;
+                        let f = match base {
+                            "and" => PredOp::And,
+                            "or" => PredOp::Or,
+                            _ => PredOp::Xor,
+                        };
+                        (f, b)
+                    }
+                };
+                self.emit(guard, Op::Pred { f, d, a, b });
+                Ok(())
+            }
+            ("mov", _) => self.mov(guard, instruction, last),
+            ("cvta", _) => self.cvta(guard, instruction, &modifiers),
+            ("isspacep", _) => self.isspacep(guard, instruction, last),
+            ("selp", _) => {
+                let p = self.predicate(instruction, self.operand(instruction, 3)?)?;
+                let op = if wide(last) {
+                    let d = self.target(instruction, self.operand(instruction, 0)?, Class::W64)?;
+                    let a = self.source64(guard, instruction, self.operand(instruction, 1)?)?;
+                    let b = self.source64(guard, instruction, self.operand(instruction, 2)?)?;
+                    Op::Select64 { d, a, b, p }
+                } else {
+                    let d = self.target(instruction, self.operand(instruction, 0)?, Class::W32)?;
+                    let a = self.source32(guard, instruction, self.operand(instruction, 1)?)?;
+                    let b = self.source32(guard, instruction, self.operand(instruction, 2)?)?;
+                    Op::Select32 { d, a, b, p }
+                };
+                self.emit(guard, op);
+                Ok(())
+            }
+            ("setp", _) => self.setp(guard, instruction, &modifiers),
+            ("ld" | "ldu", _) => self.load_or_store(guard, instruction, &modifiers, true),
+            ("st", _) => self.load_or_store(guard, instruction, &modifiers, false),
+            ("atom" | "red", _) => self.atomic(guard, instruction, base == "atom", &modifiers),
+            ("shfl", _) => self.shfl(guard, instruction, &modifiers),
+            ("vote", _) => self.vote(guard, instruction, &modifiers),
+            ("match", _) => self.match_sync(guard, instruction, &modifiers),
+            ("redux", _) => self.redux(guard, instruction, &modifiers),
+            ("activemask", _) => {
+                let d = self.target(instruction, self.operand(instruction, 0)?, Class::W32)?;
+                self.emit(guard, Op::ActiveMask { d });
+                Ok(())
+            }
+            ("bar" | "barrier", _) => self.barrier(guard, instruction, &modifiers),
+            // One block at a time sees memory in order, so fences order nothing more; hints have no effect.
+            (
+                "membar" | "fence" | "prefetch" | "prefetchu" | "nanosleep" | "discard" | "applypriority",
+                _,
+            ) => {
+                self.emit(guard, Op::Nop);
+                Ok(())
+            }
+            ("createpolicy", _) => {
+                let d = self.target(instruction, self.operand(instruction, 0)?, Class::W64)?;
+                let a = self.constant64(0)?;
+                self.emit(guard, Op::Copy64 { d, a });
+                Ok(())
+            }
+            ("cp", _) => self.cp_async(guard, instruction, &modifiers),
+            ("bra", _) => {
+                let Operand::Name(label) = self.operand(instruction, 0)? else {
+                    return Err(self.wrong(instruction, "a target that is no label"));
+                };
+                self.open_branches.push((self.ops.len(), vec![label.clone()], instruction.line));
+                self.emit(guard, Op::Branch { target: 0 });
+                Ok(())
+            }
+            ("brx", _) => {
+                let index = self.source32(guard, instruction, self.operand(instruction, 0)?)?;
+                let Operand::Name(table) = self.operand(instruction, 1)? else {
+                    return Err(self.wrong(instruction, "a table that is no name"));
+                };
+                let Some(labels) = self.targets.get(table).cloned() else {
+                    return Err(LoadError::Undeclared { line: instruction.line, name: table.clone() });
+                };
+                self.open_branches.push((self.ops.len(), labels, instruction.line));
+                self.emit(guard, Op::BranchIndex { index, targets: Box::new([]) });
+                Ok(())
+            }
+            ("call", _) => self.call(guard, instruction),
+            ("ret", _) => {
+                let op = if self.in_entry { Op::Exit } else { Op::Return };
+                self.emit(guard, op);
+                Ok(())
+            }
+            ("exit", _) => {
+                self.emit(guard, Op::Exit);
+                Ok(())
+            }
+            ("trap", _) => {
+                self.emit(guard, Op::Trap);
+                Ok(())
+            }
+            ("brkpt" | "pmevent", _) => {
+                self.emit(guard, Op::Nop);
+                Ok(())
+            }
+            _ => self.alu(guard, instruction, opcode),
+        }
+    }
+
+    /// Instructions that compute registers from registers.
+    fn alu(&mut self, guard: Guard, instruction: &Instruction, opcode: &str) -> Result<(), LoadError> {
+        use Class::{W32, W64};
+        let f = alu::find(opcode).ok_or_else(|| self.wrong(instruction, ""))?;
+        let (d, sources): (Class, &[Class]) = match f {
+            Alu::A1(_) => (W32, &[W32]),
+            Alu::A2(_) => (W32, &[W32, W32]),
+            Alu::A3(_) => (W32, &[W32, W32, W32]),
+            Alu::A4(_) => (W32, &[W32, W32, W32, W32]),
+            Alu::B1(_) => (W64, &[W64]),
+            Alu::B2(_) => (W64, &[W64, W64]),
+            Alu::B3(_) => (W64, &[W64, W64, W64]),
+            Alu::N1(_) => (W32, &[W64]),
+            Alu::N2(_) => (W32, &[W64, W64]),
+            Alu::W1(_) => (W64, &[W32]),
+            Alu::W2(_) => (W64, &[W32, W32]),
+            Alu::W3(_) => (W64, &[W32, W32, W64]),
+            Alu::S2(_) => (W64, &[W64, W32]),
+            Alu::S3(_) => (W64, &[W64, W32, W32]),
+            Alu::S4(_) => (W64, &[W64, W64, W32, W32]),
+            Alu::S5(_) => (W64, &[W64, W64, W32]),
+            Alu::T32(_) => (Class::Pred, &[W32, W32]),
+            Alu::T64(_) => (Class::Pred, &[W64, W64]),
+            Alu::T32x1(_) => (Class::Pred, &[W32]),
+            Alu::T64x1(_) => (Class::Pred, &[W64]),
+            Alu::Convert(conversion) => match conversion.widths() {
+                (false, false) => (W32, &[W32]),
+                (false, true) => (W64, &[W32]),
+                (true, false) => (W32, &[W64]),
+                (true, true) => (W64, &[W64]),
+            },
+        };
+        if instruction.operands.len() != sources.len() + 1 {
+            return Err(self.wrong(instruction, format!("{} operands", instruction.operands.len())));
+        }
+        let mut registers = [0; 4];
+        for (index, class) in sources.iter().enumerate() {
+            let operand = self.operand(instruction, index + 1)?;
+            registers[index] = match class {
+                W32 => self.source32(guard, instruction, operand)?,
+                _ => self.source64(guard, instruction, operand)?,
+            };
+        }
+        let target = self.operand(instruction, 0)?;
+        // A conversion may leave a narrow result in a wider register.
+        if d == W32 && *target != Operand::Sink && self.target_register(instruction, target)?.0 == W64 {
+            let wide = self.target(instruction, target, W64)?;
+            let narrow = self.register(W32)?;
+            self.emit(guard, Op::alu(f, narrow, &registers[..sources.len()]));
+            let signed = opcode.split('.').nth_back(1).is_some_and(|to| to.starts_with('s'));
+            self.emit(guard, Op::alu(if signed { SIGN_EXTEND } else { EXTEND }, wide, &[narrow]));
+            return Ok(());
+        }
+        let d = self.target(instruction, target, d)?;
+        self.emit(guard, Op::alu(f, d, &registers[..sources.len()]));
+        Ok(())
+    }
+
+    fn mov(&mut self, guard: Guard, instruction: &Instruction, kind: &str) -> Result<(), LoadError> {
+        let (target, source) = (self.operand(instruction, 0)?.clone(), self.operand(instruction, 1)?.clone());
+        match (&target, &source) {
+            (Operand::Vector(parts), _) => self.unpack(guard, instruction, kind, parts, &source),
+            (_, Operand::Vector(parts)) => self.pack(guard, instruction, kind, &target, parts),
+            (_, Operand::Name(name)) if clock(name).is_some() => {
+                let class = if wide(kind) { Class::W64 } else { Class::W32 };
+                let d = self.target(instruction, &target, class)?;
+                let part = clock(name).unwrap_or(Clock::Low);
+                self.emit(guard, Op::Clock { d, wide: wide(kind), part });
+                Ok(())
+            }
+            // A variable's address in its own space, or a plain copy.
+            _ if wide(kind) => {
+                let d = self.target(instruction, &target, Class::W64)?;
+                let a = self.source64(guard, instruction, &source)?;
+                self.emit(guard, Op::Copy64 { d, a });
+                Ok(())
+            }
+            _ => {
+                let d = self.target(instruction, &target, Class::W32)?;
+                let a = self.source32(guard, instruction, &source)?;
+                self.emit(guard, Op::Copy32 { d, a });
+                Ok(())
+            }
+        }
+    }
+
+    /// `mov.b64 {a, b}, c`
+    fn unpack(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        kind: &str,
+        parts: &[Operand],
+        source: &Operand,
+    ) -> Result<(), LoadError> {
+        macro_rules! part {
+            ($variant:ident, $shift:literal, $mask:literal) => {
+                Alu::$variant(|a, d| (0..32).for_each(|lane| d[lane] = (a[lane] >> $shift) as u32 & $mask))
+            };
+        }
+        let (a, functions): (R, Vec<Alu>) = match (kind, parts.len()) {
+            ("b64", 2) => (
+                self.source64(guard, instruction, source)?,
+                vec![part!(N1, 0, 0xffff_ffff), part!(N1, 32, 0xffff_ffff)],
+            ),
+            ("b64", 4) => (
+                self.source64(guard, instruction, source)?,
+                vec![
+                    part!(N1, 0, 0xffff),
+                    part!(N1, 16, 0xffff),
+                    part!(N1, 32, 0xffff),
+                    part!(N1, 48, 0xffff),
+                ],
+            ),
+            ("b32", 2) => (
+                self.source32(guard, instruction, source)?,
+                vec![part!(A1, 0, 0xffff), part!(A1, 16, 0xffff)],
+            ),
+            ("b32", 4) => (
+                self.source32(guard, instruction, source)?,
+                vec![part!(A1, 0, 0xff), part!(A1, 8, 0xff), part!(A1, 16, 0xff), part!(A1, 24, 0xff)],
+            ),
+            _ => return Err(self.wrong(instruction, format!("{} parts", parts.len()))),
+        };
+        // The source may be one of the targets.
+        let copy = match kind {
+            "b64" => {
+                let copy = self.register(Class::W64)?;
+                self.emit(guard, Op::Copy64 { d: copy, a });
+                copy
+            }
+            _ => {
+                let copy = self.register(Class::W32)?;
+                self.emit(guard, Op::Copy32 { d: copy, a });
+                copy
+            }
+        };
+        for (part, f) in parts.iter().zip(functions) {
+            if *part != Operand::Sink {
+                let d = self.target(instruction, part, Class::W32)?;
+                self.emit(guard, Op::alu(f, d, &[copy]));
+            }
+        }
+        Ok(())
+    }
+
+    /// `mov.b64 c, {a, b}`
+    fn pack(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        kind: &str,
+        target: &Operand,
+        parts: &[Operand],
+    ) -> Result<(), LoadError> {
+        let mut sources = Vec::new();
+        for part in parts {
+            sources.push(self.source32(guard, instruction, part)?);
+        }
+        let halves =
+            Alu::A2(|a, b, d| (0..32).for_each(|lane| d[lane] = (a[lane] & 0xffff) | (b[lane] << 16)));
+        let words = Alu::W2(|a, b, d| {
+            (0..32).for_each(|lane| d[lane] = u64::from(a[lane]) | (u64::from(b[lane]) << 32));
+        });
+        match (kind, sources.as_slice()) {
+            ("b64", [a, b]) => {
+                let d = self.target(instruction, target, Class::W64)?;
+                self.emit(guard, Op::alu(words, d, &[*a, *b]));
+            }
+            ("b64", [a, b, c, e]) => {
+                let d = self.target(instruction, target, Class::W64)?;
+                let (low, high) = (self.register(Class::W32)?, self.register(Class::W32)?);
+                self.emit(guard, Op::alu(halves, low, &[*a, *b]));
+                self.emit(guard, Op::alu(halves, high, &[*c, *e]));
+                self.emit(guard, Op::alu(words, d, &[low, high]));
+            }
+            ("b32", [a, b]) => {
+                let d = self.target(instruction, target, Class::W32)?;
+                self.emit(guard, Op::alu(halves, d, &[*a, *b]));
+            }
+            ("b32", [a, b, c, e]) => {
+                let d = self.target(instruction, target, Class::W32)?;
+                let bytes = Alu::A4(|a, b, c, e, d| {
+                    for lane in 0..32 {
+                        d[lane] = (a[lane] & 0xff)
+                            | ((b[lane] & 0xff) << 8)
+                            | ((c[lane] & 0xff) << 16)
+                            | (e[lane] << 24);
+                    }
+                });
+                self.emit(guard, Op::alu(bytes, d, &[*a, *b, *c, *e]));
+            }
+            _ => return Err(self.wrong(instruction, format!("{} parts", parts.len()))),
+        }
+        Ok(())
+    }
+
+    /// Between generic addresses and those of a space. Global and constant addresses are the same in both.
+    fn cvta(&mut self, guard: Guard, instruction: &Instruction, modifiers: &[&str]) -> Result<(), LoadError> {
+        let to = modifiers.first() == Some(&"to");
+        let space = modifiers.get(usize::from(to)).copied().unwrap_or_default();
+        let base = match space {
+            "global" | "const" | "param" => 0,
+            "shared" | "shared::cta" => SHARED_BASE,
+            "local" => LOCAL_BASE,
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        let d = self.target(instruction, self.operand(instruction, 0)?, Class::W64)?;
+        let a = self.source64(guard, instruction, self.operand(instruction, 1)?)?;
+        if base == 0 {
+            self.emit(guard, Op::Copy64 { d, a });
+            return Ok(());
+        }
+        let b = self.constant64(if to { base.wrapping_neg() } else { base })?;
+        let add = Alu::B2(|a, b, d| (0..32).for_each(|lane| d[lane] = a[lane].wrapping_add(b[lane])));
+        self.emit(guard, Op::alu(add, d, &[a, b]));
+        Ok(())
+    }
+
+    fn isspacep(&mut self, guard: Guard, instruction: &Instruction, space: &str) -> Result<(), LoadError> {
+        let base = match space {
+            "global" => crate::memory::GLOBAL_BASE,
+            "const" => MODULE_BASE,
+            "shared" | "shared::cta" => SHARED_BASE,
+            "local" => LOCAL_BASE,
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        let p = self.target(instruction, self.operand(instruction, 0)?, Class::Pred)?;
+        let a = self.source64(guard, instruction, self.operand(instruction, 1)?)?;
+        let b = self.constant64(base)?;
+        let inside = Alu::T64(|a, b| {
+            (0..32).fold(0, |mask, lane| {
+                mask | u32::from(a[lane].wrapping_sub(b[lane]) < crate::memory::WINDOW) << lane
+            })
+        });
+        let c = PredSource::constant(true);
+        self.emit(guard, Op::Compare { f: inside, p, q: NONE, a, b, combine: PredOp::And, c });
+        Ok(())
+    }
+
+    fn setp(&mut self, guard: Guard, instruction: &Instruction, modifiers: &[&str]) -> Result<(), LoadError> {
+        let mut combine = None;
+        let mut plain = String::from("setp");
+        for modifier in modifiers {
+            match *modifier {
+                "and" => combine = Some(PredOp::And),
+                "or" => combine = Some(PredOp::Or),
+                "xor" => combine = Some(PredOp::Xor),
+                other => {
+                    plain.push('.');
+                    plain.push_str(other);
+                }
+            }
+        }
+        let f = alu::find(&plain).ok_or_else(|| self.wrong(instruction, ""))?;
+        let (p, q) = match self.operand(instruction, 0)? {
+            Operand::Pair(p, q) => {
+                let q = if q == "_" { Operand::Sink } else { Operand::Name(q.clone()) };
+                let p = if p == "_" { Operand::Sink } else { Operand::Name(p.clone()) };
+                (p, Some(q))
+            }
+            operand => (operand.clone(), None),
+        };
+        let p = self.target(instruction, &p, Class::Pred)?;
+        let q = match q {
+            Some(q) => self.target(instruction, &q, Class::Pred)?,
+            None => NONE,
+        };
+        let (a, b) = (self.operand(instruction, 1)?, self.operand(instruction, 2)?);
+        let (a, b) = match f {
+            Alu::T32(_) => (self.source32(guard, instruction, a)?, self.source32(guard, instruction, b)?),
+            Alu::T64(_) => (self.source64(guard, instruction, a)?, self.source64(guard, instruction, b)?),
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        let c = match combine {
+            Some(_) => self.predicate(instruction, self.operand(instruction, 3)?)?,
+            None => PredSource::constant(true),
+        };
+        self.emit(guard, Op::Compare { f, p, q, a, b, combine: combine.unwrap_or(PredOp::And), c });
+        Ok(())
+    }
+
+    /// Base and offset of an address operand, and the space where its variable decides it.
+    fn address(
+        &mut self,
+        instruction: &Instruction,
+        operand: &Operand,
+        space: Space,
+    ) -> Result<(Address, Space), LoadError> {
+        let (base, offset) = match operand {
+            Operand::Address { base, offset } => (base.as_deref(), *offset),
+            Operand::Name(name) => (Some(name.as_str()), 0),
+            other => return Err(self.wrong(instruction, format!("an address of the form {other:?}"))),
+        };
+        let fixed = |at: u64| Address { base: Base::None, offset: at.wrapping_add(offset as u64) };
+        let Some(name) = base else { return Ok((fixed(0), space)) };
+        Ok(match self.lookup(name)? {
+            Symbol::Register(Class::W64, register) => {
+                (Address { base: Base::W64(register), offset: offset as u64 }, space)
+            }
+            Symbol::Register(Class::W32, register) => {
+                (Address { base: Base::W32(register), offset: offset as u64 }, space)
+            }
+            Symbol::Register(Class::Pred, _) => {
+                return Err(self.wrong(instruction, "a predicate as an address"));
+            }
+            Symbol::Module(at) => (fixed(at), Space::Module),
+            Symbol::Shared(DYNAMIC_SHARED) => {
+                let register = self.constant32(Initial32::DynamicShared)?;
+                (Address { base: Base::W32(register), offset: offset as u64 }, Space::Shared)
+            }
+            Symbol::Shared(at) => (fixed(at), Space::Shared),
+            Symbol::Local(at) => (fixed(at), Space::Local),
+            Symbol::Param(at) => (fixed(at), Space::Param),
+        })
+    }
+
+    fn space(&self, instruction: &Instruction, modifiers: &[&str]) -> Result<Space, LoadError> {
+        let mut space = Space::Generic;
+        for modifier in modifiers {
+            space = match *modifier {
+                "global" => Space::Global,
+                "shared" | "shared::cta" => Space::Shared,
+                "local" => Space::Local,
+                "const" => Space::Module,
+                "param" | "param::entry" | "param::func" => Space::Param,
+                "shared::cluster" => return Err(self.wrong(instruction, "shared memory of a cluster")),
+                _ => continue,
+            };
+        }
+        Ok(space)
+    }
+
+    fn load_or_store(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        modifiers: &[&str],
+        load: bool,
+    ) -> Result<(), LoadError> {
+        let kind = modifiers.last().copied().unwrap_or_default();
+        let Some(bytes @ (1 | 2 | 4 | 8)) = type_bytes(&format!(".{kind}")) else {
+            return Err(self.wrong(instruction, ""));
+        };
+        for modifier in &modifiers[..modifiers.len() - 1] {
+            let known = matches!(
+                *modifier,
+                "global"
+                    | "shared"
+                    | "shared::cta"
+                    | "local"
+                    | "const"
+                    | "param"
+                    | "param::entry"
+                    | "param::func"
+                    | "volatile"
+                    | "relaxed"
+                    | "acquire"
+                    | "release"
+                    | "weak"
+                    | "mmio"
+                    | "cta"
+                    | "gpu"
+                    | "sys"
+                    | "cluster"
+                    | "ca"
+                    | "cg"
+                    | "cs"
+                    | "lu"
+                    | "cv"
+                    | "nc"
+                    | "wb"
+                    | "wt"
+                    | "v2"
+                    | "v4"
+                    | "v8"
+                    | "unified"
+            ) || modifier.starts_with("L1::")
+                || modifier.starts_with("L2::");
+            if !known {
+                return Err(self.wrong(instruction, format!("the modifier .{modifier}")));
+            }
+        }
+        let lanes: usize = match modifiers {
+            m if m.contains(&"v2") => 2,
+            m if m.contains(&"v4") => 4,
+            m if m.contains(&"v8") => 8,
+            _ => 1,
+        };
+        let space = self.space(instruction, modifiers)?;
+        let (address_at, value_at) = if load { (1, 0) } else { (0, 1) };
+        let address_operand = self.operand(instruction, address_at)?.clone();
+        let (address, space) = self.address(instruction, &address_operand, space)?;
+        let value_operand = self.operand(instruction, value_at)?.clone();
+        let parts = match &value_operand {
+            Operand::Vector(parts) => parts.clone(),
+            other => vec![other.clone()],
+        };
+        if parts.len() != lanes || lanes > 4 {
+            return Err(self.wrong(instruction, format!("{} values", parts.len())));
+        }
+        let mut values = [Value { register: NONE, wide: false }; 4];
+        for (part, value) in parts.iter().zip(&mut values) {
+            *value = if load {
+                match part {
+                    Operand::Sink => Value { register: NONE, wide: false },
+                    part => {
+                        let (class, register) = self.target_register(instruction, part)?;
+                        if class == Class::Pred {
+                            return Err(self.wrong(instruction, "a predicate as a value"));
+                        }
+                        Value { register, wide: class == Class::W64 }
+                    }
+                }
+            } else if bytes == 8 {
+                Value { register: self.source64(guard, instruction, part)?, wide: true }
+            } else {
+                Value { register: self.source32(guard, instruction, part)?, wide: false }
+            };
+        }
+        let access = Access {
+            space,
+            bytes: bytes as u32,
+            lanes: lanes as u8,
+            signed: kind.starts_with('s'),
+            address,
+            values,
+        };
+        self.emit(guard, if load { Op::Load(access) } else { Op::Store(access) });
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        returns: bool,
+        modifiers: &[&str],
+    ) -> Result<(), LoadError> {
+        let kind = modifiers.last().copied().unwrap_or_default();
+        let Some(bytes @ (2 | 4 | 8)) = type_bytes(&format!(".{kind}")) else {
+            return Err(self.wrong(instruction, ""));
+        };
+        let space = self.space(instruction, modifiers)?;
+        let operation = modifiers.iter().copied().find(|modifier| {
+            ["add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"].contains(modifier)
+        });
+        let Some(operation) = operation else { return Err(self.wrong(instruction, "")) };
+        if modifiers.iter().any(|modifier| ["v2", "v4", "v8", "async"].contains(modifier)) {
+            return Err(self.wrong(instruction, "vectors"));
+        }
+        let (d, rest) = match returns {
+            true => (Some(self.operand(instruction, 0)?.clone()), 1),
+            false => (None, 0),
+        };
+        let address_operand = self.operand(instruction, rest)?.clone();
+        let (address, space) = self.address(instruction, &address_operand, space)?;
+        let is_wide = bytes == 8;
+        let source = |decoder: &mut Self, index: usize| -> Result<R, LoadError> {
+            let operand = decoder.operand(instruction, index)?.clone();
+            match is_wide {
+                true => decoder.source64(guard, instruction, &operand),
+                false => decoder.source32(guard, instruction, &operand),
+            }
+        };
+        let a = source(self, rest + 1)?;
+        let (f, b) = if operation == "cas" {
+            (AtomicOp::CompareAndSwap, source(self, rest + 2)?)
+        } else {
+            let flushing = kind == "f32" && operation == "add" && space != Space::Shared;
+            let f =
+                if flushing { alu::atomic_flushing(operation, kind) } else { alu::atomic(operation, kind) };
+            (AtomicOp::Update(f.ok_or_else(|| self.wrong(instruction, ""))?), NONE)
+        };
+        let floating = kind.contains('f');
+        let d = match d {
+            None | Some(Operand::Sink) => NONE,
+            Some(operand) => {
+                self.target(instruction, &operand, if is_wide { Class::W64 } else { Class::W32 })?
+            }
+        };
+        self.emit(
+            guard,
+            Op::Atomic(Atomic {
+                space,
+                bytes: bytes as u32,
+                f,
+                d,
+                a,
+                b,
+                address,
+                // Integer sums, extrema and bit operations give the same in any order.
+                commutes: !floating && !["cas", "exch", "inc", "dec"].contains(&operation),
+            }),
+        );
+        Ok(())
+    }
+
+    fn shfl(&mut self, guard: Guard, instruction: &Instruction, modifiers: &[&str]) -> Result<(), LoadError> {
+        let mode = match modifiers {
+            ["sync", "up", "b32"] => ShuffleMode::Up,
+            ["sync", "down", "b32"] => ShuffleMode::Down,
+            ["sync", "bfly", "b32"] => ShuffleMode::Butterfly,
+            ["sync", "idx", "b32"] => ShuffleMode::Index,
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        let (d, p) = match self.operand(instruction, 0)? {
+            Operand::Pair(d, p) => (Operand::Name(d.clone()), Some(Operand::Name(p.clone()))),
+            operand => (operand.clone(), None),
+        };
+        let d = self.target(instruction, &d, Class::W32)?;
+        let p = match p {
+            Some(Operand::Name(name)) if name != "_" => {
+                self.target(instruction, &Operand::Name(name), Class::Pred)?
+            }
+            _ => NONE,
+        };
+        let mut sources = [0; 4];
+        for (index, source) in sources.iter_mut().enumerate() {
+            let operand = self.operand(instruction, index + 1)?.clone();
+            *source = self.source32(guard, instruction, &operand)?;
+        }
+        let [a, b, c, mask] = sources;
+        self.emit(guard, Op::Shuffle { mode, d, p, a, b, c, mask });
+        Ok(())
+    }
+
+    fn vote(&mut self, guard: Guard, instruction: &Instruction, modifiers: &[&str]) -> Result<(), LoadError> {
+        let mode = match modifiers {
+            ["sync", "all", "pred"] => VoteMode::All,
+            ["sync", "any", "pred"] => VoteMode::Any,
+            ["sync", "uni", "pred"] => VoteMode::Uniform,
+            ["sync", "ballot", "b32"] => VoteMode::Ballot,
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        let class = if mode == VoteMode::Ballot { Class::W32 } else { Class::Pred };
+        let d = self.target(instruction, self.operand(instruction, 0)?, class)?;
+        let a = self.predicate(instruction, self.operand(instruction, 1)?)?;
+        let operand = self.operand(instruction, 2)?.clone();
+        let mask = self.source32(guard, instruction, &operand)?;
+        self.emit(guard, Op::Vote { mode, d, a, mask });
+        Ok(())
+    }
+
+    fn match_sync(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        modifiers: &[&str],
+    ) -> Result<(), LoadError> {
+        let (all, wide) = match modifiers {
+            ["any", "sync", "b32"] => (false, false),
+            ["any", "sync", "b64"] => (false, true),
+            ["all", "sync", "b32"] => (true, false),
+            ["all", "sync", "b64"] => (true, true),
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        let (d, p) = match self.operand(instruction, 0)? {
+            Operand::Pair(d, p) => (Operand::Name(d.clone()), Some(p.clone())),
+            operand => (operand.clone(), None),
+        };
+        let d = self.target(instruction, &d, Class::W32)?;
+        let p = match p {
+            Some(name) if name != "_" => self.target(instruction, &Operand::Name(name), Class::Pred)?,
+            _ => NONE,
+        };
+        let value = self.operand(instruction, 1)?.clone();
+        let a = match wide {
+            true => self.source64(guard, instruction, &value)?,
+            false => self.source32(guard, instruction, &value)?,
+        };
+        let operand = self.operand(instruction, 2)?.clone();
+        let mask = self.source32(guard, instruction, &operand)?;
+        self.emit(guard, Op::Match { all, wide, d, p, a, mask });
+        Ok(())
+    }
+
+    fn redux(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        modifiers: &[&str],
+    ) -> Result<(), LoadError> {
+        let ["sync", operation, kind] = modifiers else { return Err(self.wrong(instruction, "")) };
+        let f = alu::atomic(operation, kind).filter(|_| !kind.contains('f'));
+        let Some(f) = f else { return Err(self.wrong(instruction, "")) };
+        let d = self.target(instruction, self.operand(instruction, 0)?, Class::W32)?;
+        let operand = self.operand(instruction, 1)?.clone();
+        let a = self.source32(guard, instruction, &operand)?;
+        let operand = self.operand(instruction, 2)?.clone();
+        let mask = self.source32(guard, instruction, &operand)?;
+        self.emit(guard, Op::Redux { f, d, a, mask });
+        Ok(())
+    }
+
+    fn barrier(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        modifiers: &[&str],
+    ) -> Result<(), LoadError> {
+        let modifiers: Vec<&str> =
+            modifiers.iter().copied().filter(|modifier| !["cta", "aligned"].contains(modifier)).collect();
+        if modifiers == ["warp", "sync"] {
+            let operand = self.operand(instruction, 0)?.clone();
+            let mask = self.source32(guard, instruction, &operand)?;
+            self.emit(guard, Op::WarpBarrier { mask });
+            return Ok(());
+        }
+        let (kind, first) = match modifiers.as_slice() {
+            ["sync"] => (BarrierKind::Sync, 0),
+            ["arrive"] => (BarrierKind::Arrive, 0),
+            ["red", "popc", "u32"] => (BarrierKind::Count, 1),
+            ["red", "and", "pred"] => (BarrierKind::And, 1),
+            ["red", "or", "pred"] => (BarrierKind::Or, 1),
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        let reduces = first == 1;
+        let d = match kind {
+            BarrierKind::Count => self.target(instruction, self.operand(instruction, 0)?, Class::W32)?,
+            BarrierKind::And | BarrierKind::Or => {
+                self.target(instruction, self.operand(instruction, 0)?, Class::Pred)?
+            }
+            _ => NONE,
+        };
+        let a = match reduces {
+            true => {
+                let last = instruction.operands.len() - 1;
+                self.predicate(instruction, self.operand(instruction, last)?)?
+            }
+            false => PredSource::constant(true),
+        };
+        let id = self.operand(instruction, first)?.clone();
+        let id = self.source32(guard, instruction, &id)?;
+        let counted = instruction.operands.len() > first + 1 + usize::from(reduces);
+        let threads = match counted {
+            true => {
+                let operand = self.operand(instruction, first + 1)?.clone();
+                self.source32(guard, instruction, &operand)?
+            }
+            false => NONE,
+        };
+        self.emit(guard, Op::Barrier { kind, d, id, threads, a });
+        Ok(())
+    }
+
+    /// `cp.async` copies at once; `commit_group` and `wait_group` then have nothing to do.
+    fn cp_async(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        modifiers: &[&str],
+    ) -> Result<(), LoadError> {
+        match modifiers {
+            ["async", "commit_group" | "wait_group" | "wait_all"] => {
+                self.emit(guard, Op::Nop);
+                Ok(())
+            }
+            ["async", "ca" | "cg", "shared" | "shared::cta", "global", rest @ ..]
+                if rest.iter().all(|modifier| modifier.starts_with("L2::")) =>
+            {
+                let Operand::Int(bytes @ (4 | 8 | 16)) = *self.operand(instruction, 2)? else {
+                    return Err(self.wrong(instruction, "a size other than 4, 8 and 16"));
+                };
+                if instruction.operands.len() != 3 {
+                    return Err(self.wrong(instruction, "a source size or predicate"));
+                }
+                let (to, from) =
+                    (self.operand(instruction, 0)?.clone(), self.operand(instruction, 1)?.clone());
+                let (to, _) = self.address(instruction, &to, Space::Shared)?;
+                let (from, _) = self.address(instruction, &from, Space::Global)?;
+                let (unit, lanes) = if bytes == 4 { (4, 1) } else { (8, bytes / 8) };
+                let mut values = [Value { register: NONE, wide: false }; 4];
+                for value in values.iter_mut().take(lanes as usize) {
+                    let class = if unit == 8 { Class::W64 } else { Class::W32 };
+                    *value = Value { register: self.register(class)?, wide: unit == 8 };
+                }
+                let access = |space, address| Access {
+                    space,
+                    bytes: unit,
+                    lanes: lanes as u8,
+                    signed: false,
+                    address,
+                    values,
+                };
+                self.emit(guard, Op::Load(access(Space::Global, from)));
+                self.emit(guard, Op::Store(access(Space::Shared, to)));
+                Ok(())
+            }
+            _ => Err(self.wrong(instruction, "")),
+        }
+    }
+
+    /// `call (result), function, (a, b);` Arguments and results are variables in the caller's local memory and
+    /// are copied to and from the callee's.
+    fn call(&mut self, guard: Guard, instruction: &Instruction) -> Result<(), LoadError> {
+        let mut lists: Vec<&[Operand]> = Vec::new();
+        let mut name = None;
+        let mut results: &[Operand] = &[];
+        for operand in &instruction.operands {
+            match operand {
+                Operand::List(list) if name.is_none() => results = list,
+                Operand::List(list) => lists.push(list),
+                Operand::Name(function) if name.is_none() => name = Some(function),
+                _ => return Err(self.wrong(instruction, "an indirect call")),
+            }
+        }
+        let Some(name) = name else { return Err(self.wrong(instruction, "a call of nothing")) };
+        let Some(signature) = self.signatures.get(name).cloned() else {
+            return Err(LoadError::Undeclared { line: instruction.line, name: name.clone() });
+        };
+        let arguments = lists.first().copied().unwrap_or_default();
+        if arguments.len() != signature.params.len() || results.len() != signature.returns.len() {
+            return Err(self.wrong(instruction, format!("arguments that do not fit `{name}`")));
+        }
+        for (argument, (at, bytes)) in arguments.iter().zip(&signature.params) {
+            let from = self.local_variable(instruction, argument)?;
+            self.emit(guard, Op::CopyLocal { from, to: *at, bytes: *bytes });
+        }
+        self.open_calls.push((self.ops.len(), name.clone(), instruction.line));
+        self.emit(guard, Op::Call { target: 0 });
+        for (result, (at, bytes)) in results.iter().zip(&signature.returns) {
+            let to = self.local_variable(instruction, result)?;
+            self.emit(guard, Op::CopyLocal { from: *at, to, bytes: *bytes });
+        }
+        Ok(())
+    }
+
+    fn local_variable(&self, instruction: &Instruction, operand: &Operand) -> Result<u64, LoadError> {
+        let Operand::Name(name) = operand else {
+            return Err(self.wrong(instruction, "an argument of this form"));
+        };
+        match self.lookup(name)? {
+            Symbol::Local(at) => Ok(at),
+            _ => Err(self.wrong(instruction, format!("`{name}` is no parameter"))),
+        }
+    }
+}
+
+const EXTEND: Alu = Alu::W1(|a, d| (0..32).for_each(|lane| d[lane] = u64::from(a[lane])));
+const SIGN_EXTEND: Alu = Alu::W1(|a, d| (0..32).for_each(|lane| d[lane] = i64::from(a[lane] as i32) as u64));
+
+fn wide(kind: &str) -> bool {
+    matches!(kind, "b64" | "u64" | "s64" | "f64")
+}
+
+fn clock(name: &str) -> Option<Clock> {
+    Some(match name {
+        "%clock" | "%clock64" | "%globaltimer" | "%globaltimer_lo" => Clock::Low,
+        "%clock_hi" | "%globaltimer_hi" => Clock::High,
+        _ => return None,
+    })
+}
+
+fn special(name: &str) -> Option<Initial32> {
+    use Initial32::*;
+    Some(match name {
+        "%tid.x" => Tid(0),
+        "%tid.y" => Tid(1),
+        "%tid.z" => Tid(2),
+        "%ntid.x" => Ntid(0),
+        "%ntid.y" => Ntid(1),
+        "%ntid.z" => Ntid(2),
+        "%ctaid.x" => Ctaid(0),
+        "%ctaid.y" => Ctaid(1),
+        "%ctaid.z" => Ctaid(2),
+        "%nctaid.x" => Nctaid(0),
+        "%nctaid.y" => Nctaid(1),
+        "%nctaid.z" => Nctaid(2),
+        "%laneid" => LaneId,
+        "%warpid" => WarpId,
+        "%nwarpid" => NumWarps,
+        "%lanemask_eq" => LaneMask(std::cmp::Ordering::Equal, true),
+        "%lanemask_lt" => LaneMask(std::cmp::Ordering::Less, false),
+        "%lanemask_le" => LaneMask(std::cmp::Ordering::Less, true),
+        "%lanemask_gt" => LaneMask(std::cmp::Ordering::Greater, false),
+        "%lanemask_ge" => LaneMask(std::cmp::Ordering::Greater, true),
+        "%dynamic_smem_size" => DynamicSharedBytes,
+        "%total_smem_size" => TotalSharedBytes,
+        "%smid" | "%gridid" => Value(0),
+        "%nsmid" => Value(1),
+        "WARP_SZ" => Value(32),
+        _ => return None,
+    })
+}
+
+/// Names of kernels that two entries would share are refused by ptxas; here the first one counts.
+pub(crate) fn entries(unit: &Unit) -> Vec<&Function> {
+    let mut seen = HashSet::new();
+    unit.functions.iter().filter(|f| f.is_entry && f.has_body && seen.insert(f.name.as_str())).collect()
+}

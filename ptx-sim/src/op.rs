@@ -1,0 +1,224 @@
+//! Decoded operations.
+
+use std::cmp::Ordering;
+
+use crate::alu::Alu;
+
+/// Index of a register in its file.
+pub(crate) type R = u16;
+
+/// No register.
+pub(crate) const NONE: R = u16::MAX;
+
+/// Stands for the address of dynamic shared memory until a launch fixes it.
+pub(crate) const DYNAMIC_SHARED: u64 = u64::MAX;
+
+/// The predicate in front of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Guard {
+    pub(crate) register: R,
+    pub(crate) negated: bool,
+}
+
+impl Guard {
+    pub(crate) const ALWAYS: Guard = Guard { register: NONE, negated: false };
+}
+
+/// A predicate operand; [`NONE`] is false, negated true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PredSource {
+    pub(crate) register: R,
+    pub(crate) negated: bool,
+}
+
+impl PredSource {
+    pub(crate) fn constant(value: bool) -> PredSource {
+        PredSource { register: NONE, negated: value }
+    }
+}
+
+/// What a 32-bit register holds when a warp starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Initial32 {
+    Value(u32),
+    Tid(u8),
+    Ntid(u8),
+    Ctaid(u8),
+    Nctaid(u8),
+    LaneId,
+    WarpId,
+    NumWarps,
+    /// Lanes that compare so with the lane's own number; its own too.
+    LaneMask(Ordering, bool),
+    DynamicShared,
+    DynamicSharedBytes,
+    TotalSharedBytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    Generic,
+    Global,
+    Shared,
+    Local,
+    /// Variables of the module, constant or not.
+    Module,
+    Param,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    None,
+    W32(R),
+    W64(R),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) base: Base,
+    pub(crate) offset: u64,
+}
+
+/// A register that is loaded or stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value {
+    pub(crate) register: R,
+    pub(crate) wide: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) space: Space,
+    /// Bytes of each value: 1, 2, 4 or 8.
+    pub(crate) bytes: u32,
+    /// Values: 1, 2 or 4.
+    pub(crate) lanes: u8,
+    pub(crate) signed: bool,
+    pub(crate) address: Address,
+    pub(crate) values: [Value; 4],
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum AtomicOp {
+    Update(fn(u64, u64) -> u64),
+    CompareAndSwap,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Atomic {
+    pub(crate) space: Space,
+    pub(crate) bytes: u32,
+    pub(crate) f: AtomicOp,
+    pub(crate) d: R,
+    pub(crate) a: R,
+    pub(crate) b: R,
+    pub(crate) address: Address,
+    /// Whether several give the same memory in any order.
+    pub(crate) commutes: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PredOp {
+    And,
+    Or,
+    Xor,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShuffleMode {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VoteMode {
+    All,
+    Any,
+    Uniform,
+    Ballot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BarrierKind {
+    Sync,
+    Arrive,
+    Count,
+    And,
+    Or,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    Low,
+    High,
+}
+
+/// One operation of a warp.
+pub(crate) enum Op {
+    Alu { f: Alu, d: R, sources: [R; 4] },
+    Compare { f: Alu, p: R, q: R, a: R, b: R, combine: PredOp, c: PredSource },
+    Select32 { d: R, a: R, b: R, p: PredSource },
+    Select64 { d: R, a: R, b: R, p: PredSource },
+    Pred { f: PredOp, d: R, a: PredSource, b: PredSource },
+    Copy32 { d: R, a: R },
+    Copy64 { d: R, a: R },
+    Clock { d: R, wide: bool, part: Clock },
+    Load(Access),
+    Store(Access),
+    Atomic(Atomic),
+    CopyLocal { from: u64, to: u64, bytes: u64 },
+    Shuffle { mode: ShuffleMode, d: R, p: R, a: R, b: R, c: R, mask: R },
+    Vote { mode: VoteMode, d: R, a: PredSource, mask: R },
+    Match { all: bool, wide: bool, d: R, p: R, a: R, mask: R },
+    Redux { f: fn(u64, u64) -> u64, d: R, a: R, mask: R },
+    ActiveMask { d: R },
+    Barrier { kind: BarrierKind, d: R, id: R, threads: R, a: PredSource },
+    WarpBarrier { mask: R },
+    Branch { target: u32 },
+    BranchIndex { index: R, targets: Box<[u32]> },
+    Call { target: u32 },
+    Return,
+    Exit,
+    Trap,
+    Nop,
+}
+
+impl Op {
+    pub(crate) fn alu(f: Alu, d: R, sources: &[R]) -> Op {
+        let mut all = [0; 4];
+        all[..sources.len()].copy_from_slice(sources);
+        Op::Alu { f, d, sources: all }
+    }
+}
+
+impl std::fmt::Debug for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Op::Alu { .. } => "arithmetic",
+            Op::Compare { .. } => "compare",
+            Op::Select32 { .. } | Op::Select64 { .. } => "select",
+            Op::Pred { .. } => "predicate logic",
+            Op::Copy32 { .. } | Op::Copy64 { .. } => "copy",
+            Op::Clock { .. } => "clock",
+            Op::Load(_) => "load",
+            Op::Store(_) => "store",
+            Op::Atomic(_) => "atomic",
+            Op::CopyLocal { .. } => "argument",
+            Op::Shuffle { .. } => "shuffle",
+            Op::Vote { .. } => "vote",
+            Op::Match { .. } => "match",
+            Op::Redux { .. } => "redux",
+            Op::ActiveMask { .. } => "activemask",
+            Op::Barrier { .. } => "barrier",
+            Op::WarpBarrier { .. } => "warp barrier",
+            Op::Branch { .. } | Op::BranchIndex { .. } => "branch",
+            Op::Call { .. } => "call",
+            Op::Return => "return",
+            Op::Exit => "exit",
+            Op::Trap => "trap",
+            Op::Nop => "nothing",
+        })
+    }
+}

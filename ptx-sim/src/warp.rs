@@ -1,0 +1,1185 @@
+//! A warp: registers, groups of lanes that stand at the same instruction, and what one instruction does.
+
+use crate::alu::{Alu, L32, L64};
+use crate::block::{Arrival, Context, Shared};
+use crate::decode::Kernel;
+use crate::memory::{self, Bad, GLOBAL_BASE, LOCAL_BASE, Memory, SHARED_BASE, WINDOW};
+use crate::op::*;
+use crate::report::{Counters, FaultKind};
+
+/// Lanes that stand at the same instruction.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    pc: u32,
+    mask: u32,
+    /// Waiting in a `.sync` instruction for lanes that are elsewhere.
+    parked: bool,
+}
+
+/// Why a warp stopped running.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Its slice is used up.
+    Yield,
+    /// It reached a barrier with all its lanes.
+    Barrier(Arrival),
+    /// All its lanes have exited.
+    Done,
+}
+
+/// A fault before its place is filled in.
+#[derive(Debug)]
+pub(crate) struct WarpFault {
+    pub(crate) kind: FaultKind,
+    pub(crate) pc: u32,
+    pub(crate) lane: u32,
+    pub(crate) other_pc: Option<u32>,
+}
+
+pub(crate) struct Warp {
+    index: u32,
+    w32: Vec<L32>,
+    w64: Vec<L64>,
+    pred: Vec<u32>,
+    pc: u32,
+    mask: u32,
+    others: Vec<Group>,
+    exited: u32,
+    /// Return addresses, one stack a lane.
+    stacks: Vec<Vec<u32>>,
+    local: Memory,
+    local_bytes: u64,
+    /// Counts warp-wide synchronisations: accesses of shared memory by lanes of one warp are ordered by them.
+    interval: u64,
+    /// Warp instructions executed, for clocks.
+    executed: u64,
+    random: Option<Random>,
+}
+
+/// SplitMix64, for adversarial schedules.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+}
+
+const ALL: u32 = u32::MAX;
+
+/// Lanes of a mask, from the lowest.
+#[inline(always)]
+fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        let lane = left.trailing_zeros() as usize;
+        left &= left - 1;
+        Some(lane)
+    })
+}
+
+#[inline(always)]
+fn blend<T: Copy>(target: &mut [T; 32], source: &[T; 32], mask: u32) {
+    if mask == ALL {
+        *target = *source;
+    } else {
+        for lane in 0..32 {
+            if mask >> lane & 1 != 0 {
+                target[lane] = source[lane];
+            }
+        }
+    }
+}
+
+impl Warp {
+    pub(crate) fn new(kernel: &Kernel, index: u32) -> Warp {
+        Warp {
+            index,
+            w32: vec![[0; 32]; usize::from(kernel.num_w32)],
+            w64: vec![[0; 32]; usize::from(kernel.num_w64)],
+            pred: vec![0; usize::from(kernel.num_pred)],
+            pc: 0,
+            mask: 0,
+            others: Vec::new(),
+            exited: 0,
+            stacks: Vec::new(),
+            local: Memory::new(kernel.local_bytes * 32),
+            local_bytes: kernel.local_bytes,
+            interval: 1,
+            executed: 0,
+            random: None,
+        }
+    }
+
+    /// Makes the warp ready for a block: `threads` of its lanes exist.
+    pub(crate) fn start(&mut self, context: &Context<'_>, ctaid: [u32; 3], random: Option<Random>) {
+        let threads = context.threads_per_block;
+        let first = self.index * 32;
+        let count = threads.saturating_sub(first).min(32);
+        self.mask = if count == 32 { ALL } else { (1u32 << count) - 1 };
+        self.exited = !self.mask;
+        self.pc = 0;
+        self.others.clear();
+        self.stacks.clear();
+        self.interval += 1;
+        self.executed = 0;
+        self.random = random;
+        self.local.mark_allocated(0, self.local_bytes * 32);
+        let [nx, ny, _] = context.block;
+        for &(register, initial) in &context.kernel.initial32 {
+            let values = &mut self.w32[usize::from(register)];
+            for lane in 0..32u32 {
+                let thread = first + lane;
+                values[lane as usize] = match initial {
+                    Initial32::Value(value) => value,
+                    Initial32::Tid(0) => thread % nx,
+                    Initial32::Tid(1) => thread / nx % ny,
+                    Initial32::Tid(_) => thread / nx / ny,
+                    Initial32::Ntid(axis) => context.block[usize::from(axis)],
+                    Initial32::Ctaid(axis) => ctaid[usize::from(axis)],
+                    Initial32::Nctaid(axis) => context.grid[usize::from(axis)],
+                    Initial32::LaneId => lane,
+                    Initial32::WarpId => self.index,
+                    Initial32::NumWarps => threads.div_ceil(32),
+                    Initial32::LaneMask(ordering, with_equal) => (0..32u32)
+                        .filter(|other| other.cmp(&lane) == ordering || (with_equal && *other == lane))
+                        .fold(0, |mask, other| mask | 1 << other),
+                    Initial32::DynamicShared => context.dynamic_shared_at as u32,
+                    Initial32::DynamicSharedBytes => context.dynamic_shared_bytes as u32,
+                    Initial32::TotalSharedBytes => context.shared_bytes as u32,
+                };
+            }
+        }
+        for &(register, value) in &context.kernel.initial64 {
+            self.w64[usize::from(register)] = [value; 32];
+        }
+    }
+
+    /// A number that is the same for the same registers, groups and position.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        let mut add = |value: u64| hash = (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
+        add(u64::from(self.pc) << 32 | u64::from(self.mask));
+        self.others.iter().for_each(|group| add(u64::from(group.pc) << 32 | u64::from(group.mask)));
+        self.w32.iter().flatten().for_each(|value| add(u64::from(*value)));
+        self.w64.iter().flatten().for_each(|value| add(*value));
+        self.pred.iter().for_each(|value| add(u64::from(*value)));
+        hash
+    }
+
+    fn fault(&self, lane: usize, kind: FaultKind) -> WarpFault {
+        WarpFault { kind, pc: self.pc, lane: lane as u32, other_pc: None }
+    }
+
+    #[inline(always)]
+    fn pred_source(&self, source: PredSource) -> u32 {
+        let value = if source.register == NONE { 0 } else { self.pred[usize::from(source.register)] };
+        if source.negated { !value } else { value }
+    }
+
+    /// Runs at most `slice` instructions.
+    pub(crate) fn run(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        slice: u64,
+    ) -> Result<Stop, WarpFault> {
+        if self.mask == 0 && !self.pick()? {
+            return Ok(Stop::Done);
+        }
+        let kernel = context.kernel;
+        let (ops, guards) = (&kernel.ops[..], &kernel.guards[..]);
+        let mut threads = 0u64;
+        let mut left = slice;
+        let result = loop {
+            if left == 0 {
+                break Ok(Stop::Yield);
+            }
+            if !self.others.is_empty() {
+                match self.reconcile() {
+                    Ok(true) => {}
+                    Ok(false) => break Ok(Stop::Done),
+                    Err(fault) => break Err(fault),
+                }
+            }
+            left -= 1;
+            let at = self.pc as usize;
+            let guard = guards[at];
+            let exec = if guard.register == NONE {
+                self.mask
+            } else {
+                let value = self.pred[usize::from(guard.register)];
+                self.mask & if guard.negated { !value } else { value }
+            };
+            threads += u64::from(exec.count_ones());
+            match self.step(context, shared, counters, &ops[at], exec) {
+                Ok(Next::Advance) => self.pc += 1,
+                Ok(Next::Elsewhere) => {
+                    if self.mask == 0 {
+                        match self.pick() {
+                            Ok(true) => {}
+                            Ok(false) => break Ok(Stop::Done),
+                            Err(fault) => break Err(fault),
+                        }
+                    }
+                }
+                Ok(Next::Barrier(arrival)) => {
+                    self.pc += 1;
+                    break Ok(Stop::Barrier(arrival));
+                }
+                Err(fault) => break Err(fault),
+            }
+        };
+        self.executed += slice - left;
+        counters.warp_instructions += slice - left;
+        counters.thread_instructions += threads;
+        result
+    }
+
+    /// Puts the running group back among the others, merged with one that stands at the same place.
+    fn put_back(&mut self, parked: bool) {
+        if self.mask == 0 {
+            return;
+        }
+        match self.others.iter_mut().find(|group| group.pc == self.pc) {
+            Some(group) => {
+                group.mask |= self.mask;
+                // More lanes are there than before: what was waited for may have come.
+                group.parked = false;
+            }
+            None => self.others.push(Group { pc: self.pc, mask: self.mask, parked }),
+        }
+        self.mask = 0;
+    }
+
+    /// Takes the group to run next: the lowest, or any in an adversarial schedule. False where all have exited.
+    fn pick(&mut self) -> Result<bool, WarpFault> {
+        let ready = self.others.iter().filter(|group| !group.parked).count();
+        let chosen = match &mut self.random {
+            Some(random) if ready > 1 => {
+                let chosen = random.below(ready);
+                self.others.iter().enumerate().filter(|(_, group)| !group.parked).map(|(i, _)| i).nth(chosen)
+            }
+            _ => {
+                let ready = self.others.iter().enumerate().filter(|(_, group)| !group.parked);
+                ready.min_by_key(|(_, group)| group.pc).map(|(index, _)| index)
+            }
+        };
+        let Some(chosen) = chosen else {
+            return match self.others.first() {
+                None => Ok(false),
+                Some(group) => {
+                    let waiting = group.mask;
+                    let missing = !self.exited & !waiting;
+                    // The place is that of a group that waits.
+                    self.pc = group.pc;
+                    Err(self.fault(
+                        waiting.trailing_zeros() as usize,
+                        FaultKind::SyncDeadlock { waiting, missing },
+                    ))
+                }
+            };
+        };
+        let group = self.others.swap_remove(chosen);
+        self.pc = group.pc;
+        self.mask = group.mask;
+        Ok(true)
+    }
+
+    /// Keeps to the schedule while lanes are apart. False where all have exited.
+    fn reconcile(&mut self) -> Result<bool, WarpFault> {
+        let switch = match &mut self.random {
+            None => {
+                self.others.iter().any(|group| !group.parked && group.pc <= self.pc || group.pc == self.pc)
+            }
+            Some(random) => self.others.iter().any(|group| group.pc == self.pc) || random.next() % 8 == 0,
+        };
+        if !switch {
+            return Ok(true);
+        }
+        self.put_back(false);
+        self.pick()
+    }
+
+    /// Lanes that have reached the instruction with everybody whom their masks name. The others are parked.
+    fn gather(&mut self, exec: u32, mask: R) -> Result<u32, WarpFault> {
+        let masks = &self.w32[usize::from(mask)];
+        let mut ready = 0;
+        for lane in lanes(exec) {
+            let named = masks[lane];
+            if named >> lane & 1 == 0 {
+                return Err(self.fault(lane, FaultKind::SyncMask { mask: named }));
+            }
+            if named & !self.exited & !exec == 0 {
+                if lanes(named & exec).any(|other| masks[other] != named) {
+                    return Err(self.fault(lane, FaultKind::SyncMask { mask: named }));
+                }
+                ready |= 1 << lane;
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Parks lanes at the instruction that they stand at. Those that stay in the running group advance.
+    fn park(&mut self, waiting: u32) {
+        let staying = self.mask & !waiting;
+        self.mask = waiting;
+        self.put_back(true);
+        self.mask = staying;
+    }
+
+    /// Ends a warp-wide instruction: who was not ready waits.
+    fn after_sync(&mut self, exec: u32, ready: u32) -> Next {
+        if ready != 0 {
+            self.interval += 1;
+        }
+        if ready == exec {
+            return Next::Advance;
+        }
+        self.park(exec & !ready);
+        if self.mask == 0 { Next::Elsewhere } else { Next::Advance }
+    }
+
+    #[inline(always)]
+    fn step(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        op: &Op,
+        exec: u32,
+    ) -> Result<Next, WarpFault> {
+        match op {
+            Op::Alu { f, d, sources } => {
+                self.alu(f, *d, sources, exec);
+                Ok(Next::Advance)
+            }
+            Op::Compare { f, p, q, a, b, combine, c } => {
+                let compared = match f {
+                    Alu::T32(f) => f(&self.w32[usize::from(*a)], &self.w32[usize::from(*b)]),
+                    Alu::T64(f) => f(&self.w64[usize::from(*a)], &self.w64[usize::from(*b)]),
+                    _ => 0,
+                };
+                let with = self.pred_source(*c);
+                let combined = |value: u32| match combine {
+                    PredOp::And => value & with,
+                    PredOp::Or => value | with,
+                    PredOp::Xor => value ^ with,
+                };
+                let (first, second) = (combined(compared), combined(!compared));
+                let p = &mut self.pred[usize::from(*p)];
+                *p = *p & !exec | first & exec;
+                if *q != NONE {
+                    let q = &mut self.pred[usize::from(*q)];
+                    *q = *q & !exec | second & exec;
+                }
+                Ok(Next::Advance)
+            }
+            Op::Load(access) => {
+                self.load(context, shared, counters, access, exec)?;
+                Ok(Next::Advance)
+            }
+            Op::Store(access) => {
+                self.store(context, shared, counters, access, exec)?;
+                Ok(Next::Advance)
+            }
+            Op::Branch { target } => {
+                if exec == self.mask {
+                    self.pc = *target;
+                    return Ok(Next::Elsewhere);
+                }
+                if exec == 0 {
+                    return Ok(Next::Advance);
+                }
+                let staying = self.mask & !exec;
+                let here = self.pc;
+                self.mask = exec;
+                self.pc = *target;
+                self.put_back(false);
+                self.mask = staying;
+                self.pc = here + 1;
+                Ok(Next::Elsewhere)
+            }
+            Op::Copy32 { d, a } => {
+                let source = self.w32[usize::from(*a)];
+                blend(&mut self.w32[usize::from(*d)], &source, exec);
+                Ok(Next::Advance)
+            }
+            Op::Copy64 { d, a } => {
+                let source = self.w64[usize::from(*a)];
+                blend(&mut self.w64[usize::from(*d)], &source, exec);
+                Ok(Next::Advance)
+            }
+            Op::Select32 { d, a, b, p } => {
+                let chosen = self.pred_source(*p);
+                let mut value = self.w32[usize::from(*b)];
+                blend(&mut value, &self.w32[usize::from(*a)], chosen);
+                blend(&mut self.w32[usize::from(*d)], &value, exec);
+                Ok(Next::Advance)
+            }
+            Op::Select64 { d, a, b, p } => {
+                let chosen = self.pred_source(*p);
+                let mut value = self.w64[usize::from(*b)];
+                blend(&mut value, &self.w64[usize::from(*a)], chosen);
+                blend(&mut self.w64[usize::from(*d)], &value, exec);
+                Ok(Next::Advance)
+            }
+            Op::Pred { f, d, a, b } => {
+                let (a, b) = (self.pred_source(*a), self.pred_source(*b));
+                let value = match f {
+                    PredOp::And => a & b,
+                    PredOp::Or => a | b,
+                    PredOp::Xor => a ^ b,
+                };
+                let d = &mut self.pred[usize::from(*d)];
+                *d = *d & !exec | value & exec;
+                Ok(Next::Advance)
+            }
+            Op::Exit => {
+                self.exited |= exec;
+                self.mask &= !exec;
+                self.pc += 1;
+                // Those that waited for the exited need not any more.
+                self.others.iter_mut().for_each(|group| group.parked = false);
+                Ok(Next::Elsewhere)
+            }
+            other => self.rare(context, shared, counters, other, exec),
+        }
+    }
+
+    #[inline(always)]
+    fn alu(&mut self, f: &Alu, d: R, sources: &[R; 4], exec: u32) {
+        let [a, b, c, e] = sources.map(usize::from);
+        let d = usize::from(d);
+        let mut narrow = [0u32; 32];
+        let mut wide = [0u64; 32];
+        let (w32, w64) = (&self.w32, &self.w64);
+        match f {
+            Alu::A1(f) => f(&w32[a], &mut narrow),
+            Alu::A2(f) => f(&w32[a], &w32[b], &mut narrow),
+            Alu::A3(f) => f(&w32[a], &w32[b], &w32[c], &mut narrow),
+            Alu::A4(f) => f(&w32[a], &w32[b], &w32[c], &w32[e], &mut narrow),
+            Alu::N1(f) => f(&w64[a], &mut narrow),
+            Alu::N2(f) => f(&w64[a], &w64[b], &mut narrow),
+            Alu::B1(f) => f(&w64[a], &mut wide),
+            Alu::B2(f) => f(&w64[a], &w64[b], &mut wide),
+            Alu::B3(f) => f(&w64[a], &w64[b], &w64[c], &mut wide),
+            Alu::W1(f) => f(&w32[a], &mut wide),
+            Alu::W2(f) => f(&w32[a], &w32[b], &mut wide),
+            Alu::W3(f) => f(&w32[a], &w32[b], &w64[c], &mut wide),
+            Alu::S2(f) => f(&w64[a], &w32[b], &mut wide),
+            Alu::S3(f) => f(&w64[a], &w32[b], &w32[c], &mut wide),
+            Alu::S4(f) => f(&w64[a], &w64[b], &w32[c], &w32[e], &mut wide),
+            Alu::S5(f) => f(&w64[a], &w64[b], &w32[c], &mut wide),
+            Alu::T32(_) | Alu::T64(_) | Alu::T32x1(_) | Alu::T64x1(_) => {
+                let value = match f {
+                    Alu::T32(f) => f(&w32[a], &w32[b]),
+                    Alu::T64(f) => f(&w64[a], &w64[b]),
+                    Alu::T32x1(f) => f(&w32[a]),
+                    Alu::T64x1(f) => f(&w64[a]),
+                    _ => 0,
+                };
+                let d = &mut self.pred[d];
+                *d = *d & !exec | value & exec;
+                return;
+            }
+            Alu::Convert(conversion) => {
+                let (from_wide, to_wide) = conversion.widths();
+                for lane in lanes(exec) {
+                    let from = if from_wide { w64[a][lane] } else { u64::from(w32[a][lane]) };
+                    let to = conversion.apply(from);
+                    if to_wide {
+                        wide[lane] = to;
+                    } else {
+                        narrow[lane] = to as u32;
+                    }
+                }
+                if to_wide {
+                    blend(&mut self.w64[d], &wide, exec);
+                } else {
+                    blend(&mut self.w32[d], &narrow, exec);
+                }
+                return;
+            }
+        }
+        match f {
+            Alu::A1(_) | Alu::A2(_) | Alu::A3(_) | Alu::A4(_) | Alu::N1(_) | Alu::N2(_) => {
+                blend(&mut self.w32[d], &narrow, exec);
+            }
+            _ => blend(&mut self.w64[d], &wide, exec),
+        }
+    }
+
+    #[inline(always)]
+    fn address(&self, address: &Address, lane: usize) -> u64 {
+        let base = match address.base {
+            Base::None => 0,
+            Base::W32(register) => self.w32[usize::from(register)][lane].into(),
+            Base::W64(register) => self.w64[usize::from(register)][lane],
+        };
+        base.wrapping_add(address.offset)
+    }
+
+    #[cold]
+    fn bad_access(
+        &self,
+        context: &Context<'_>,
+        bad: Bad,
+        space: Space,
+        address: u64,
+        bytes: u32,
+        lane: usize,
+    ) -> WarpFault {
+        let space_name = match space {
+            Space::Generic | Space::Global => "global",
+            Space::Shared => "shared",
+            Space::Local => "local",
+            Space::Module => "module",
+            Space::Param => "param",
+        };
+        let kind = match bad {
+            Bad::OutOfBounds => {
+                let nearest = match space {
+                    Space::Global | Space::Generic => context.global.nearest(address),
+                    Space::Shared => Some((0, context.shared_bytes)),
+                    Space::Local => Some((0, self.local_bytes)),
+                    Space::Module | Space::Param => None,
+                };
+                FaultKind::OutOfBounds { space: space_name, address, bytes, nearest }
+            }
+            Bad::Misaligned => FaultKind::Misaligned { space: space_name, address, bytes },
+            Bad::Uninitialised => FaultKind::Uninitialised { space: space_name, address, bytes },
+        };
+        self.fault(lane, kind)
+    }
+
+    /// The space and the offset in it that an address means.
+    #[inline(always)]
+    fn resolve(space: Space, address: u64) -> (Space, u64) {
+        match space {
+            Space::Global if address >= GLOBAL_BASE => (Space::Global, address - GLOBAL_BASE),
+            Space::Module => (Space::Module, address.wrapping_sub(memory::MODULE_BASE)),
+            Space::Generic if address.wrapping_sub(SHARED_BASE) < WINDOW => {
+                (Space::Shared, address - SHARED_BASE)
+            }
+            Space::Generic if address.wrapping_sub(LOCAL_BASE) < WINDOW => {
+                (Space::Local, address - LOCAL_BASE)
+            }
+            Space::Global | Space::Generic if address.wrapping_sub(memory::MODULE_BASE) < WINDOW => {
+                (Space::Module, address - memory::MODULE_BASE)
+            }
+            Space::Global | Space::Generic => (Space::Global, address.wrapping_sub(GLOBAL_BASE)),
+            other => (other, address),
+        }
+    }
+
+    /// The offset of a lane's local memory; out of range where the access leaves the lane's own.
+    fn local_at(&self, at: u64, bytes: u32, lane: usize) -> u64 {
+        if at.checked_add(u64::from(bytes)).is_some_and(|end| end <= self.local_bytes) {
+            at + lane as u64 * self.local_bytes
+        } else {
+            u64::MAX / 2
+        }
+    }
+
+    fn load(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        access: &Access,
+        exec: u32,
+    ) -> Result<(), WarpFault> {
+        if access.space == Space::Param {
+            return self.load_param(context, access, exec);
+        }
+        let total = access.bytes * u32::from(access.lanes);
+        let mut touched = Touched::default();
+        let mut values = [[0u64; 32]; 4];
+        for lane in lanes(exec) {
+            let address = self.address(&access.address, lane);
+            let (space, at) = Self::resolve(access.space, address);
+            touched.add(space, at);
+            let mut bad = if at & u64::from(total - 1) != 0 { Err(Bad::Misaligned) } else { Ok(()) };
+            for (part, values) in values.iter_mut().enumerate().take(usize::from(access.lanes)) {
+                let at = at.wrapping_add(part as u64 * u64::from(access.bytes));
+                let loaded = match space {
+                    Space::Global | Space::Generic => context.global.memory.load(at, access.bytes),
+                    Space::Shared => shared.load(at, access.bytes, self.access_by(lane)),
+                    Space::Local => self.local.load(self.local_at(at, access.bytes, lane), access.bytes),
+                    Space::Module | Space::Param => context.variables.load(at, access.bytes),
+                };
+                match loaded {
+                    Ok(value) => values[lane] = value,
+                    Err(problem) => bad = bad.and(Err(problem)),
+                }
+            }
+            if let Err(bad) = bad {
+                return Err(self.bad_access(context, bad, space, address, total, lane));
+            }
+            if let Some(race) = shared.take_race() {
+                return Err(self.race(race, at, lane));
+            }
+        }
+        touched.count_load(counters, total);
+        for (value, loaded) in access.values.iter().zip(&mut values).take(usize::from(access.lanes)) {
+            if value.register == NONE {
+                continue;
+            }
+            if access.signed && access.bytes < 8 {
+                let shift = 64 - 8 * access.bytes;
+                loaded.iter_mut().for_each(|value| *value = ((*value << shift) as i64 >> shift) as u64);
+            }
+            if value.wide {
+                blend(&mut self.w64[usize::from(value.register)], loaded, exec);
+            } else {
+                blend(&mut self.w32[usize::from(value.register)], &loaded.map(|value| value as u32), exec);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_param(&mut self, context: &Context<'_>, access: &Access, exec: u32) -> Result<(), WarpFault> {
+        for lane in lanes(exec) {
+            let address = self.address(&access.address, lane);
+            for (part, value) in access.values.iter().enumerate().take(usize::from(access.lanes)) {
+                let at = address.wrapping_add(part as u64 * u64::from(access.bytes));
+                let bytes = usize::try_from(at)
+                    .ok()
+                    .and_then(|at| context.params.get(at..at.checked_add(access.bytes as usize)?));
+                let Some(bytes) = bytes else {
+                    return Err(self.bad_access(
+                        context,
+                        Bad::OutOfBounds,
+                        Space::Param,
+                        at,
+                        access.bytes,
+                        lane,
+                    ));
+                };
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                let mut loaded = u64::from_le_bytes(word);
+                if access.signed && access.bytes < 8 {
+                    let shift = 64 - 8 * access.bytes;
+                    loaded = ((loaded << shift) as i64 >> shift) as u64;
+                }
+                if value.register == NONE {
+                    continue;
+                }
+                if value.wide {
+                    self.w64[usize::from(value.register)][lane] = loaded;
+                } else {
+                    self.w32[usize::from(value.register)][lane] = loaded as u32;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn store(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        access: &Access,
+        exec: u32,
+    ) -> Result<(), WarpFault> {
+        let total = access.bytes * u32::from(access.lanes);
+        let mut touched = Touched::default();
+        for lane in lanes(exec) {
+            let address = self.address(&access.address, lane);
+            let (space, at) = Self::resolve(access.space, address);
+            touched.add(space, at);
+            let mut bad = if at & u64::from(total - 1) != 0 { Err(Bad::Misaligned) } else { Ok(()) };
+            for (part, value) in access.values.iter().enumerate().take(usize::from(access.lanes)) {
+                let at = at.wrapping_add(part as u64 * u64::from(access.bytes));
+                let value = match value.wide {
+                    true => self.w64[usize::from(value.register)][lane],
+                    false => self.w32[usize::from(value.register)][lane].into(),
+                };
+                let stored = match space {
+                    Space::Global | Space::Generic => context.global.memory.store(at, access.bytes, value),
+                    Space::Shared => shared.store(at, access.bytes, value, self.access_by(lane)),
+                    Space::Local => {
+                        self.local.store(self.local_at(at, access.bytes, lane), access.bytes, value)
+                    }
+                    Space::Module => context.variables.store(at, access.bytes, value),
+                    Space::Param => Err(Bad::OutOfBounds),
+                };
+                match stored {
+                    Ok(changed) => shared.progress |= changed,
+                    Err(problem) => bad = bad.and(Err(problem)),
+                }
+            }
+            if let Err(bad) = bad {
+                return Err(self.bad_access(context, bad, space, address, total, lane));
+            }
+            if let Some(race) = shared.take_race() {
+                return Err(self.race(race, at, lane));
+            }
+        }
+        touched.count_store(counters, total);
+        Ok(())
+    }
+
+    fn access_by(&self, lane: usize) -> memory::Access {
+        memory::Access {
+            thread: self.index * 32 + lane as u32,
+            interval: 0,
+            warp_interval: self.interval,
+            pc: self.pc,
+        }
+    }
+
+    #[cold]
+    fn race(&self, race: memory::Race, address: u64, lane: usize) -> WarpFault {
+        let kind = FaultKind::SharedRace {
+            address,
+            other_thread: race.other_thread,
+            other: Default::default(),
+            other_wrote: race.other_wrote,
+        };
+        WarpFault { other_pc: Some(race.other_pc), ..self.fault(lane, kind) }
+    }
+
+    fn atomic(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        atomic: &Atomic,
+        exec: u32,
+    ) -> Result<(), WarpFault> {
+        let wide = atomic.bytes == 8;
+        let mut on_global = 0;
+        // Lanes take turns from the lowest; from the highest in some adversarial schedules.
+        let backwards = self.random.as_mut().is_some_and(|random| random.next() & 1 == 1);
+        for turn in 0..32 {
+            let lane = if backwards { 31 - turn } else { turn };
+            if exec >> lane & 1 == 0 {
+                continue;
+            }
+            let operand = |register: R| match wide {
+                true => self.w64[usize::from(register)][lane],
+                false => self.w32[usize::from(register)][lane].into(),
+            };
+            let a = operand(atomic.a);
+            let b = if atomic.b == NONE { 0 } else { operand(atomic.b) };
+            let update = |old: u64| match atomic.f {
+                AtomicOp::Update(f) => f(old, a),
+                AtomicOp::CompareAndSwap => {
+                    if old == a & (u64::MAX >> (64 - 8 * atomic.bytes)) {
+                        b
+                    } else {
+                        old
+                    }
+                }
+            };
+            let address = self.address(&atomic.address, lane);
+            let (space, at) = Self::resolve(atomic.space, address);
+            let updated = match space {
+                Space::Global | Space::Generic => {
+                    on_global += 1;
+                    context.global.memory.update(at, atomic.bytes, update)
+                }
+                Space::Module => context.variables.update(at, atomic.bytes, update),
+                Space::Shared => {
+                    counters.shared_atomics += 1;
+                    shared.update(at, atomic.bytes, update, self.access_by(lane))
+                }
+                _ => Err(Bad::OutOfBounds),
+            };
+            let (old, changed) =
+                updated.map_err(|bad| self.bad_access(context, bad, space, address, atomic.bytes, lane))?;
+            shared.progress |= changed;
+            if let Some(race) = shared.take_race() {
+                return Err(self.race(race, at, lane));
+            }
+            if atomic.d != NONE {
+                match wide {
+                    true => self.w64[usize::from(atomic.d)][lane] = old,
+                    false => self.w32[usize::from(atomic.d)][lane] = old as u32,
+                }
+            }
+        }
+        if on_global > 0 {
+            counters.global_atomic_requests += 1;
+            counters.global_atomics += on_global;
+        }
+        Ok(())
+    }
+
+    fn rare(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        op: &Op,
+        exec: u32,
+    ) -> Result<Next, WarpFault> {
+        match op {
+            Op::Atomic(atomic) => {
+                self.atomic(context, shared, counters, atomic, exec)?;
+                Ok(Next::Advance)
+            }
+            Op::Shuffle { mode, d, p, a, b, c, mask } => {
+                let ready = self.gather(exec, *mask)?;
+                let (mut value, mut valid) = ([0u32; 32], 0u32);
+                let (sources, steps) = (&self.w32[usize::from(*a)], &self.w32[usize::from(*b)]);
+                let (bounds, masks) = (&self.w32[usize::from(*c)], &self.w32[usize::from(*mask)]);
+                for lane in lanes(ready) {
+                    let own = lane as u32;
+                    let (step, clamp, segment) =
+                        (steps[lane] & 31, bounds[lane] & 31, bounds[lane] >> 8 & 31);
+                    let (low, high) = (own & segment, own & segment | clamp & !segment);
+                    let (from, inside) = match mode {
+                        ShuffleMode::Up => (own.wrapping_sub(step), own as i32 - step as i32 >= high as i32),
+                        ShuffleMode::Down => (own + step, own + step <= high),
+                        ShuffleMode::Butterfly => (own ^ step, own ^ step <= high),
+                        ShuffleMode::Index => {
+                            let from = low | step & !segment;
+                            (from, from <= high)
+                        }
+                    };
+                    let from = if inside { from } else { own };
+                    if masks[lane] & ready & 1 << from == 0 {
+                        return Err(self.fault(lane, FaultKind::AbsentLane { lane: from }));
+                    }
+                    value[lane] = sources[from as usize];
+                    valid |= u32::from(inside) << lane;
+                }
+                blend(&mut self.w32[usize::from(*d)], &value, ready);
+                if *p != NONE {
+                    let p = &mut self.pred[usize::from(*p)];
+                    *p = *p & !ready | valid & ready;
+                }
+                Ok(self.after_sync(exec, ready))
+            }
+            Op::Vote { mode, d, a, mask } => {
+                let ready = self.gather(exec, *mask)?;
+                let votes = self.pred_source(*a);
+                for lane in lanes(ready) {
+                    let named = self.w32[usize::from(*mask)][lane] & ready;
+                    let yes = votes & named;
+                    let holds = match mode {
+                        VoteMode::Ballot => {
+                            self.w32[usize::from(*d)][lane] = yes;
+                            continue;
+                        }
+                        VoteMode::All => yes == named,
+                        VoteMode::Any => yes != 0,
+                        VoteMode::Uniform => yes == named || yes == 0,
+                    };
+                    let d = &mut self.pred[usize::from(*d)];
+                    *d = *d & !(1 << lane) | u32::from(holds) << lane;
+                }
+                Ok(self.after_sync(exec, ready))
+            }
+            Op::Match { all, wide, d, p, a, mask } => {
+                let ready = self.gather(exec, *mask)?;
+                let value = |warp: &Warp, lane: usize| match wide {
+                    true => warp.w64[usize::from(*a)][lane],
+                    false => warp.w32[usize::from(*a)][lane].into(),
+                };
+                let mut result = [0; 32];
+                let mut same = 0;
+                for lane in lanes(ready) {
+                    let named = self.w32[usize::from(*mask)][lane] & ready;
+                    let own = value(self, lane);
+                    let equal = lanes(named)
+                        .filter(|other| value(self, *other) == own)
+                        .fold(0, |m, other| m | 1 << other);
+                    result[lane] = if !*all || equal == named { equal } else { 0 };
+                    same |= u32::from(equal == named) << lane;
+                }
+                blend(&mut self.w32[usize::from(*d)], &result, ready);
+                if *p != NONE {
+                    let p = &mut self.pred[usize::from(*p)];
+                    *p = *p & !ready | same & ready;
+                }
+                Ok(self.after_sync(exec, ready))
+            }
+            Op::Redux { f, d, a, mask } => {
+                let ready = self.gather(exec, *mask)?;
+                let sources = self.w32[usize::from(*a)];
+                let mut result = [0; 32];
+                for lane in lanes(ready) {
+                    let named = self.w32[usize::from(*mask)][lane] & ready;
+                    let mut terms = lanes(named).map(|other| u64::from(sources[other]));
+                    let first = terms.next().unwrap_or(0);
+                    result[lane] = terms.fold(first, |sum, term| f(sum, term)) as u32;
+                }
+                blend(&mut self.w32[usize::from(*d)], &result, ready);
+                Ok(self.after_sync(exec, ready))
+            }
+            Op::WarpBarrier { mask } => {
+                let ready = self.gather(exec, *mask)?;
+                Ok(self.after_sync(exec, ready))
+            }
+            Op::ActiveMask { d } => {
+                blend(&mut self.w32[usize::from(*d)], &[exec; 32], exec);
+                Ok(Next::Advance)
+            }
+            Op::Barrier { kind, d, id, threads, a } => self.barrier(*kind, *d, *id, *threads, *a, exec),
+            Op::BranchIndex { index, targets } => {
+                let here = self.pc;
+                let staying = self.mask & !exec;
+                for lane in lanes(exec) {
+                    let index = self.w32[usize::from(*index)][lane];
+                    let Some(target) = targets.get(index as usize) else {
+                        let what = "an index into a branch table";
+                        return Err(self.fault(lane, FaultKind::BadOperand { what, value: index.into() }));
+                    };
+                    self.pc = *target;
+                    self.mask = 1 << lane;
+                    self.put_back(false);
+                    self.pc = here;
+                }
+                self.mask = staying;
+                self.pc = here + 1;
+                Ok(Next::Elsewhere)
+            }
+            Op::Call { target } => {
+                if self.stacks.is_empty() {
+                    self.stacks = vec![Vec::new(); 32];
+                }
+                let here = self.pc;
+                for lane in lanes(exec) {
+                    self.stacks[lane].push(here + 1);
+                }
+                let staying = self.mask & !exec;
+                self.mask = exec;
+                self.pc = *target;
+                self.put_back(false);
+                self.mask = staying;
+                self.pc = here + 1;
+                Ok(Next::Elsewhere)
+            }
+            Op::Return => {
+                let here = self.pc;
+                let staying = self.mask & !exec;
+                for lane in lanes(exec) {
+                    match self.stacks.get_mut(lane).and_then(Vec::pop) {
+                        Some(back) => {
+                            self.pc = back;
+                            self.mask = 1 << lane;
+                            self.put_back(false);
+                        }
+                        None => self.exited |= 1 << lane,
+                    }
+                }
+                self.mask = staying;
+                self.pc = here + 1;
+                Ok(Next::Elsewhere)
+            }
+            Op::CopyLocal { from, to, bytes } => {
+                for lane in lanes(exec) {
+                    for byte in 0..*bytes {
+                        let value = self.local.load(self.local_at(from + byte, 1, lane), 1);
+                        // Padding of a structure may never have been written.
+                        if let Ok(value) = value {
+                            let stored = self.local.store(self.local_at(to + byte, 1, lane), 1, value);
+                            stored.map_err(|bad| {
+                                self.bad_access(context, bad, Space::Local, to + byte, 1, lane)
+                            })?;
+                        }
+                    }
+                }
+                Ok(Next::Advance)
+            }
+            Op::Clock { d, wide, part } => {
+                let now = self.executed;
+                let value = if *part == Clock::High { now >> 32 } else { now };
+                match wide {
+                    true => blend(&mut self.w64[usize::from(*d)], &[value; 32], exec),
+                    false => blend(&mut self.w32[usize::from(*d)], &[value as u32; 32], exec),
+                }
+                Ok(Next::Advance)
+            }
+            Op::Trap => match exec {
+                0 => Ok(Next::Advance),
+                _ => Err(self.fault(exec.trailing_zeros() as usize, FaultKind::Trap)),
+            },
+            _ => Ok(Next::Advance),
+        }
+    }
+
+    fn barrier(
+        &mut self,
+        kind: BarrierKind,
+        d: R,
+        id: R,
+        threads: R,
+        a: PredSource,
+        exec: u32,
+    ) -> Result<Next, WarpFault> {
+        if exec == 0 {
+            return Ok(Next::Advance);
+        }
+        let alive = !self.exited;
+        if exec != alive {
+            // The rest of the warp may still come.
+            if self.others.iter().all(|group| group.parked) && self.mask == exec {
+                let kind = FaultKind::DivergentBarrier { arrived: exec, missing: alive & !exec };
+                return Err(self.fault(exec.trailing_zeros() as usize, kind));
+            }
+            if self.mask != exec {
+                let kind = FaultKind::DivergentBarrier { arrived: exec, missing: alive & !exec };
+                return Err(self.fault(exec.trailing_zeros() as usize, kind));
+            }
+            self.park(exec);
+            return Ok(Next::Elsewhere);
+        }
+        let lane = exec.trailing_zeros() as usize;
+        let id = self.w32[usize::from(id)][lane];
+        if id > 15 {
+            let kind = FaultKind::BadOperand { what: "the barrier", value: id.into() };
+            return Err(self.fault(lane, kind));
+        }
+        let threads = if threads == NONE { None } else { Some(self.w32[usize::from(threads)][lane]) };
+        if let Some(threads) = threads
+            && (threads == 0 || threads % 32 != 0)
+        {
+            let kind = FaultKind::BadOperand { what: "a barrier for threads:", value: threads.into() };
+            return Err(self.fault(lane, kind));
+        }
+        let votes = self.pred_source(a) & exec;
+        Ok(Next::Barrier(Arrival { kind, id, threads, votes, lanes: exec, d }))
+    }
+
+    /// Gives the result of a barrier that reduces.
+    pub(crate) fn barrier_result(&mut self, arrival: &Arrival, count: u32, all: bool, any: bool) {
+        self.interval += 1;
+        let d = usize::from(arrival.d);
+        match arrival.kind {
+            BarrierKind::Count => blend(&mut self.w32[d], &[count; 32], arrival.lanes),
+            BarrierKind::And | BarrierKind::Or => {
+                let value = if arrival.kind == BarrierKind::And { all } else { any };
+                let lanes = arrival.lanes;
+                self.pred[d] = self.pred[d] & !lanes | if value { lanes } else { 0 };
+            }
+            BarrierKind::Sync | BarrierKind::Arrive => {}
+        }
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    pub(crate) fn at(&self) -> u32 {
+        self.pc
+    }
+}
+
+/// Where a warp goes after an instruction.
+enum Next {
+    Advance,
+    /// The position was set, or the group that ran is gone.
+    Elsewhere,
+    Barrier(Arrival),
+}
+
+/// What a warp instruction touches, for the counters.
+struct Touched {
+    global: [u64; 32],
+    num_global: usize,
+    shared: [u64; 32],
+    num_shared: usize,
+}
+
+impl Default for Touched {
+    #[inline(always)]
+    fn default() -> Self {
+        Touched { global: [0; 32], num_global: 0, shared: [0; 32], num_shared: 0 }
+    }
+}
+
+impl Touched {
+    #[inline(always)]
+    fn add(&mut self, space: Space, at: u64) {
+        match space {
+            Space::Global | Space::Generic => {
+                self.global[self.num_global] = at;
+                self.num_global += 1;
+            }
+            Space::Shared => {
+                self.shared[self.num_shared] = at;
+                self.num_shared += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Distinct 32-byte sectors. An access is aligned to its size, at most 32 bytes, so it lies in one.
+    fn sectors(&mut self) -> u64 {
+        let sectors = &mut self.global[..self.num_global];
+        let mut ascending = true;
+        let mut count = 1;
+        let mut previous = sectors[0] >> 5;
+        for at in sectors.iter_mut() {
+            let sector = *at >> 5;
+            *at = sector;
+            ascending &= sector >= previous;
+            count += u64::from(sector != previous);
+            previous = sector;
+        }
+        if ascending {
+            return count;
+        }
+        sectors.sort_unstable();
+        1 + sectors.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
+    }
+
+    fn count_load(&mut self, counters: &mut Counters, bytes: u32) {
+        if self.num_global > 0 {
+            counters.global_load_requests += 1;
+            counters.global_load_bytes += self.num_global as u64 * u64::from(bytes);
+            counters.global_load_sectors += self.sectors();
+        }
+        self.count_shared(counters, bytes);
+    }
+
+    fn count_store(&mut self, counters: &mut Counters, bytes: u32) {
+        if self.num_global > 0 {
+            counters.global_store_requests += 1;
+            counters.global_store_bytes += self.num_global as u64 * u64::from(bytes);
+            counters.global_store_sectors += self.sectors();
+        }
+        self.count_shared(counters, bytes);
+    }
+
+    /// Lanes that meet in a bank with different words wait for each other. Accesses of 8 bytes go in halves of a
+    /// warp, of 16 bytes in quarters.
+    fn count_shared(&mut self, counters: &mut Counters, bytes: u32) {
+        if self.num_shared == 0 {
+            return;
+        }
+        counters.shared_requests += 1;
+        let at_once = (128 / bytes.max(4)) as usize;
+        for part in self.shared[..self.num_shared].chunks(at_once) {
+            let mut words: Vec<u64> = part
+                .iter()
+                .flat_map(|at| (0..bytes.div_ceil(4)).map(move |word| at / 4 + u64::from(word)))
+                .collect();
+            words.sort_unstable();
+            words.dedup();
+            let mut banks = [0u64; 32];
+            words.iter().for_each(|word| banks[(word % 32) as usize] += 1);
+            let passes = banks.into_iter().max().unwrap_or(1);
+            counters.shared_bank_conflicts += passes.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The embedded device: PTX run by `ptx-sim`, on the CPU.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ptx_sim::{Arg, Counters, Schedule, Simulator};
+
+use crate::artifact::Artifact;
+use crate::backend::{Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
+use crate::error::Error;
+
+/// What the simulated device is like. The multiprocessors only decide how many blocks a persistent grid has.
+const ARCH: &str = "sm_90";
+const MULTIPROCESSORS: u32 = 4;
+const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
+const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
+const MEMORY_BYTES: u64 = 16 << 30;
+
+/// A kernel of a loaded module.
+type Kernel = (Arc<ptx_sim::Module>, String);
+
+/// A simulated device.
+#[derive(Debug)]
+pub(crate) struct Simulated {
+    properties: DeviceProperties,
+    state: Mutex<State>,
+    functions: Arc<Mutex<Vec<Kernel>>>,
+}
+
+#[derive(Debug)]
+struct State {
+    simulator: Simulator,
+    schedule: Schedule,
+    launches: u64,
+    counters: Counters,
+}
+
+impl Simulated {
+    pub(crate) fn new(schedule: Schedule) -> Simulated {
+        Simulated {
+            properties: DeviceProperties {
+                name: "ptx-sim (simulated on the CPU)".into(),
+                arch: ARCH.into(),
+                multiprocessors: MULTIPROCESSORS,
+                memory_bytes: MEMORY_BYTES,
+                l2_bytes: 0,
+                driver_version: (u32::MAX, 0),
+            },
+            state: Mutex::new(State {
+                simulator: Simulator::new().capacity(MEMORY_BYTES),
+                schedule,
+                launches: 0,
+                counters: Counters::default(),
+            }),
+            functions: Arc::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was counted since this was last asked.
+    pub(crate) fn take_counters(&self) -> Counters {
+        std::mem::take(&mut self.state().counters)
+    }
+}
+
+/// The simulator's errors in the runtime's terms.
+fn error(call: &'static str, error: ptx_sim::Error) -> Error {
+    match error {
+        ptx_sim::Error::Fault(fault) => Error::SimulatedFault(fault),
+        ptx_sim::Error::OutOfMemory { bytes, free } => {
+            Error::OutOfMemory { what: call.to_owned(), needed: bytes, free }
+        }
+        other => Error::Driver { call, name: "simulator".into(), message: other.to_string() },
+    }
+}
+
+impl Backend for Simulated {
+    fn properties(&self) -> &DeviceProperties {
+        &self.properties
+    }
+
+    fn free_bytes(&self) -> Result<u64, Error> {
+        Ok(self.state().simulator.free_bytes())
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, Error> {
+        self.state().simulator.allocate(bytes).map_err(|problem| error("allocate", problem))
+    }
+
+    unsafe fn free(&self, address: u64) {
+        if let Err(problem) = self.state().simulator.free(address) {
+            tracing::debug!(%problem, "device memory was not freed");
+        }
+    }
+
+    unsafe fn write(&self, address: u64, source: &[u8]) -> Result<(), Error> {
+        self.state().simulator.write(address, source).map_err(|problem| error("write", problem))
+    }
+
+    unsafe fn read(&self, target: &mut [u8], address: u64) -> Result<(), Error> {
+        self.state().simulator.read(address, target).map_err(|problem| error("read", problem))
+    }
+
+    unsafe fn zero(&self, address: u64, bytes: u64) -> Result<(), Error> {
+        let zeros = vec![0; bytes as usize];
+        self.state().simulator.write(address, &zeros).map_err(|problem| error("zero", problem))
+    }
+
+    fn synchronize(&self, _: StreamHandle) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn order(&self, _: StreamHandle, _: StreamHandle) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, LoadError> {
+        let module = ptx_sim::Module::load(&artifact.ptx).map_err(|problem| {
+            let message = problem.to_string();
+            LoadError::Failed(Error::Driver { call: "load", name: "simulator".into(), message })
+        })?;
+        Ok(Arc::new(SimulatedModule { module: Arc::new(module), functions: self.functions.clone() }))
+    }
+
+    unsafe fn launch(&self, launch: Launch<'_>, _: StreamHandle) -> Result<(), Error> {
+        let (module, kernel) = {
+            let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+            functions[launch.function.0 as usize].clone()
+        };
+        let mut state = self.state();
+        state.launches += 1;
+        // Another order for every launch, the same for the same sequence of launches.
+        let schedule = match state.schedule {
+            Schedule::Natural => Schedule::Natural,
+            Schedule::Adversarial(seed) => Schedule::Adversarial(seed.wrapping_add(state.launches)),
+        };
+        let launch = ptx_sim::Launch {
+            shared_bytes: launch.shared_bytes,
+            args: launch.args.iter().map(|bits| Arg::U64(*bits)).collect(),
+            ..ptx_sim::Launch::new(launch.grid, launch.threads_per_block).schedule(schedule)
+        };
+        let report =
+            state.simulator.launch(&module, &kernel, &launch).map_err(|problem| error("launch", problem))?;
+        state.counters += report.counters;
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct SimulatedModule {
+    module: Arc<ptx_sim::Module>,
+    functions: Arc<Mutex<Vec<Kernel>>>,
+}
+
+impl Module for SimulatedModule {
+    fn function(&self, name: &str) -> Result<Function, Error> {
+        if self.module.kernel(name).is_none() {
+            let message = format!("the module has no kernel `{name}`");
+            return Err(Error::Driver { call: "function", name: "simulator".into(), message });
+        }
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known =
+            functions.iter().position(|(module, kernel)| Arc::ptr_eq(module, &self.module) && kernel == name);
+        let index = known.unwrap_or_else(|| {
+            functions.push((self.module.clone(), name.to_owned()));
+            functions.len() - 1
+        });
+        Ok(Function(index as u64))
+    }
+
+    fn resident_blocks(&self, _: Function, threads: u32, _: u32) -> Result<u32, Error> {
+        Ok((THREADS_PER_MULTIPROCESSOR / threads).clamp(1, BLOCKS_PER_MULTIPROCESSOR))
+    }
+}
