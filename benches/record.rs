@@ -1,5 +1,7 @@
 //! Figures of a benchmark: printed as a table, written with where, when and with what they were measured.
 
+#![allow(dead_code, reason = "each benchmark uses its part")]
+
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -58,10 +60,38 @@ pub fn table(title: &str, rows: &[Row]) {
     }
 }
 
+/// The folder behind `--record`.
+fn folder() -> Option<PathBuf> {
+    std::env::args().skip_while(|argument| argument != "--record").nth(1).map(PathBuf::from)
+}
+
+fn write(path: &std::path::Path, record: &serde_json::Value) -> Result<(), Box<dyn std::error::Error>> {
+    std::fs::create_dir_all(path.parent().expect("the path has a folder"))?;
+    std::fs::write(path, format!("{record:#}\n"))?;
+    println!("recorded in {}", path.display());
+    Ok(())
+}
+
+/// With `--record FOLDER`, writes `FOLDER/host/<name>.json`.
+pub fn write_host_if_asked(
+    name: &str,
+    figures: &[serde_json::Value],
+) -> Result<(), Box<dyn std::error::Error>> {
+    let Some(folder) = folder() else { return Ok(()) };
+    let record = serde_json::json!({
+        "benchmark": name,
+        "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        "commit": commit(),
+        "nvrtc_version": Nvrtc::find()?.version().to_string(),
+        "cpu": cpu(),
+        "figures": figures,
+    });
+    write(&folder.join("host").join(format!("{name}.json")), &record)
+}
+
 /// With `--record FOLDER`, writes `FOLDER/<gpu>/<name>.json`.
 pub fn write_if_asked(name: &str, device: &Device, rows: &[Row]) -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip_while(|argument| argument != "--record").skip(1);
-    let Some(folder) = arguments.next().map(PathBuf::from) else { return Ok(()) };
+    let Some(folder) = folder() else { return Ok(()) };
     let properties = device.properties();
     let gpu = properties.name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let figures = rows.iter().map(|row| {
@@ -85,11 +115,7 @@ pub fn write_if_asked(name: &str, device: &Device, rows: &[Row]) -> Result<(), B
         "cpu": cpu(),
         "figures": figures.collect::<Vec<_>>(),
     });
-    let path = folder.join(gpu).join(format!("{name}.json"));
-    std::fs::create_dir_all(path.parent().expect("the path has a folder"))?;
-    std::fs::write(&path, format!("{record:#}\n"))?;
-    println!("recorded in {}", path.display());
-    Ok(())
+    write(&folder.join(gpu).join(format!("{name}.json")), &record)
 }
 
 /// `SPMV_COMMIT` where a binary travels without its repository, else what git says.

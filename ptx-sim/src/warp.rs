@@ -53,6 +53,8 @@ pub(crate) struct Warp {
     interval: u64,
     /// Warp instructions executed, for clocks.
     executed: u64,
+    /// Whether registers hold what does not change from block to block. Nothing writes those.
+    started: bool,
     random: Option<Random>,
 }
 
@@ -118,6 +120,7 @@ impl Warp {
             local_bytes: kernel.local_bytes,
             interval: 1,
             executed: 0,
+            started: false,
             random: None,
         }
     }
@@ -138,6 +141,9 @@ impl Warp {
         self.local.mark_allocated(0, self.local_bytes * 32);
         let [nx, ny, _] = context.block;
         for &(register, initial) in &context.kernel.initial32 {
+            if self.started && !matches!(initial, Initial32::Ctaid(_)) {
+                continue;
+            }
             let values = &mut self.w32[usize::from(register)];
             for lane in 0..32u32 {
                 let thread = first + lane;
@@ -162,8 +168,11 @@ impl Warp {
             }
         }
         for &(register, value) in &context.kernel.initial64 {
-            self.w64[usize::from(register)] = [value; 32];
+            if !self.started {
+                self.w64[usize::from(register)] = [value; 32];
+            }
         }
+        self.started = true;
     }
 
     /// A number that is the same for the same registers, groups and position.
@@ -602,9 +611,79 @@ impl Warp {
         access: &Access,
         exec: u32,
     ) -> Result<(), WarpFault> {
-        if access.space == Space::Param {
-            return self.load_param(context, access, exec);
+        match (access.space, access.lanes, access.bytes) {
+            (Space::Param, ..) => return self.load_param(context, access, exec),
+            (Space::Global, 1, 4) if !access.values[0].wide => {
+                if let Some(loaded) = self.load_plain::<4>(context, counters, access, exec) {
+                    blend(&mut self.w32[usize::from(access.values[0].register)], &loaded.map(|v| v as u32), exec);
+                    return Ok(());
+                }
+            }
+            (Space::Global, 1, 8) => {
+                if let Some(loaded) = self.load_plain::<8>(context, counters, access, exec) {
+                    blend(&mut self.w64[usize::from(access.values[0].register)], &loaded, exec);
+                    return Ok(());
+                }
+            }
+            _ => {}
         }
+        self.load_any(context, shared, counters, access, exec)
+    }
+
+    #[inline(always)]
+    fn addresses(&self, address: &Address) -> L64 {
+        let mut all = match address.base {
+            Base::None => [0; 32],
+            Base::W32(register) => self.w32[usize::from(register)].map(u64::from),
+            Base::W64(register) => self.w64[usize::from(register)],
+        };
+        all.iter_mut().for_each(|at| *at = at.wrapping_add(address.offset));
+        all
+    }
+
+    /// The usual load: one aligned, initialised value a lane from allocated memory; none where it is not that.
+    #[inline(always)]
+    fn load_plain<const BYTES: u64>(
+        &self,
+        context: &Context<'_>,
+        counters: &mut Counters,
+        access: &Access,
+        exec: u32,
+    ) -> Option<L64> {
+        if access.values[0].register == NONE || exec == 0 {
+            return None;
+        }
+        let memory = &context.global.memory;
+        let mut at = self.addresses(&access.address);
+        at.iter_mut().for_each(|at| *at = at.wrapping_sub(GLOBAL_BASE));
+        let mut loaded = [0; 32];
+        let mut touched = Touched::default();
+        if exec == ALL {
+            for lane in 0..32 {
+                loaded[lane] = memory.load_plain::<BYTES>(at[lane])?;
+            }
+            touched.global.copy_from_slice(&at);
+            touched.num_global = 32;
+        } else {
+            for lane in lanes(exec) {
+                loaded[lane] = memory.load_plain::<BYTES>(at[lane])?;
+                touched.add(Space::Global, at[lane]);
+            }
+        }
+        counters.global_load_requests += 1;
+        counters.global_load_bytes += touched.num_global as u64 * BYTES;
+        counters.global_load_sectors += touched.sectors();
+        Some(loaded)
+    }
+
+    fn load_any(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        access: &Access,
+        exec: u32,
+    ) -> Result<(), WarpFault> {
         let total = access.bytes * u32::from(access.lanes);
         let mut touched = Touched::default();
         let mut values = [[0u64; 32]; 4];
@@ -1124,26 +1203,34 @@ impl Touched {
     }
 
     /// Distinct 32-byte sectors. An access is aligned to its size, at most 32 bytes, so it lies in one.
-    fn sectors(&mut self) -> u64 {
-        let sectors = &mut self.global[..self.num_global];
+    #[inline(always)]
+    fn sectors(&self) -> u64 {
+        // Neighbouring lanes mostly share sectors or ascend; what is left is compared with all before it. The low
+        // bits tell sectors apart: memory is smaller than what they reach.
+        let mut distinct = [0u32; 32];
+        let mut count = 0;
         let mut ascending = true;
-        let mut count = 1;
-        let mut previous = sectors[0] >> 5;
-        for at in sectors.iter_mut() {
-            let sector = *at >> 5;
-            *at = sector;
-            ascending &= sector >= previous;
-            count += u64::from(sector != previous);
-            previous = sector;
+        for at in &self.global[..self.num_global] {
+            let sector = (at >> 5) as u32;
+            if count > 0 && distinct[count - 1] == sector {
+                continue;
+            }
+            ascending &= count == 0 || distinct[count - 1] < sector;
+            distinct[count] = sector;
+            count += 1;
         }
         if ascending {
-            return count;
+            return count as u64;
         }
-        sectors.sort_unstable();
-        1 + sectors.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
+        let mut repeated = 0;
+        for index in 1..count {
+            let sector = distinct[index];
+            repeated += u64::from(distinct[..index].iter().fold(false, |found, other| found | (*other == sector)));
+        }
+        count as u64 - repeated
     }
 
-    fn count_load(&mut self, counters: &mut Counters, bytes: u32) {
+    fn count_load(&self, counters: &mut Counters, bytes: u32) {
         if self.num_global > 0 {
             counters.global_load_requests += 1;
             counters.global_load_bytes += self.num_global as u64 * u64::from(bytes);
@@ -1152,7 +1239,7 @@ impl Touched {
         self.count_shared(counters, bytes);
     }
 
-    fn count_store(&mut self, counters: &mut Counters, bytes: u32) {
+    fn count_store(&self, counters: &mut Counters, bytes: u32) {
         if self.num_global > 0 {
             counters.global_store_requests += 1;
             counters.global_store_bytes += self.num_global as u64 * u64::from(bytes);
@@ -1163,7 +1250,7 @@ impl Touched {
 
     /// Lanes that meet in a bank with different words wait for each other. Accesses of 8 bytes go in halves of a
     /// warp, of 16 bytes in quarters.
-    fn count_shared(&mut self, counters: &mut Counters, bytes: u32) {
+    fn count_shared(&self, counters: &mut Counters, bytes: u32) {
         if self.num_shared == 0 {
             return;
         }
