@@ -71,8 +71,8 @@ pub(crate) enum Alu {
     Convert(Conversion),
 }
 
-/// The function of an instruction that computes registers from registers, by its whole mnemonic. Modifiers may stand
-/// in any order. For `setp` and `set`, without a boolean combiner.
+/// The function of an instruction that computes registers from registers, by its whole mnemonic, but for a boolean
+/// combiner of `setp` and `set`. Modifiers may stand in any order.
 pub(crate) fn find(opcode: &str) -> Option<Alu> {
     let m = Mnemonic::parse(opcode)?;
     match m.op {
@@ -97,8 +97,8 @@ struct Mnemonic<'a> {
 impl<'a> Mnemonic<'a> {
     fn parse(opcode: &'a str) -> Option<Mnemonic<'a>> {
         const TYPES: [&str; 25] = [
-            "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "b8", "b16", "b32", "b64", "u16x2", "s16x2", "f16",
-            "f16x2", "bf16", "bf16x2", "tf32", "f32", "f32x2", "f64", "pred", "b128", "s128",
+            "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "b8", "b16", "b32", "b64", "u16x2",
+            "s16x2", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f32x2", "f64", "pred", "b128", "s128",
         ];
         let mut parts = opcode.split('.');
         let op = parts.next()?;

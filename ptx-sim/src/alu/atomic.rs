@@ -1,19 +1,20 @@
 //! What atomic operations leave in memory.
 
 use super::float::{canonical, flush};
-use super::lanes::choose;
 use super::narrow::{Bf16, F16, Narrow};
 
 type Update = fn(u64, u64) -> u64;
 
-/// What an atomic operation of this name and type makes of the value in memory and its operand, both in the low bits.
-/// Subnormal numbers are kept.
+/// What an atomic operation of this name and type makes of the value in memory and its operand, both in the low
+/// bits. Subnormal numbers are kept.
 pub(crate) fn atomic(op: &str, ty: &str) -> Option<Update> {
     Some(match op {
-        "exch" => choose!(ty, T: {
-            "b32" | "u32" | "s32" | "f32" => u32, "b64" | "u64" | "s64" | "f64" => u64, "b16" | "f16" | "bf16" => u16,
-            "f16x2" | "bf16x2" => u32,
-        } in |_, operand| u64::from(operand as T)),
+        "exch" => match ty {
+            "b64" | "u64" | "s64" | "f64" => |_, operand| operand,
+            "b32" | "u32" | "s32" | "f32" | "f16x2" | "bf16x2" => |_, operand| operand & 0xffff_ffff,
+            "b16" | "f16" | "bf16" => |_, operand| operand & 0xffff,
+            _ => return None,
+        },
         "and" => bits(ty, |a, b| a & b)?,
         "or" => bits(ty, |a, b| a | b)?,
         "xor" => bits(ty, |a, b| a ^ b)?,
@@ -29,11 +30,7 @@ pub(crate) fn atomic(op: &str, ty: &str) -> Option<Update> {
             let max = op == "max";
             match ty {
                 "f16" | "bf16" | "f16x2" | "bf16x2" => return narrow_extreme(max, ty),
-                _ => choose!(ty, T: { "u32" => u32, "s32" => i32, "u64" => u64, "s64" => i64 } in if max {
-                    |old, operand| unsigned((old as T).max(operand as T) as u64, T::BITS)
-                } else {
-                    |old, operand| unsigned((old as T).min(operand as T) as u64, T::BITS)
-                }),
+                _ => integer_extreme(max, ty)?,
             }
         }
         "add" => match ty {
@@ -69,9 +66,18 @@ fn bits(ty: &str, function: Update) -> Option<Update> {
     matches!(ty, "b32" | "b64" | "u32" | "u64" | "s32" | "s64").then_some(function)
 }
 
-/// The low bits of a value that may have been extended by its sign.
-fn unsigned(value: u64, bits: u32) -> u64 {
-    value & (u64::MAX >> (64 - bits))
+fn integer_extreme(max: bool, ty: &str) -> Option<Update> {
+    Some(match (ty, max) {
+        ("u32", true) => |old, operand| u64::from((old as u32).max(operand as u32)),
+        ("u32", false) => |old, operand| u64::from((old as u32).min(operand as u32)),
+        ("s32", true) => |old, operand| u64::from((old as i32).max(operand as i32) as u32),
+        ("s32", false) => |old, operand| u64::from((old as i32).min(operand as i32) as u32),
+        ("u64", true) => |old, operand| old.max(operand),
+        ("u64", false) => |old, operand| old.min(operand),
+        ("s64", true) => |old, operand| (old as i64).max(operand as i64) as u64,
+        ("s64", false) => |old, operand| (old as i64).min(operand as i64) as u64,
+        _ => return None,
+    })
 }
 
 fn halves<const PAIR: bool>(old: u64, operand: u64, f: fn(u32, u32) -> u32) -> u64 {

@@ -1,7 +1,7 @@
 //! Comparisons, tests and the choice by a sign.
 
 use super::float::{flush, operand};
-use super::lanes::{choose, lanes, map, switch, test};
+use super::lanes::{choose, integer, lanes, map, switch, test};
 use super::narrow::{Bf16, F16, Narrow};
 use super::{Alu, Mnemonic};
 
@@ -14,7 +14,7 @@ pub(super) fn find(m: Mnemonic) -> Option<Alu> {
     }
 }
 
-/// The expression with the comparison of integers put in at `$same!`.
+/// `$emit!` with the comparison of integers that has a name.
 macro_rules! by_integer_comparison {
     ($name:expr, $ty:expr, $emit:ident) => {
         match ($name, $ty.as_bytes()[0]) {
@@ -41,22 +41,14 @@ macro_rules! by_float_comparison {
             "ge" => $emit!(|a, b| a >= b),
             "equ" => $emit!(|a, b| !((a < b) | (a > b))),
             "neu" => $emit!(|a, b| a != b),
-            "ltu" => $emit!(|a, b| !(a >= b)),
-            "leu" => $emit!(|a, b| !(a > b)),
-            "gtu" => $emit!(|a, b| !(a <= b)),
-            "geu" => $emit!(|a, b| !(a < b)),
+            "ltu" => $emit!(|a, b| (a < b) | a.is_nan() | b.is_nan()),
+            "leu" => $emit!(|a, b| (a <= b) | a.is_nan() | b.is_nan()),
+            "gtu" => $emit!(|a, b| (a > b) | a.is_nan() | b.is_nan()),
+            "geu" => $emit!(|a, b| (a >= b) | a.is_nan() | b.is_nan()),
             "num" => $emit!(|a, b| !(a.is_nan() | b.is_nan())),
             "nan" => $emit!(|a, b| a.is_nan() | b.is_nan()),
             _ => return None,
         }
-    };
-}
-
-macro_rules! integer {
-    ($name:expr, $T:ident => $body:expr) => {
-        choose!($name, $T: {
-            "u16" | "b16" => u16, "s16" => i16, "u32" | "b32" => u32, "s32" => i32, "u64" | "b64" => u64, "s64" => i64
-        } in $body)
     };
 }
 
@@ -197,7 +189,7 @@ fn property(m: Mnemonic) -> Option<Alu> {
     }))
 }
 
-/// `slct`: the first where the third operand is not negative, else the second. NaN chooses the second, -0 the first.
+/// `slct`: the first where the third operand is at least 0, else the second.
 fn select(mut m: Mnemonic) -> Option<Alu> {
     let [ty, sign] = m.types[..] else { return None };
     let ftz = sign == "f32" && m.take("ftz");

@@ -9,7 +9,7 @@ use super::{Alu, Mnemonic};
 /// A type that `cvt` knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Type {
-    Integer { bits: u32, signed: bool },
+    Integer(Integer),
     Float(Format),
 }
 
@@ -24,14 +24,44 @@ impl Type {
             _ => {
                 let signed = name.starts_with('s');
                 let bits = name.strip_prefix(if signed { 's' } else { 'u' })?.parse().ok()?;
-                return matches!(bits, 8 | 16 | 32 | 64).then_some(Type::Integer { bits, signed });
+                return matches!(bits, 8 | 16 | 32 | 64).then_some(Type::Integer(Integer { bits, signed }));
             }
         };
         Some(Type::Float(format))
     }
 
     fn is_64(self) -> bool {
-        self == Type::Float(exact::F64) || matches!(self, Type::Integer { bits: 64, .. })
+        self == Type::Float(exact::F64) || matches!(self, Type::Integer(Integer { bits: 64, .. }))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Integer {
+    bits: u32,
+    signed: bool,
+}
+
+impl Integer {
+    /// The number in the low bits.
+    fn read(self, from: u64) -> i128 {
+        let up = 64 - self.bits;
+        if self.signed { i128::from((from << up) as i64 >> up) } else { i128::from((from << up) >> up) }
+    }
+
+    /// The low bits of a number.
+    fn write(self, value: i128) -> u64 {
+        match (self.bits, self.signed) {
+            (8, true) => u64::from(i16::from(value as i8) as u16),
+            (bits, _) => value as u64 & (u64::MAX >> (64 - bits)),
+        }
+    }
+
+    fn clamp(self, value: i128) -> i128 {
+        let (least, most) = match self.signed {
+            true => (-1 << (self.bits - 1), (1 << (self.bits - 1)) - 1),
+            false => (0, (1 << self.bits) - 1),
+        };
+        value.clamp(least, most)
     }
 }
 
@@ -60,11 +90,12 @@ impl Conversion {
     /// Converts the value in the low bits. Bits above the result are zero, but above an `s8` extended to 16 bits.
     pub(crate) fn apply(self, from: u64) -> u64 {
         match (self.from, self.to) {
-            (Type::Integer { bits, signed }, Type::Integer { .. }) => {
-                self.integer(extended(from, bits, signed))
+            (Type::Integer(source), Type::Integer(target)) => {
+                let value = source.read(from);
+                target.write(if self.sat { target.clamp(value) } else { value })
             }
-            (Type::Integer { bits, signed }, Type::Float(format)) => {
-                self.float(format, Number::Finite(Exact::integer(extended(from, bits, signed))))
+            (Type::Integer(source), Type::Float(format)) => {
+                self.float(format, Number::Finite(Exact::integer(source.read(from))))
             }
             (Type::Float(format), to) => {
                 let from = from & (format.sign() | (format.sign() - 1));
@@ -72,7 +103,7 @@ impl Conversion {
                 let from = if flushed { from & format.sign() } else { from };
                 let number = format.decode(from);
                 match to {
-                    Type::Integer { .. } => self.float_to_integer(format, number),
+                    Type::Integer(target) => self.float_to_integer(format, number, target),
                     Type::Float(exact::F64) if number == Number::Nan && !self.sat => double_nan(format, from),
                     Type::Float(format) => self.float(format, number),
                 }
@@ -80,26 +111,18 @@ impl Conversion {
         }
     }
 
-    fn integer(self, value: i128) -> u64 {
-        let Type::Integer { bits, signed } = self.to else { unreachable!("an integer is asked for") };
-        let (low, high) =
-            if signed { (-1 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
-        let value = if self.sat { value.clamp(low, high) } else { value };
-        let kept =
-            if (bits, signed) == (8, true) { (value as i8) as i16 as u16 as u64 } else { value as u64 };
-        kept & (u64::MAX >> (64 - bits.max(if signed { 16 } else { 8 })))
-    }
-
-    fn float_to_integer(self, source: Format, number: Number) -> u64 {
-        let Type::Integer { bits, .. } = self.to else { unreachable!("an integer is asked for") };
-        match number {
+    fn float_to_integer(self, source: Format, number: Number, target: Integer) -> u64 {
+        let value = match number {
             // PTX ISA, cvt, integer notes.
-            Number::Nan if source == exact::F64 || bits == 64 => self.integer(1 << (bits - 1)),
+            Number::Nan if source == exact::F64 || target.bits == 64 => {
+                return target.write(1 << (target.bits - 1));
+            }
             Number::Nan => 0,
-            Number::Infinite { negative: true } => self.integer(i128::MIN),
-            Number::Infinite { negative: false } => self.integer(i128::MAX),
-            Number::Finite(value) => self.integer(value.to_integer(self.rounding)),
-        }
+            Number::Infinite { negative: true } => i128::MIN,
+            Number::Infinite { negative: false } => i128::MAX,
+            Number::Finite(value) => value.to_integer(self.rounding),
+        };
+        target.write(target.clamp(value))
     }
 
     fn float(self, format: Format, number: Number) -> u64 {
@@ -142,12 +165,6 @@ impl Conversion {
             bits << 13
         }
     }
-}
-
-/// An integer of so many bits as a number.
-fn extended(from: u64, bits: u32, signed: bool) -> i128 {
-    let up = 64 - bits;
-    if signed { i128::from((from << up) as i64 >> up) } else { i128::from((from << up) >> up) }
 }
 
 /// A NaN made double keeps its payload, as the ISA says of double precision; of 16 bits there is none to keep.
@@ -197,9 +214,9 @@ pub(super) fn find(mut m: Mnemonic) -> Option<Alu> {
         return None;
     }
     let rounding = match (from, to) {
-        (Type::Integer { .. }, Type::Integer { .. }) => (integral, rounding) == (None, None),
-        (Type::Float(_), Type::Integer { .. }) => integral.is_some() && rounding.is_none(),
-        (Type::Integer { .. }, Type::Float(_)) => integral.is_none() && rounding.is_some(),
+        (Type::Integer(_), Type::Integer(_)) => (integral, rounding) == (None, None),
+        (Type::Float(_), Type::Integer(_)) => integral.is_some() && rounding.is_none(),
+        (Type::Integer(_), Type::Float(_)) => integral.is_none() && rounding.is_some(),
         // To the same type a number is rounded to an integer or not at all.
         (Type::Float(a), Type::Float(b)) if a == b => rounding.is_none(),
         (Type::Float(a), Type::Float(b)) => integral.is_none() && (rounding.is_some() || contains(b, a)),
@@ -234,9 +251,9 @@ fn fast(conversion: Conversion, to: &str, from: &str) -> Option<Alu> {
     let Conversion { rounding, integral, ftz, sat, relu, satfinite, .. } = conversion;
     let nearest = rounding == Rounding::Nearest;
     match (conversion.from, conversion.to) {
-        (Type::Integer { .. }, Type::Integer { .. }) => (!sat).then(|| integers(to, from))?,
-        (Type::Float(_), Type::Integer { .. }) => floats_to_integers(to, from, rounding, ftz),
-        (Type::Integer { .. }, Type::Float(_)) => {
+        (Type::Integer(_), Type::Integer(_)) => (!sat).then(|| integers(to, from))?,
+        (Type::Float(_), Type::Integer(_)) => floats_to_integers(to, from, rounding, ftz),
+        (Type::Integer(_), Type::Float(_)) => {
             (nearest && !sat && !ftz).then(|| integers_to_floats(to, from))?
         }
         (Type::Float(_), Type::Float(_)) => {
@@ -264,10 +281,10 @@ fn fast(conversion: Conversion, to: &str, from: &str) -> Option<Alu> {
 }
 
 /// The expression with `T` the integer type of a name.
-macro_rules! integer {
+macro_rules! any_integer {
     ($name:expr, $T:ident => $body:expr) => {
         choose!($name, $T: {
-            "u8" => u8, "s8" => i8, "u16" => u16, "s16" => i16, "u32" => u32, "s32" => i32, "u64" => u64, "s64" => i64
+            "u8" => u8, "u16" => u16, "u32" => u32, "u64" => u64, "s8" => i8, "s16" => i16, "s32" => i32, "s64" => i64
         } in $body)
     };
 }
@@ -332,20 +349,20 @@ bits! {
 }
 
 fn integers(to: &str, from: &str) -> Option<Alu> {
-    Some(integer!(from, S => integer!(to, D => widths!(from, to, |a: S| -> D { a as D }))))
+    Some(any_integer!(from, S => any_integer!(to, D => widths!(from, to, |a: S| -> D { a as D }))))
 }
 
 fn integers_to_floats(to: &str, from: &str) -> Option<Alu> {
-    Some(
-        integer!(from, S => choose!(to, D: { "f32" => f32, "f64" => f64 } in widths!(from, to, |a: S| -> D { a as D }))),
-    )
+    Some(any_integer!(from, S => choose!(to, D: { "f32" => f32, "f64" => f64 } in {
+        widths!(from, to, |a: S| -> D { a as D })
+    })))
 }
 
 /// Saturating, as Rust's `as` is, but for NaN: PTX ISA, cvt, integer notes.
 fn floats_to_integers(to: &str, from: &str, rounding: Rounding, ftz: bool) -> Option<Alu> {
     macro_rules! rounded {
         (|$x:ident| $body:expr) => {
-            integer!(to, D => match from {
+            any_integer!(to, D => match from {
                 "f32" => switch!(FTZ = ftz; widths!(from, to, |a: f32| -> D {
                     let $x = if FTZ { flush(a) } else { a };
                     if D::BITS == 64 && $x.is_nan() { (1 as D) << (D::BITS - 1) } else { $body as D }

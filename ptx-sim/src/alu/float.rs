@@ -67,9 +67,9 @@ fn result<const FTZ: bool, const SAT: bool>(x: f32) -> f32 {
     if SAT { saturate(x) } else { canonical(x) }
 }
 
-/// a·b + c rounded once, for every host: the product is exact in double precision, the error of the sum is found and
-/// left in its last bit (round to odd), so that rounding to single precision sees on which side of a tie it is
-/// (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+/// a·b + c rounded once, faster than a host without such an instruction: the product is exact in double precision,
+/// and the sum is rounded to odd, so that rounding to single precision sees on which side of a tie it is (Boldo and
+/// Melquiond, Emulation of FMA and correctly rounded sums, 2008).
 #[inline(always)]
 pub(super) fn fused(a: f32, b: f32, c: f32) -> f32 {
     odd_sum(f64::from(a) * f64::from(b), f64::from(c)) as f32
@@ -82,8 +82,7 @@ pub(super) fn odd_sum(x: f64, y: f64) -> f64 {
     let rest = sum - x;
     let error = (x - (sum - rest)) + (y - rest);
     let bits = sum.to_bits();
-    // An error away from zero leaves the truncated sum as it is, one toward zero is taken off first. Either way the
-    // truncated sum gets its last bit set: the neighbour on the error's side, or the sum where it is odd.
+    // The exact sum is between the rounded one and its neighbour on the error's side. One of the two is odd.
     let inexact = (error > 0.0) | (error < 0.0);
     let outward = (error > 0.0) == (sum > 0.0);
     let step = if outward { 1_u64 } else { 0_u64.wrapping_sub(1) };

@@ -1,16 +1,7 @@
 //! Integer arithmetic, logic and bits.
 
-use super::lanes::{Lane, choose, lanes, map, switch};
+use super::lanes::{Lane, choose, integer, lanes, map, switch};
 use super::{Alu, L32, L64, Mnemonic};
-
-/// The expression with `T` the integer type of the name; bit-size types count as unsigned ones.
-macro_rules! integer {
-    ($name:expr, $T:ident => $body:expr) => {
-        choose!($name, $T: {
-            "u16" | "b16" => u16, "s16" => i16, "u32" | "b32" => u32, "s32" => i32, "u64" | "b64" => u64, "s64" => i64
-        } in $body)
-    };
-}
 
 /// An instruction whose only type is the last part of its mnemonic.
 pub(super) fn find(mut m: Mnemonic) -> Option<Alu> {
@@ -118,17 +109,13 @@ pub(super) fn find(mut m: Mnemonic) -> Option<Alu> {
         "bfind" if arithmetic && !ty.ends_with("16") => {
             let shift_amount = m.take("shiftamt");
             m.done()?;
-            integer!(ty, T => switch!(SHIFT = shift_amount; map!(count, T, |a: T| -> u32 {
-                #[allow(unused_comparisons)]
-                let zeros = if a < 0 { (!a).leading_zeros() } else { a.leading_zeros() };
-                if zeros == T::BITS {
-                    u32::MAX
-                } else if SHIFT {
-                    zeros
-                } else {
-                    T::BITS - 1 - zeros
-                }
-            })))
+            switch!(SHIFT = shift_amount; match ty {
+                "u32" => lanes!(A1, |a: u32| -> u32 { found(a.leading_zeros(), 32, SHIFT) }),
+                "u64" => lanes!(N1, |a: u64| -> u32 { found(a.leading_zeros(), 64, SHIFT) }),
+                // Of a negative number the first zero is wanted.
+                "s32" => lanes!(A1, |a: i32| -> u32 { found((a ^ (a >> 31)).leading_zeros(), 32, SHIFT) }),
+                _ => lanes!(N1, |a: i64| -> u32 { found((a ^ (a >> 63)).leading_zeros(), 64, SHIFT) }),
+            })
         }
         "bfe" if arithmetic && !ty.ends_with("16") => {
             m.done()?;
@@ -262,7 +249,9 @@ fn product(mut m: Mnemonic, ty: &str) -> Option<Alu> {
         })),
         ("hi", false) => match ty {
             "u64" | "s64" => choose!(ty, T: { "u64" => u64, "s64" => i64 } in
-                map!(binary, T, |a: T, b: T| -> T { ((i128::from(a) as u128).wrapping_mul(i128::from(b) as u128) >> 64) as T })),
+            map!(binary, T, |a: T, b: T| -> T {
+                ((i128::from(a) as u128).wrapping_mul(i128::from(b) as u128) >> 64) as T
+            })),
             _ => choose!(ty, T: { "u16" => u16, "s16" => i16, "u32" => u32, "s32" => i32 } in
                 map!(binary, T, |a: T, b: T| -> T { high(i64::from(a), i64::from(b), T::BITS) as T })),
         },
@@ -350,28 +339,43 @@ fn product24(mut m: Mnemonic, ty: &str) -> Option<Alu> {
 fn packed(mut m: Mnemonic, ty: &str) -> Option<Alu> {
     let relu = m.op != "add" && ty == "s16x2" && m.take("relu");
     m.done()?;
-    Some(choose!(ty, T: { "u16x2" => u16, "s16x2" => i16 } in {
-        /// Applies a function to both halves.
-        #[inline(always)]
-        fn halves(a: u32, b: u32, f: impl Fn(T, T) -> T) -> u32 {
-            let low = f(a as T, b as T) as u16;
-            let high = f((a >> 16) as T, (b >> 16) as T) as u16;
-            u32::from(high) << 16 | u32::from(low)
-        }
-        match m.op {
-            "add" => lanes!(A2, |a: u32, b: u32| -> u32 { halves(a, b, T::wrapping_add) }),
-            "min" => switch!(RELU = relu; lanes!(A2, |a: u32, b: u32| -> u32 {
-                halves(a, b, |a, b| if RELU { a.min(b).max(0) } else { a.min(b) })
-            })),
-            "max" => switch!(RELU = relu; lanes!(A2, |a: u32, b: u32| -> u32 {
-                halves(a, b, |a, b| if RELU { a.max(b).max(0) } else { a.max(b) })
-            })),
-            _ => return None,
-        }
+    let signed = match ty {
+        "s16x2" => true,
+        "u16x2" => false,
+        _ => return None,
+    };
+    /// Applies a function to both halves.
+    #[inline(always)]
+    fn halves<const SIGNED: bool>(a: u32, b: u32, f: impl Fn(i32, i32) -> i32) -> u32 {
+        let extended = |half: u32| if SIGNED { i32::from(half as i16) } else { i32::from(half as u16) };
+        let half = |shift: u32| f(extended(a >> shift), extended(b >> shift)) as u32 & 0xffff;
+        half(16) << 16 | half(0)
+    }
+    Some(switch!(SIGNED = signed, RELU = relu; match m.op {
+        "add" => lanes!(A2, |a: u32, b: u32| -> u32 { halves::<SIGNED>(a, b, |a, b| a + b) }),
+        "min" => lanes!(A2, |a: u32, b: u32| -> u32 {
+            halves::<SIGNED>(a, b, |a, b| if RELU { a.min(b).max(0) } else { a.min(b) })
+        }),
+        "max" => lanes!(A2, |a: u32, b: u32| -> u32 {
+            halves::<SIGNED>(a, b, |a, b| if RELU { a.max(b).max(0) } else { a.max(b) })
+        }),
+        _ => return None,
     }))
 }
 
-/// Shifts are by the same amount in all lanes more often than not, and only such are vector instructions everywhere.
+/// `bfind`: where the bit behind some leading zeros is, or how far it is from the top.
+#[inline(always)]
+fn found(zeros: u32, bits: u32, shift: bool) -> u32 {
+    if zeros == bits {
+        u32::MAX
+    } else if shift {
+        zeros
+    } else {
+        bits - 1 - zeros
+    }
+}
+
+/// Shifts are by the same amount in all lanes more often than not, and such are vector instructions on every host.
 macro_rules! shifts {
     ($($name:ident($L:ty, $T:ty), |$a:ident, $n:ident| $body:expr;)+) => { $(
         fn $name(a: &$L, n: &L32, out: &mut $L) {
@@ -413,17 +417,7 @@ fn logic3(a: &L32, b: &L32, c: &L32, table: &L32, out: &mut L32) {
 
 fn permute(mut m: Mnemonic) -> Option<Alu> {
     let Some(&mode) = m.modifiers.first() else {
-        return Some(lanes!(A3, |a: u32, b: u32, c: u32| -> u32 {
-            let bytes = u64::from(b) << 32 | u64::from(a);
-            let mut d = 0;
-            for k in 0..4 {
-                let selector = c >> (4 * k);
-                let byte = (bytes >> (8 * (selector & 7))) as u8;
-                let byte = if selector & 8 == 0 { byte } else { (byte as i8 >> 7) as u8 };
-                d |= u32::from(byte) << (8 * k);
-            }
-            d
-        }));
+        return Some(Alu::A3(permute_any));
     };
     m.take(mode);
     m.done()?;
@@ -433,7 +427,7 @@ fn permute(mut m: Mnemonic) -> Option<Alu> {
         let bytes = (u64::from(b) << 32 | u64::from(a)).to_le_bytes();
         u32::from_le_bytes(table[(c & 3) as usize].map(|k| bytes[k as usize]))
     }
-    // Each row is the source bytes of destination bytes 0 to 3 (PTX ISA, prmt, which writes them the other way round).
+    // Each row is the sources of bytes 0 to 3 (PTX ISA, prmt, which writes them the other way round).
     Some(match mode {
         "f4e" => lanes!(A3, |a: u32, b: u32, c: u32| -> u32 {
             pick(a, b, c, [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]])
@@ -455,6 +449,40 @@ fn permute(mut m: Mnemonic) -> Option<Alu> {
         }),
         _ => return None,
     })
+}
+
+/// `prmt` without a mode: each byte of the result is any of the eight, or its sign.
+fn permute_any(a: &L32, b: &L32, c: &L32, out: &mut L32) {
+    if c.iter().all(|&other| other == c[0]) {
+        // The usual constant: byte after byte of all lanes.
+        *out = [0; 32];
+        for k in 0..4 {
+            let selector = c[0] >> (4 * k);
+            let source = if selector & 4 == 0 { a } else { b };
+            let up = 24 - 8 * (selector & 3);
+            if selector & 8 == 0 {
+                for lane in 0..32 {
+                    out[lane] |= (source[lane] << up) >> 24 << (8 * k);
+                }
+            } else {
+                for lane in 0..32 {
+                    out[lane] |= (((source[lane] << up) as i32 >> 31) as u32 & 0xff) << (8 * k);
+                }
+            }
+        }
+        return;
+    }
+    for lane in 0..32 {
+        let bytes = u64::from(b[lane]) << 32 | u64::from(a[lane]);
+        let mut word = 0;
+        for k in 0..4 {
+            let selector = c[lane] >> (4 * k);
+            let byte = (bytes >> (8 * (selector & 7))) as u8;
+            let byte = if selector & 8 == 0 { byte } else { (byte as i8 >> 7) as u8 };
+            word |= u32::from(byte) << (8 * k);
+        }
+        out[lane] = word;
+    }
 }
 
 /// `fns`: the position of the n-th set bit, counted up or down from a base.

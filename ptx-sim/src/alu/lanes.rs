@@ -41,25 +41,28 @@ lane! {
     f64, u64: f64::from_bits, f64::to_bits;
 }
 
+type Lanes<T> = [T; 32];
+type Ternary<T> = fn(&Lanes<T>, &Lanes<T>, &Lanes<T>, &mut Lanes<T>);
+
 /// A register's width: which [`Alu`] takes a function on such registers only.
 pub(super) trait Register: Copy + Sized {
-    fn unary(function: fn(&[Self; 32], &mut [Self; 32])) -> Alu;
-    fn binary(function: fn(&[Self; 32], &[Self; 32], &mut [Self; 32])) -> Alu;
-    fn ternary(function: fn(&[Self; 32], &[Self; 32], &[Self; 32], &mut [Self; 32])) -> Alu;
+    fn unary(function: fn(&Lanes<Self>, &mut Lanes<Self>)) -> Alu;
+    fn binary(function: fn(&Lanes<Self>, &Lanes<Self>, &mut Lanes<Self>)) -> Alu;
+    fn ternary(function: Ternary<Self>) -> Alu;
     /// The result is 32 bits wide whatever the operand.
-    fn count(function: fn(&[Self; 32], &mut L32)) -> Alu;
+    fn count(function: fn(&Lanes<Self>, &mut L32)) -> Alu;
     /// The result is 32 bits wide whatever the operands.
-    fn flag(function: fn(&[Self; 32], &[Self; 32], &mut L32)) -> Alu;
+    fn flag(function: fn(&Lanes<Self>, &Lanes<Self>, &mut L32)) -> Alu;
     /// The second operand is 32 bits wide whatever the first.
-    fn shift(function: fn(&[Self; 32], &L32, &mut [Self; 32])) -> Alu;
+    fn shift(function: fn(&Lanes<Self>, &L32, &mut Lanes<Self>)) -> Alu;
     /// The second and third operands are 32 bits wide whatever the first.
-    fn extract(function: fn(&[Self; 32], &L32, &L32, &mut [Self; 32])) -> Alu;
+    fn extract(function: fn(&Lanes<Self>, &L32, &L32, &mut Lanes<Self>)) -> Alu;
     /// The third operand is 32 bits wide whatever the first two.
-    fn select(function: fn(&[Self; 32], &[Self; 32], &L32, &mut [Self; 32])) -> Alu;
+    fn select(function: fn(&Lanes<Self>, &Lanes<Self>, &L32, &mut Lanes<Self>)) -> Alu;
     /// The third and fourth operands are 32 bits wide whatever the first two.
-    fn insert(function: fn(&[Self; 32], &[Self; 32], &L32, &L32, &mut [Self; 32])) -> Alu;
-    fn test(function: fn(&[Self; 32]) -> u32) -> Alu;
-    fn compare(function: fn(&[Self; 32], &[Self; 32]) -> u32) -> Alu;
+    fn insert(function: fn(&Lanes<Self>, &Lanes<Self>, &L32, &L32, &mut Lanes<Self>)) -> Alu;
+    fn test(function: fn(&Lanes<Self>) -> u32) -> Alu;
+    fn compare(function: fn(&Lanes<Self>, &Lanes<Self>) -> u32) -> Alu;
 }
 
 macro_rules! register {
@@ -150,8 +153,8 @@ macro_rules! test {
     };
 }
 
-/// `choose!(type, T: { "u32" => u32, … } in expression)`: the expression with `T` the type of that name; `None` from
-/// the enclosing function for a name that is not listed.
+/// `choose!(type, T: { "u32" => u32, … } in expression)`: the expression with `T` the type of that name. A name that
+/// is not listed returns `None` from the enclosing function.
 macro_rules! choose {
     ($name:expr, $T:ident: { $($literal:pat => $type:ty),+ $(,)? } in $body:expr) => {
         match $name {
@@ -164,8 +167,8 @@ macro_rules! choose {
     };
 }
 
-/// `switch!(FTZ = ftz, SAT = sat; expression)`: the expression with constants of the values that the variables have,
-/// so that each combination is a function of its own.
+/// `switch!(FTZ = ftz, SAT = sat; expression)`: the expression with constants of the values that variables have, so
+/// that each combination is a function of its own.
 macro_rules! switch {
     ($name:ident = $value:expr $(, $more:ident = $more_value:expr)*; $body:expr) => {
         if $value {
@@ -179,4 +182,15 @@ macro_rules! switch {
     (; $body:expr) => { $body };
 }
 
-pub(super) use {choose, lanes, map, on_lanes, switch, test};
+/// `choose!` among the integers of registers. Bit-size types count as unsigned.
+macro_rules! integer {
+    ($name:expr, $T:ident => $body:expr) => {
+        $crate::alu::lanes::choose!($name, $T: {
+            "u16" | "b16" => u16, "s16" => i16,
+            "u32" | "b32" => u32, "s32" => i32,
+            "u64" | "b64" => u64, "s64" => i64,
+        } in $body)
+    };
+}
+
+pub(super) use {choose, integer, lanes, map, on_lanes, switch, test};

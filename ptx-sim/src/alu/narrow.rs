@@ -46,7 +46,8 @@ impl Narrow for F16 {
     fn narrow(x: f32) -> u32 {
         let bits = x.to_bits();
         let magnitude = bits & 0x7fff_ffff;
-        let normal = (magnitude.wrapping_sub(112 << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+        let rounded = magnitude.wrapping_add(0xfff + (magnitude >> 13 & 1));
+        let normal = rounded.wrapping_sub(112 << 23) >> 13;
         // Added to 1/2 a subnormal number has its last bit where single precision has its own.
         let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5_f32.to_bits());
         let number = if magnitude < 113 << 23 { subnormal } else { normal };
@@ -122,7 +123,7 @@ fn odd(nearest: f32, error: f32) -> f32 {
 #[inline(always)]
 fn bound<const SAT: bool, const RELU: bool>(x: f32) -> f32 {
     let x = if SAT { saturate(x) } else { x };
-    if RELU && !x.is_nan() && (x < 0.0 || x == 0.0) { 0.0 } else { x }
+    if RELU && x <= 0.0 { 0.0 } else { x }
 }
 
 /// Applies a function to one or both halves of registers.
