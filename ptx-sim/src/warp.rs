@@ -325,18 +325,23 @@ impl Warp {
     /// Lanes that have reached the instruction with everybody whom their masks name. The others are parked.
     fn gather(&mut self, exec: u32, mask: R) -> Result<u32, WarpFault> {
         let masks = &self.w32[usize::from(mask)];
-        let mut ready = 0;
-        for lane in lanes(exec) {
+        let (mut left, mut ready) = (exec, 0);
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
             let named = masks[lane];
+            let disagrees = |other: usize| masks[other] != named;
             if named >> lane & 1 == 0 {
                 return Err(self.fault(lane, FaultKind::SyncMask { mask: named }));
             }
-            if named & !self.exited & !exec == 0 {
-                if lanes(named & exec).any(|other| masks[other] != named) {
-                    return Err(self.fault(lane, FaultKind::SyncMask { mask: named }));
-                }
-                ready |= 1 << lane;
+            if named & !self.exited & !exec != 0 {
+                left &= left - 1;
+                continue;
             }
+            if lanes(named & exec).any(disagrees) {
+                return Err(self.fault(lane, FaultKind::SyncMask { mask: named }));
+            }
+            ready |= named & exec;
+            left &= !named;
         }
         Ok(ready)
     }
@@ -657,22 +662,20 @@ impl Warp {
         let mut at = self.addresses(&access.address);
         at.iter_mut().for_each(|at| *at = at.wrapping_sub(GLOBAL_BASE));
         let mut loaded = [0; 32];
-        let mut touched = Touched::default();
-        if exec == ALL {
+        let sectors = if exec == ALL {
             for lane in 0..32 {
                 loaded[lane] = memory.load_plain::<BYTES>(at[lane])?;
             }
-            touched.global.copy_from_slice(&at);
-            touched.num_global = 32;
+            distinct_sectors(at.iter())
         } else {
             for lane in lanes(exec) {
                 loaded[lane] = memory.load_plain::<BYTES>(at[lane])?;
-                touched.add(Space::Global, at[lane]);
             }
-        }
+            distinct_sectors(lanes(exec).map(|lane| &at[lane]))
+        };
         counters.global_load_requests += 1;
-        counters.global_load_bytes += touched.num_global as u64 * BYTES;
-        counters.global_load_sectors += touched.sectors();
+        counters.global_load_bytes += u64::from(exec.count_ones()) * BYTES;
+        counters.global_load_sectors += sectors;
         Some(loaded)
     }
 
@@ -1171,6 +1174,34 @@ enum Next {
     Barrier(Arrival),
 }
 
+/// Distinct 32-byte sectors of accesses. An access is aligned to its size, at most 32 bytes, so it lies in one.
+#[inline(always)]
+fn distinct_sectors<'a>(offsets: impl Iterator<Item = &'a u64>) -> u64 {
+    // Neighbouring lanes mostly share sectors or ascend; what is left is compared with all before it. The low
+    // bits tell sectors apart: memory is smaller than what they reach.
+    let mut distinct = [0u32; 32];
+    let mut count = 0;
+    let mut ascending = true;
+    let mut last = 0;
+    for at in offsets {
+        let sector = (at >> 5) as u32;
+        if count > 0 && last == sector {
+            continue;
+        }
+        ascending &= count == 0 || last < sector;
+        distinct[count & 31] = sector;
+        last = sector;
+        count += 1;
+    }
+    if ascending {
+        return count as u64;
+    }
+    let distinct = &distinct[..count.min(32)];
+    let repeated =
+        (1..distinct.len()).filter(|index| distinct[..*index].iter().any(|other| *other == distinct[*index])).count();
+    (count - repeated) as u64
+}
+
 /// What a warp instruction touches, for the counters.
 struct Touched {
     global: [u64; 32],
@@ -1202,39 +1233,11 @@ impl Touched {
         }
     }
 
-    /// Distinct 32-byte sectors. An access is aligned to its size, at most 32 bytes, so it lies in one.
-    #[inline(always)]
-    fn sectors(&self) -> u64 {
-        // Neighbouring lanes mostly share sectors or ascend; what is left is compared with all before it. The low
-        // bits tell sectors apart: memory is smaller than what they reach.
-        let mut distinct = [0u32; 32];
-        let mut count = 0;
-        let mut ascending = true;
-        for at in &self.global[..self.num_global] {
-            let sector = (at >> 5) as u32;
-            if count > 0 && distinct[count - 1] == sector {
-                continue;
-            }
-            ascending &= count == 0 || distinct[count - 1] < sector;
-            distinct[count] = sector;
-            count += 1;
-        }
-        if ascending {
-            return count as u64;
-        }
-        let mut repeated = 0;
-        for index in 1..count {
-            let sector = distinct[index];
-            repeated += u64::from(distinct[..index].iter().fold(false, |found, other| found | (*other == sector)));
-        }
-        count as u64 - repeated
-    }
-
     fn count_load(&self, counters: &mut Counters, bytes: u32) {
         if self.num_global > 0 {
             counters.global_load_requests += 1;
             counters.global_load_bytes += self.num_global as u64 * u64::from(bytes);
-            counters.global_load_sectors += self.sectors();
+            counters.global_load_sectors += distinct_sectors(self.global[..self.num_global].iter());
         }
         self.count_shared(counters, bytes);
     }
@@ -1243,7 +1246,7 @@ impl Touched {
         if self.num_global > 0 {
             counters.global_store_requests += 1;
             counters.global_store_bytes += self.num_global as u64 * u64::from(bytes);
-            counters.global_store_sectors += self.sectors();
+            counters.global_store_sectors += distinct_sectors(self.global[..self.num_global].iter());
         }
         self.count_shared(counters, bytes);
     }
