@@ -190,7 +190,7 @@ impl<'a> Decoder<'a> {
         };
         let ordered = |op: &Op| match op {
             Op::Atomic(atomic) => {
-                matches!(atomic.space, Space::Global | Space::Generic)
+                matches!(atomic.space, Space::Global | Space::Generic | Space::Module)
                     && (atomic.d != NONE || !atomic.commutes)
             }
             _ => false,
@@ -883,7 +883,7 @@ impl<'a> Decoder<'a> {
         let to = modifiers.first() == Some(&"to");
         let space = modifiers.get(usize::from(to)).copied().unwrap_or_default();
         let base = match space {
-            "global" | "const" | "param" => 0,
+            "global" | "const" => 0,
             "shared" | "shared::cta" => SHARED_BASE,
             "local" => LOCAL_BASE,
             _ => return Err(self.wrong(instruction, "")),
@@ -911,13 +911,19 @@ impl<'a> Decoder<'a> {
         let p = self.target(instruction, self.operand(instruction, 0)?, Class::Pred)?;
         let a = self.source64(guard, instruction, self.operand(instruction, 1)?)?;
         let b = self.constant64(base)?;
+        let c = PredSource::constant(true);
         let inside = Alu::T64(|a, b| {
             (0..32).fold(0, |mask, lane| {
                 mask | u32::from(a[lane].wrapping_sub(b[lane]) < crate::memory::WINDOW) << lane
             })
         });
-        let c = PredSource::constant(true);
         self.emit(guard, Op::Compare { f: inside, p, q: NONE, a, b, combine: PredOp::And, c });
+        if space == "global" {
+            // Variables of the module lie in global memory too.
+            let b = self.constant64(MODULE_BASE)?;
+            let c = PredSource { register: p, negated: false };
+            self.emit(guard, Op::Compare { f: inside, p, q: NONE, a, b, combine: PredOp::Or, c });
+        }
         Ok(())
     }
 

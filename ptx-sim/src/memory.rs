@@ -325,8 +325,8 @@ impl Global {
 /// Who touched a cell of shared memory last, and when.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Touch {
-    /// Thread in the block, or [`MANY`].
-    thread: u32,
+    /// A thread in the block; with [`OF_WARP`], that one and others of its warp; or [`MANY`].
+    who: u32,
     /// The block's interval between barriers; unique over all blocks.
     interval: u64,
     /// The warp's interval between warp-wide synchronisations.
@@ -335,7 +335,28 @@ pub(crate) struct Touch {
     pc: u32,
 }
 
+/// Several threads of a warp, between the same warp-wide synchronisations.
+const OF_WARP: u32 = 1 << 31;
+/// Threads of several warps.
 const MANY: u32 = u32::MAX;
+
+impl Touch {
+    fn thread(&self) -> Option<u32> {
+        (self.who != MANY).then_some(self.who & !OF_WARP)
+    }
+
+    fn in_warp_of(&self, access: &Access) -> bool {
+        self.thread().is_some_and(|thread| thread / 32 == access.thread / 32)
+    }
+
+    /// Whether somebody else was here whom no synchronisation of the warp orders before an access.
+    fn by_another(&self, access: &Access) -> bool {
+        match self.in_warp_of(access) {
+            true => self.warp_interval == access.warp_interval && self.who != access.thread,
+            false => true,
+        }
+    }
+}
 
 /// The other side of a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -384,15 +405,9 @@ impl RaceDetector {
         let last = ((at + u64::from(bytes) - 1) >> self.shift) as usize;
         let mut race = None;
         for cell in first..=last.min(self.writes.len() - 1) {
-            let collides = |touch: &Touch| {
-                touch.interval == access.interval
-                    && touch.thread != access.thread
-                    && !(touch.thread != MANY
-                        && touch.thread / 32 == access.thread / 32
-                        && touch.warp_interval != access.warp_interval)
-            };
+            let collides = |touch: &Touch| touch.interval == access.interval && touch.by_another(&access);
             let described = |touch: &Touch, other_wrote| Race {
-                other_thread: (touch.thread != MANY).then_some(touch.thread),
+                other_thread: touch.thread(),
                 other_pc: touch.pc,
                 other_wrote,
             };
@@ -406,25 +421,26 @@ impl RaceDetector {
             if kind != AccessKind::Read && collides(read) {
                 race = race.or(Some(described(read, false)));
             }
-            let touch = Touch {
-                thread: access.thread,
-                interval: access.interval,
-                warp_interval: access.warp_interval,
-                pc: access.pc,
-            };
             let record = match kind {
                 AccessKind::Write => &mut self.writes[cell],
                 AccessKind::Read => &mut self.reads[cell],
                 AccessKind::Atomic => &mut self.atomics[cell],
             };
-            // Two readers, or two atomics, do not collide, and both are remembered as many.
-            let several = kind != AccessKind::Write
+            // Two readers, or two atomics, do not collide, and both are remembered.
+            let joins = kind != AccessKind::Write
                 && record.interval == access.interval
-                && record.thread != access.thread
-                && !(record.thread != MANY
-                    && record.thread / 32 == access.thread / 32
-                    && record.warp_interval != access.warp_interval);
-            *record = Touch { thread: if several { MANY } else { access.thread }, ..touch };
+                && record.by_another(&access);
+            let who = match joins {
+                true if record.in_warp_of(&access) => access.thread | OF_WARP,
+                true => MANY,
+                false => access.thread,
+            };
+            *record = Touch {
+                who,
+                interval: access.interval,
+                warp_interval: access.warp_interval,
+                pc: access.pc,
+            };
         }
         race
     }
@@ -471,6 +487,14 @@ mod tests {
         assert_eq!(detector.access(8, 4, AccessKind::Read, access(1, 2, 1)), None);
         assert_eq!(detector.access(8, 4, AccessKind::Read, access(70, 2, 1)), None);
         assert!(detector.access(8, 4, AccessKind::Write, access(70, 2, 1)).is_some());
+        // Several lanes of a warp read before its synchronisation, one writes behind it.
+        assert_eq!(detector.access(24, 4, AccessKind::Read, access(1, 2, 1)), None);
+        assert_eq!(detector.access(24, 4, AccessKind::Read, access(2, 2, 1)), None);
+        assert!(detector.access(24, 4, AccessKind::Write, access(2, 2, 1)).is_some());
+        assert_eq!(detector.access(28, 4, AccessKind::Read, access(1, 2, 1)), None);
+        assert_eq!(detector.access(28, 4, AccessKind::Read, access(2, 2, 1)), None);
+        assert_eq!(detector.access(28, 4, AccessKind::Write, access(1, 2, 2)), None);
+        assert!(detector.access(28, 4, AccessKind::Read, access(33, 2, 1)).is_some());
         // Atomics do not collide with each other.
         assert_eq!(detector.access(16, 8, AccessKind::Atomic, access(1, 2, 1)), None);
         assert_eq!(detector.access(20, 4, AccessKind::Atomic, access(70, 2, 1)), None);
