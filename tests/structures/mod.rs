@@ -1,5 +1,7 @@
 //! Matrices that find what a kernel forgets: edges of tiles, empty rows, giants, disorder.
 
+#![allow(dead_code, reason = "each program that includes this uses its part")]
+
 use spmv_matrix::CsrMatrix;
 
 /// What the entries are.
