@@ -192,53 +192,53 @@ const ROUNDINGS: [(&str, Rounding); 5] = [
     ("rp", Rounding::Up),
 ];
 
-pub(super) fn find(mut m: Mnemonic) -> Option<Alu> {
-    let [to_name, from_name] = m.types[..] else { return None };
-    let ftz = m.take("ftz");
-    let sat = m.take("sat");
-    let relu = m.take("relu");
-    let satfinite = m.take("satfinite");
-    let integral = m.take_any(&INTEGRAL);
-    let rounding = m.take_any(&ROUNDINGS);
-    m.done()?;
-    if let ("f16x2" | "bf16x2", "f32") = (to_name, from_name) {
-        let rounding = rounding?;
-        if ftz || sat || integral.is_some() {
-            return None;
-        }
-        return pack(to_name, rounding, relu, satfinite);
+pub(super) fn find(m: Mnemonic) -> Option<Alu> {
+    let [to, from] = m.types[..] else { return None };
+    if let ("f16x2" | "bf16x2", "f32") = (to, from) {
+        return pack(m, to);
     }
-    let (to, from) = (Type::named(to_name)?, Type::named(from_name)?);
-    let single = Type::Float(exact::F32);
-    if ftz && to != single && from != single {
-        return None;
+    let conversion = Conversion::named(m)?;
+    Some(fast(conversion, to, from).unwrap_or(Alu::Convert(conversion)))
+}
+
+impl Conversion {
+    pub(super) fn named(mut m: Mnemonic) -> Option<Conversion> {
+        let [to, from] = m.types[..] else { return None };
+        let (to, from) = (Type::named(to)?, Type::named(from)?);
+        let ftz = m.take("ftz");
+        let sat = m.take("sat");
+        let relu = m.take("relu");
+        let satfinite = m.take("satfinite");
+        let integral = m.take_any(&INTEGRAL);
+        let rounding = m.take_any(&ROUNDINGS);
+        m.done()?;
+        // Rounding has to be asked for where it is needed, and may not be where there is nothing to round.
+        let asked = match (from, to) {
+            (Type::Integer(_), Type::Integer(_)) => integral.is_none() && rounding.is_none(),
+            (Type::Float(_), Type::Integer(_)) => integral.is_some() && rounding.is_none(),
+            (Type::Integer(_), Type::Float(_)) => integral.is_none() && rounding.is_some(),
+            (Type::Float(a), Type::Float(b)) if a == b => rounding.is_none(),
+            (Type::Float(a), Type::Float(b)) => integral.is_none() && (rounding.is_some() || contains(b, a)),
+        };
+        let rounding = integral.or(rounding).unwrap_or(Rounding::Nearest);
+        let single = Type::Float(exact::F32);
+        let allowed = match to {
+            _ if from == Type::Float(exact::TF32) => false,
+            Type::Float(exact::TF32) => {
+                let away = rounding == Rounding::NearestAway && !relu;
+                from == single
+                    && !sat
+                    && !ftz
+                    && (away || matches!(rounding, Rounding::Nearest | Rounding::Zero))
+            }
+            _ if rounding == Rounding::NearestAway || ftz && to != single && from != single => false,
+            Type::Float(exact::F16) => from == single || !relu && !satfinite,
+            Type::Float(exact::BF16) => !sat && (from == single || !relu && !satfinite),
+            _ => !relu && !satfinite,
+        };
+        let integral = integral.is_some();
+        (asked && allowed).then_some(Conversion { to, from, rounding, integral, ftz, sat, relu, satfinite })
     }
-    let rounding = match (from, to) {
-        (Type::Integer(_), Type::Integer(_)) => (integral, rounding) == (None, None),
-        (Type::Float(_), Type::Integer(_)) => integral.is_some() && rounding.is_none(),
-        (Type::Integer(_), Type::Float(_)) => integral.is_none() && rounding.is_some(),
-        // To the same type a number is rounded to an integer or not at all.
-        (Type::Float(a), Type::Float(b)) if a == b => rounding.is_none(),
-        (Type::Float(a), Type::Float(b)) => integral.is_none() && (rounding.is_some() || contains(b, a)),
-    }
-    .then_some(integral.or(rounding).unwrap_or(Rounding::Nearest))?;
-    let tf32 = Type::Float(exact::TF32);
-    let narrow = matches!(to, Type::Float(exact::F16 | exact::BF16 | exact::TF32));
-    if from == tf32
-        || to == tf32
-            && (from != single
-                || sat
-                || ftz
-                || !matches!(rounding, Rounding::Nearest | Rounding::NearestAway | Rounding::Zero))
-        || rounding == Rounding::NearestAway && (to != tf32 || relu)
-        || (relu || satfinite) && !(narrow && from == single)
-        || sat && matches!(to, Type::Float(exact::BF16))
-    {
-        return None;
-    }
-    let conversion =
-        Conversion { to, from, rounding, integral: integral.is_some(), ftz, sat, relu, satfinite };
-    Some(fast(conversion, to_name, from_name).unwrap_or(Alu::Convert(conversion)))
 }
 
 /// Whether a format has all numbers of another.
@@ -411,12 +411,14 @@ fn integral_64(rounding: Rounding) -> Option<Alu> {
 }
 
 /// Two numbers of single precision in the halves of a register: the first in the upper one.
-fn pack(to: &str, rounding: Rounding, relu: bool, satfinite: bool) -> Option<Alu> {
-    let zero = match rounding {
-        Rounding::Nearest => false,
-        Rounding::Zero => true,
-        _ => return None,
-    };
+fn pack(mut m: Mnemonic, to: &str) -> Option<Alu> {
+    let relu = m.take("relu");
+    let satfinite = m.take("satfinite");
+    let zero = m.take("rz");
+    if !zero && !m.take("rn") {
+        return None;
+    }
+    m.done()?;
     Some(choose!(to, T: { "f16x2" => F16, "bf16x2" => Bf16 } in if !zero && !relu && !satfinite {
         lanes!(A2, |a: f32, b: f32| -> u32 { T::narrow(a) << 16 | T::narrow(b) })
     } else {

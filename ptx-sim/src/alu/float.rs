@@ -10,17 +10,22 @@ const NAN_32: u32 = 0x7fff_ffff;
 const NAN_64: u64 = 0xfff8_0000_0000_0000;
 const QUIET_64: u64 = 1 << 51;
 
-/// The one NaN of single precision for any.
+/// The one NaN of single precision for any. Told by its bits: a compiler may hold one NaN as good as another, and
+/// drop a replacement that it sees through, as LLVM does behind a square root.
 #[inline(always)]
 pub(super) fn canonical(x: f32) -> f32 {
-    if x.is_nan() { f32::from_bits(NAN_32) } else { x }
+    let bits = x.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { NAN_32 } else { bits })
 }
 
 /// A result of double precision: NaN operands hand on their payload (PTX ISA, floating-point instructions). Of
 /// several, the ISA does not say which; here it is the first.
 #[inline(always)]
 fn propagated<const N: usize>(result: f64, operands: [f64; N]) -> f64 {
-    if !result.is_nan() {
+    // Told by bits as in single precision, but only where there can be a root: it is slower.
+    let bits = result.to_bits();
+    let is_number = if N == 1 { bits & !(1 << 63) <= 0x7ff0_0000_0000_0000 } else { !result.is_nan() };
+    if is_number {
         return result;
     }
     match operands.into_iter().find(|x| x.is_nan()) {

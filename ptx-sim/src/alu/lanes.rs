@@ -53,8 +53,6 @@ pub(super) trait Register: Copy + Sized {
     fn count(function: fn(&Lanes<Self>, &mut L32)) -> Alu;
     /// The result is 32 bits wide whatever the operands.
     fn flag(function: fn(&Lanes<Self>, &Lanes<Self>, &mut L32)) -> Alu;
-    /// The second operand is 32 bits wide whatever the first.
-    fn shift(function: fn(&Lanes<Self>, &L32, &mut Lanes<Self>)) -> Alu;
     /// The second and third operands are 32 bits wide whatever the first.
     fn extract(function: fn(&Lanes<Self>, &L32, &L32, &mut Lanes<Self>)) -> Alu;
     /// The third operand is 32 bits wide whatever the first two.
@@ -66,7 +64,7 @@ pub(super) trait Register: Copy + Sized {
 }
 
 macro_rules! register {
-    ($T:ty, $L:ty: $unary:ident $binary:ident $ternary:ident $count:ident $flag:ident $shift:ident $extract:ident
+    ($T:ty, $L:ty: $unary:ident $binary:ident $ternary:ident $count:ident $flag:ident $extract:ident
         $select:ident $insert:ident $test:ident $compare:ident) => {
         impl Register for $T {
             fn unary(function: fn(&$L, &mut $L)) -> Alu {
@@ -83,9 +81,6 @@ macro_rules! register {
             }
             fn flag(function: fn(&$L, &$L, &mut L32)) -> Alu {
                 Alu::$flag(function)
-            }
-            fn shift(function: fn(&$L, &L32, &mut $L)) -> Alu {
-                Alu::$shift(function)
             }
             fn extract(function: fn(&$L, &L32, &L32, &mut $L)) -> Alu {
                 Alu::$extract(function)
@@ -106,8 +101,8 @@ macro_rules! register {
     };
 }
 
-register!(u32, L32: A1 A2 A3 A1 A2 A2 A3 A3 A4 T32x1 T32);
-register!(u64, L64: B1 B2 B3 N1 N2 S2 S3 S5 S4 T64x1 T64);
+register!(u32, L32: A1 A2 A3 A1 A2 A3 A3 A4 T32x1 T32);
+register!(u64, L64: B1 B2 B3 N1 N2 S3 S5 S4 T64x1 T64);
 
 /// `lanes!(W2, |a: i32, b: i32| -> i64 { … })`: the named variant of [`Alu`], with this on every lane.
 macro_rules! lanes {

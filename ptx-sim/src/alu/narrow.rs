@@ -112,10 +112,7 @@ fn odd(nearest: f32, error: f32) -> f32 {
     let inexact = (error > 0.0) | (error < 0.0);
     let negative = bits >> 31 == 1;
     let step = if (error < 0.0) == negative { 1_u32 } else { u32::MAX };
-    // A zero that hides a number of the other sign has no neighbour on that side but across zero.
-    let crossing = bits & 0x7fff_ffff == 0 && (error < 0.0) != negative;
-    let moved = if crossing { bits ^ 0x8000_0001 } else { bits.wrapping_add(step) };
-    f32::from_bits(if inexact & (bits & 1 == 0) { moved } else { bits })
+    f32::from_bits(if inexact & (bits & 1 == 0) { bits.wrapping_add(step) } else { bits })
 }
 
 /// What modifiers make of a result before it is rounded, which changes nothing of their effect: their bounds are
@@ -207,10 +204,11 @@ pub(super) fn find(mut m: Mnemonic) -> Option<Alu> {
             };
         }
         match m.op {
-            // Single precision has more than twice the digits and two, so that rounding twice does no harm.
+            // Single precision has more than twice the digits and two, so that rounding twice does no harm. Products
+            // are exact, but for those of bf16 that are too small for either.
             "add" => binary!(|a, b| a + b),
             "sub" => binary!(|a, b| a - b),
-            "mul" => binary!(|a, b| T::fused(a, b, -0.0)),
+            "mul" => binary!(|a, b| a * b),
             "fma" => switch!(FTZ = ftz, SAT = sat, RELU = relu; lanes!(A3, |a: u32, b: u32, c: u32| -> u32 {
                 halves::<PAIR, 3>([a, b, c], |operands| {
                     let [a, b, c] = operands.map(operand::<FTZ>);

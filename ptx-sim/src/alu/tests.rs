@@ -2,7 +2,7 @@
 //! against the host's arithmetic, and the `half` crate.
 
 use super::exact::{self, Exact, Format, Number, Rounding};
-use super::{Alu, L32, L64, atomic, atomic_flushing, find};
+use super::{Alu, Conversion, L32, L64, Mnemonic, atomic, atomic_flushing, find};
 
 /// One lane's result of an instruction, its operands as bits. All lanes are given the operands first, then only one
 /// lane is; immediates alone stay the same in all lanes.
@@ -1274,6 +1274,53 @@ fn floats_to_floats() {
     ];
     for &(opcode, operands, expected) in rows {
         assert_eq!(run(opcode, operands), expected, "{opcode} {operands:x?}");
+    }
+}
+
+/// A function of its own does what the conversion in words does.
+#[test]
+fn common_conversions_are_conversions() {
+    let mut compared = 0;
+    for mnemonic in
+        PATTERNS.iter().filter(|pattern| pattern.starts_with("cvt")).flat_map(|pattern| expanded(pattern))
+    {
+        let Some(conversion) = Mnemonic::parse(&mnemonic).and_then(Conversion::named) else { continue };
+        let alu = find(&mnemonic).expect("what has a conversion is known");
+        if matches!(alu, Alu::Convert(_)) {
+            continue;
+        }
+        compared += 1;
+        let values: Vec<u64> = match mnemonic.rsplit('.').next() {
+            Some("f64") => f64s(60),
+            Some("f32") => f32s(60),
+            Some("f16") => floats(5, 10, 60),
+            Some("bf16") => floats(8, 7, 60),
+            _ => integers(60),
+        };
+        for a in values {
+            // An f32 of bf16 keeps the payload of NaN, which the ISA leaves open.
+            let nan = mnemonic.ends_with("f32.bf16") && half::bf16::from_bits(a as u16).is_nan();
+            if !nan {
+                assert_eq!(run(&mnemonic, &[a]), conversion.apply(a), "{mnemonic} {a:x}");
+            }
+        }
+    }
+    assert!(compared > 150, "{compared}");
+}
+
+/// Every pair of mantissas where products of bf16 leave the range of single precision.
+#[test]
+fn smallest_products() {
+    for x in 0x80..0x100_u64 {
+        for y in 0x80..0x100_u64 {
+            for exponent in 105..135 {
+                // x · 2^-71 and y · 2^(exponent - 205) in bf16.
+                let (a, b) = (63 << 7 | (x & 0x7f), (exponent - 71) << 7 | (y & 0x7f));
+                let value = |bits| finite(exact::BF16, bits).expect("finite");
+                let expected = exact::BF16.encode(value(a).times(value(b)), Rounding::Nearest);
+                assert_eq!(run("mul.bf16", &[a, b]), expected, "{a:x} {b:x}");
+            }
+        }
     }
 }
 
