@@ -82,7 +82,7 @@ impl Shared {
 
     pub(crate) fn store(&mut self, at: u64, bytes: u32, value: u64, access: Access) -> Result<bool, Bad> {
         let changed = self.memory.store(at, bytes, value)?;
-        self.touch(at, bytes, AccessKind::Write, access);
+        self.touch(at, bytes, if changed { AccessKind::Write } else { AccessKind::SameWrite }, access);
         Ok(changed)
     }
 

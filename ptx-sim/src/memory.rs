@@ -389,6 +389,8 @@ pub(crate) struct Access {
 pub(crate) enum AccessKind {
     Read,
     Write,
+    /// A write of what is there already: it does not collide with the write that put it there.
+    SameWrite,
     Atomic,
 }
 
@@ -412,7 +414,7 @@ impl RaceDetector {
                 other_wrote,
             };
             let (write, read, atomic) = (&self.writes[cell], &self.reads[cell], &self.atomics[cell]);
-            if collides(write) {
+            if kind != AccessKind::SameWrite && collides(write) {
                 race = race.or(Some(described(write, true)));
             }
             if kind != AccessKind::Atomic && collides(atomic) {
@@ -422,7 +424,7 @@ impl RaceDetector {
                 race = race.or(Some(described(read, false)));
             }
             let record = match kind {
-                AccessKind::Write => &mut self.writes[cell],
+                AccessKind::Write | AccessKind::SameWrite => &mut self.writes[cell],
                 AccessKind::Read => &mut self.reads[cell],
                 AccessKind::Atomic => &mut self.atomics[cell],
             };
@@ -481,6 +483,12 @@ mod tests {
         assert_eq!(detector.access(0, 4, AccessKind::Read, access(2, 1, 2)), None);
         assert!(detector.access(0, 4, AccessKind::Read, access(2, 1, 1)).is_some());
         assert!(detector.access(0, 4, AccessKind::Read, access(40, 1, 9)).is_some());
+        // Writers of one value do not collide, unless somebody else read before.
+        assert_eq!(detector.access(24, 4, AccessKind::Write, access(1, 2, 1)), None);
+        assert_eq!(detector.access(24, 4, AccessKind::SameWrite, access(70, 2, 1)), None);
+        assert!(detector.access(24, 4, AccessKind::Write, access(99, 2, 1)).is_some());
+        assert_eq!(detector.access(28, 4, AccessKind::Read, access(1, 2, 1)), None);
+        assert!(detector.access(28, 4, AccessKind::SameWrite, access(70, 2, 1)).is_some());
         // Behind a barrier.
         assert_eq!(detector.access(0, 4, AccessKind::Write, access(40, 2, 9)), None);
         // Readers do not collide with each other, a writer collides with many.

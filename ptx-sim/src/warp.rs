@@ -224,6 +224,7 @@ impl Warp {
                 }
             }
             left -= 1;
+            self.executed += 1;
             let at = self.pc as usize;
             let guard = guards[at];
             let exec = if guard.register == NONE {
@@ -248,10 +249,13 @@ impl Warp {
                     self.pc += 1;
                     break Ok(Stop::Barrier(arrival));
                 }
+                Ok(Next::Clock) => {
+                    self.read_clock(&ops[at], self.executed + slice - left, exec);
+                    self.pc += 1;
+                }
                 Err(fault) => break Err(fault),
             }
         };
-        self.executed += slice - left;
         counters.warp_instructions += slice - left;
         counters.thread_instructions += threads;
         result
@@ -1082,20 +1086,21 @@ impl Warp {
                 }
                 Ok(Next::Advance)
             }
-            Op::Clock { d, wide, part } => {
-                let now = self.executed;
-                let value = if *part == Clock::High { now >> 32 } else { now };
-                match wide {
-                    true => blend(&mut self.w64[usize::from(*d)], &[value; 32], exec),
-                    false => blend(&mut self.w32[usize::from(*d)], &[value as u32; 32], exec),
-                }
-                Ok(Next::Advance)
-            }
+            Op::Clock { .. } => Ok(Next::Clock),
             Op::Trap => match exec {
                 0 => Ok(Next::Advance),
                 _ => Err(self.fault(exec.trailing_zeros() as usize, FaultKind::Trap)),
             },
             _ => Ok(Next::Advance),
+        }
+    }
+
+    fn read_clock(&mut self, op: &Op, now: u64, exec: u32) {
+        let Op::Clock { d, wide, part } = op else { return };
+        let value = if *part == Clock::High { now >> 32 } else { now };
+        match wide {
+            true => blend(&mut self.w64[usize::from(*d)], &[value; 32], exec),
+            false => blend(&mut self.w32[usize::from(*d)], &[value as u32; 32], exec),
         }
     }
 
@@ -1172,6 +1177,8 @@ enum Next {
     /// The position was set, or the group that ran is gone.
     Elsewhere,
     Barrier(Arrival),
+    /// A clock is read: the run knows what it shows.
+    Clock,
 }
 
 /// Distinct 32-byte sectors of accesses. An access is aligned to its size, at most 32 bytes, so it lies in one.
