@@ -484,11 +484,11 @@ mod tests {
         assert!(detector.access(0, 4, AccessKind::Read, access(2, 1, 1)).is_some());
         assert!(detector.access(0, 4, AccessKind::Read, access(40, 1, 9)).is_some());
         // Writers of one value do not collide, unless somebody else read before.
-        assert_eq!(detector.access(24, 4, AccessKind::Write, access(1, 2, 1)), None);
-        assert_eq!(detector.access(24, 4, AccessKind::SameWrite, access(70, 2, 1)), None);
-        assert!(detector.access(24, 4, AccessKind::Write, access(99, 2, 1)).is_some());
-        assert_eq!(detector.access(28, 4, AccessKind::Read, access(1, 2, 1)), None);
-        assert!(detector.access(28, 4, AccessKind::SameWrite, access(70, 2, 1)).is_some());
+        assert_eq!(detector.access(40, 4, AccessKind::Write, access(1, 2, 1)), None);
+        assert_eq!(detector.access(40, 4, AccessKind::SameWrite, access(70, 2, 1)), None);
+        assert!(detector.access(40, 4, AccessKind::Write, access(99, 2, 1)).is_some());
+        assert_eq!(detector.access(44, 4, AccessKind::Read, access(1, 2, 1)), None);
+        assert!(detector.access(44, 4, AccessKind::SameWrite, access(70, 2, 1)).is_some());
         // Behind a barrier.
         assert_eq!(detector.access(0, 4, AccessKind::Write, access(40, 2, 9)), None);
         // Readers do not collide with each other, a writer collides with many.
