@@ -66,6 +66,11 @@ enum Class {
 /// Addresses of module variables, which exist once for all kernels.
 pub(crate) type Globals = HashMap<String, u64>;
 
+/// Most bytes of a kernel's parameters, as on sm_70 and later.
+const MAX_PARAM_BYTES: u64 = 32_764;
+/// Most calls inside each other.
+const MAX_CALL_DEPTH: usize = 256;
+
 /// Decodes an entry with every function that it calls.
 pub(crate) fn decode(unit: &Unit, entry: &Function, globals: &Globals) -> Result<Kernel, LoadError> {
     let mut decoder = Decoder::new(globals);
@@ -77,7 +82,7 @@ pub(crate) fn decode(unit: &Unit, entry: &Function, globals: &Globals) -> Result
     // The entry first, so that a warp starts at operation 0.
     order.reverse();
     for function in &order {
-        decoder.declare(function);
+        decoder.declare(function)?;
     }
     for function in &order {
         decoder.function(function)?;
@@ -98,6 +103,10 @@ fn call_order<'a>(
     }
     if order.iter().any(|known| known.name == function.name) {
         return Ok(());
+    }
+    if path.len() == MAX_CALL_DEPTH {
+        let reason = format!("more than {MAX_CALL_DEPTH} calls inside each other");
+        return Err(LoadError::Unsupported { line: function.line, instruction: "call".into(), reason });
     }
     path.push(&function.name);
     for statement in &function.body {
@@ -210,7 +219,8 @@ impl<'a> Decoder<'a> {
             initial32: self.constants32.into_iter().map(|(initial, register)| (register, initial)).collect(),
             initial64: self.constants64.into_iter().map(|(value, register)| (register, value)).collect(),
             shared_bytes: self.shared_bytes,
-            local_bytes: self.local_bytes,
+            // So that what is aligned for the first thread is for all.
+            local_bytes: self.local_bytes.next_multiple_of(16),
         })
     }
 
@@ -276,20 +286,17 @@ impl<'a> Decoder<'a> {
         Ok(at)
     }
 
-    fn declare(&mut self, function: &Function) {
+    fn declare(&mut self, function: &Function) -> Result<(), LoadError> {
         if function.is_entry {
-            return;
+            return Ok(());
         }
-        let mut place = |variable: &Variable| {
-            let at = self.local_bytes.next_multiple_of(variable.align.max(1));
-            self.local_bytes = at + variable.bytes();
-            (at, variable.bytes())
-        };
+        let mut place = |variable: &Variable| Ok((self.local(variable)?, variable.bytes()));
         let signature = Signature {
-            returns: function.returns.iter().map(&mut place).collect(),
-            params: function.params.iter().map(&mut place).collect(),
+            returns: function.returns.iter().map(&mut place).collect::<Result<_, LoadError>>()?,
+            params: function.params.iter().map(&mut place).collect::<Result<_, LoadError>>()?,
         };
         self.signatures.insert(function.name.clone(), signature);
+        Ok(())
     }
 
     fn function(&mut self, function: &Function) -> Result<(), LoadError> {
@@ -305,6 +312,10 @@ impl<'a> Decoder<'a> {
                 self.scopes[0].insert(param.name.clone(), Symbol::Param(self.param_bytes));
                 self.params.push(Param { offset: self.param_bytes, bytes: param.bytes() });
                 self.param_bytes += param.bytes();
+                if self.param_bytes > MAX_PARAM_BYTES {
+                    let reason = format!("more than {MAX_PARAM_BYTES} bytes of parameters");
+                    return Err(LoadError::syntax(param.line, reason));
+                }
             }
         } else {
             let signature = self.signatures[&function.name].clone();
@@ -548,6 +559,21 @@ impl<'a> Decoder<'a> {
             return Ok(register);
         }
         Err(self.wrong(instruction, "a result register of another width"))
+    }
+
+    /// The registers of `d|p`, of which either may be `_`; the second is [`NONE`] where nobody wants it.
+    fn two_targets(&mut self, instruction: &Instruction, class: Class) -> Result<(R, R), LoadError> {
+        let named = |name: &String| if name == "_" { Operand::Sink } else { Operand::Name(name.clone()) };
+        let (first, second) = match self.operand(instruction, 0)? {
+            Operand::Pair(first, second) => (named(first), named(second)),
+            operand => (operand.clone(), Operand::Sink),
+        };
+        let first = self.target(instruction, &first, class)?;
+        let second = match second {
+            Operand::Sink => NONE,
+            second => self.target(instruction, &second, Class::Pred)?,
+        };
+        Ok((first, second))
     }
 
     fn instruction(&mut self, instruction: &Instruction) -> Result<(), LoadError> {
@@ -942,19 +968,7 @@ impl<'a> Decoder<'a> {
             }
         }
         let f = alu::find(&plain).ok_or_else(|| self.wrong(instruction, ""))?;
-        let (p, q) = match self.operand(instruction, 0)? {
-            Operand::Pair(p, q) => {
-                let q = if q == "_" { Operand::Sink } else { Operand::Name(q.clone()) };
-                let p = if p == "_" { Operand::Sink } else { Operand::Name(p.clone()) };
-                (p, Some(q))
-            }
-            operand => (operand.clone(), None),
-        };
-        let p = self.target(instruction, &p, Class::Pred)?;
-        let q = match q {
-            Some(q) => self.target(instruction, &q, Class::Pred)?,
-            None => NONE,
-        };
+        let (p, q) = self.two_targets(instruction, Class::Pred)?;
         let (a, b) = (self.operand(instruction, 1)?, self.operand(instruction, 2)?);
         let (a, b) = match f {
             Alu::T32(_) => (self.source32(guard, instruction, a)?, self.source32(guard, instruction, b)?),
@@ -1193,17 +1207,7 @@ impl<'a> Decoder<'a> {
             ["sync", "idx", "b32"] => ShuffleMode::Index,
             _ => return Err(self.wrong(instruction, "")),
         };
-        let (d, p) = match self.operand(instruction, 0)? {
-            Operand::Pair(d, p) => (Operand::Name(d.clone()), Some(Operand::Name(p.clone()))),
-            operand => (operand.clone(), None),
-        };
-        let d = self.target(instruction, &d, Class::W32)?;
-        let p = match p {
-            Some(Operand::Name(name)) if name != "_" => {
-                self.target(instruction, &Operand::Name(name), Class::Pred)?
-            }
-            _ => NONE,
-        };
+        let (d, p) = self.two_targets(instruction, Class::W32)?;
         let mut sources = [0; 4];
         for (index, source) in sources.iter_mut().enumerate() {
             let operand = self.operand(instruction, index + 1)?.clone();
@@ -1244,15 +1248,7 @@ impl<'a> Decoder<'a> {
             ["all", "sync", "b64"] => (true, true),
             _ => return Err(self.wrong(instruction, "")),
         };
-        let (d, p) = match self.operand(instruction, 0)? {
-            Operand::Pair(d, p) => (Operand::Name(d.clone()), Some(p.clone())),
-            operand => (operand.clone(), None),
-        };
-        let d = self.target(instruction, &d, Class::W32)?;
-        let p = match p {
-            Some(name) if name != "_" => self.target(instruction, &Operand::Name(name), Class::Pred)?,
-            _ => NONE,
-        };
+        let (d, p) = self.two_targets(instruction, Class::W32)?;
         let value = self.operand(instruction, 1)?.clone();
         let a = match wide {
             true => self.source64(guard, instruction, &value)?,

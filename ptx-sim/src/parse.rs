@@ -195,7 +195,7 @@ pub(crate) fn parse(text: &str) -> Result<Unit, LoadError> {
     while let Some(token) = lexer.next()? {
         tokens.push(token);
     }
-    let mut parser = Parser { tokens, at: 0 };
+    let mut parser = Parser { tokens, at: 0, depth: 0 };
     let mut unit = Unit::default();
     while parser.peek().is_some() {
         parser.top_level(&mut unit)?;
@@ -206,7 +206,12 @@ pub(crate) fn parse(text: &str) -> Result<Unit, LoadError> {
 struct Parser {
     tokens: Vec<(Token, u32)>,
     at: usize,
+    /// Braces that are open around an operand or an initialiser.
+    depth: u32,
 }
+
+/// Most braces inside each other in an operand or an initialiser.
+const MAX_DEPTH: u32 = 32;
 
 impl Parser {
     fn peek(&self) -> Option<&Token> {
@@ -427,6 +432,7 @@ impl Parser {
 
     fn initialiser(&mut self, element_bytes: u64, into: &mut Vec<u8>) -> Result<(), LoadError> {
         if self.eat('{') {
+            self.enter()?;
             while !self.eat('}') {
                 self.initialiser(element_bytes, into)?;
                 if !self.eat(',') {
@@ -434,6 +440,7 @@ impl Parser {
                     break;
                 }
             }
+            self.depth -= 1;
             return Ok(());
         }
         let line = self.line();
@@ -600,7 +607,16 @@ impl Parser {
         Ok(Instruction { line, guard, opcode, operands })
     }
 
+    fn enter(&mut self) -> Result<(), LoadError> {
+        self.depth += 1;
+        match self.depth {
+            0..=MAX_DEPTH => Ok(()),
+            _ => Err(LoadError::syntax(self.line(), "braces are nested too deeply")),
+        }
+    }
+
     fn list(&mut self, close: char) -> Result<Vec<Operand>, LoadError> {
+        self.enter()?;
         let mut list = Vec::new();
         while !self.eat(close) {
             list.push(self.operand()?);
@@ -609,6 +625,7 @@ impl Parser {
                 break;
             }
         }
+        self.depth -= 1;
         Ok(list)
     }
 
@@ -630,7 +647,7 @@ impl Parser {
             return Ok(Operand::Int(self.number()?));
         }
         let word = self.word()?;
-        if word == "_" {
+        if word == "_" && !self.is('|') {
             return Ok(Operand::Sink);
         }
         if let Some(bits) = word.strip_prefix("0f").or(word.strip_prefix("0F"))

@@ -676,7 +676,8 @@ fn matches_of_every_form() {
         }
     }
     let body = "match.all.sync.b32 %r1, %tid, 0xffffffff; match.any.sync.b32 %r2, 5, 0xffffffff;
-                st.global.v2.u32 [%slot], {%r1, %r2};";
+                match.all.sync.b32 _|%p1, 5, 0xffffffff; shfl.sync.up.b32 _|%p2, %tid, 1, 0, -1; @!%p1 trap;
+                setp.eq.xor.u32 %p3, %tid, 0, %p2; @!%p3 trap; st.global.v2.u32 [%slot], {%r1, %r2};";
     assert_eq!(Kernel::new(body).run().out[9][..2], [0, u32::MAX]);
 }
 
@@ -798,7 +799,7 @@ fn warp_barriers_order_shared_memory() {
                 st.global.v4.u32 [%slot], {%r2, %r3, %r4, %r2};";
     let out = Kernel::new(body).module(".shared .align 4 .b8 sh[128];").run();
     for lane in 0..32u32 {
-        assert_eq!(out.out[lane as usize][..3], [lane ^ 1, 1, 9]);
+        assert_eq!(out.out[lane as usize][..3], [lane ^ 1, 0, 9]);
     }
 }
 
