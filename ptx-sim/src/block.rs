@@ -188,6 +188,7 @@ impl Block {
                 None => WARP_SLICE,
                 Some(random) => 1 + random.below(48) as u64,
             };
+            let warp_slice = warp_slice.min(slice - (counters.warp_instructions - before));
             let stop = self.warps[index].run(context, &mut self.shared, counters, warp_slice);
             match stop.map_err(|fault| (index, fault))? {
                 Stop::Yield => self.next = index + 1,
@@ -277,7 +278,7 @@ pub(crate) struct Limits {
 }
 
 /// Runs every block of a launch.
-pub(crate) fn run(context: &Context<'_>, limits: Limits) -> Result<Counters, (Counters, LaunchFault)> {
+pub(crate) fn run(context: &Context<'_>, limits: Limits) -> Result<Counters, Box<LaunchFault>> {
     let total = context.grid.iter().map(|n| u64::from(*n)).product::<u64>();
     if total == 0 {
         return Ok(Counters::default());
@@ -286,11 +287,8 @@ pub(crate) fn run(context: &Context<'_>, limits: Limits) -> Result<Counters, (Co
         return run_parallel(context, limits, total);
     }
     let mut scheduler = Scheduler::new(context, limits, total);
-    let result = scheduler.run();
-    match result {
-        Ok(()) => Ok(scheduler.counters),
-        Err(fault) => Err((scheduler.counters, fault)),
-    }
+    scheduler.run()?;
+    Ok(scheduler.counters)
 }
 
 /// Blocks one after another; several at once, in turns, where one takes long or the schedule is adversarial.
@@ -363,6 +361,8 @@ impl<'a> Scheduler<'a> {
                 Some(random) => 1 + random.below(600) as u64,
                 None => BLOCK_SLICE,
             };
+            let left = self.limits.instructions.saturating_sub(self.counters.warp_instructions);
+            let slice = slice.min(left.saturating_add(1));
             let block = &mut self.active[turn];
             let stop = block.run(self.context, &mut self.counters, slice);
             let progress = std::mem::take(&mut block.shared.progress);
@@ -456,7 +456,7 @@ fn run_parallel(
     context: &Context<'_>,
     limits: Limits,
     total: u64,
-) -> Result<Counters, (Counters, LaunchFault)> {
+) -> Result<Counters, Box<LaunchFault>> {
     let next = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
     let executed = AtomicU64::new(0);
@@ -490,7 +490,7 @@ fn run_parallel(
     });
     match outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         (counters, None) => Ok(counters),
-        (counters, Some(fault)) => Err((counters, fault)),
+        (_, Some(fault)) => Err(Box::new(fault)),
     }
 }
 
@@ -509,7 +509,8 @@ fn run_alone(
     };
     loop {
         let before = counters.warp_instructions;
-        let stop = block.run(context, counters, BLOCK_SLICE);
+        let left = limits.instructions.saturating_sub(executed.load(Ordering::Relaxed));
+        let stop = block.run(context, counters, BLOCK_SLICE.min(left.saturating_add(1)));
         let now = counters.warp_instructions;
         let all = executed.fetch_add(now - before, Ordering::Relaxed) + now - before;
         match stop {

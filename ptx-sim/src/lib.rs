@@ -447,7 +447,7 @@ impl Simulator {
         };
         match block::run(&context, limits) {
             Ok(counters) => Ok(Report { counters }),
-            Err((_, fault)) => Err(Error::Fault(Box::new(describe(module, kernel, fault)))),
+            Err(fault) => Err(Error::Fault(Box::new(describe(module, kernel, *fault)))),
         }
     }
 

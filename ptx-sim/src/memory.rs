@@ -72,7 +72,7 @@ impl Memory {
         let mut at = at;
         let end = at + bytes;
         while at < end {
-            if at % 8 == 0 && end - at >= 8 {
+            if at.is_multiple_of(8) && end - at >= 8 {
                 self.shadow[(at / 8) as usize].store(u64::from(state) * 0x0101_0101_0101_0101, Relaxed);
                 at += 8;
             } else {
@@ -86,7 +86,7 @@ impl Memory {
         let mut offset = 0;
         while offset < source.len() {
             let here = at + offset as u64;
-            if here % 8 == 0 && source.len() - offset >= 8 {
+            if here.is_multiple_of(8) && source.len() - offset >= 8 {
                 let word = u64::from_le_bytes(source[offset..offset + 8].try_into().expect("eight bytes"));
                 self.data[(here / 8) as usize].store(word, Relaxed);
                 offset += 8;
@@ -102,7 +102,7 @@ impl Memory {
         let mut offset = 0;
         while offset < target.len() {
             let here = at + offset as u64;
-            if here % 8 == 0 && target.len() - offset >= 8 {
+            if here.is_multiple_of(8) && target.len() - offset >= 8 {
                 let word = self.data[(here / 8) as usize].load(Relaxed);
                 target[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
                 offset += 8;

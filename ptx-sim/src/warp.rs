@@ -1006,7 +1006,7 @@ impl Warp {
                     let named = self.w32[usize::from(*mask)][lane] & ready;
                     let mut terms = lanes(named).map(|other| u64::from(sources[other]));
                     let first = terms.next().unwrap_or(0);
-                    result[lane] = terms.fold(first, |sum, term| f(sum, term)) as u32;
+                    result[lane] = terms.fold(first, f) as u32;
                 }
                 blend(&mut self.w32[usize::from(*d)], &result, ready);
                 Ok(self.after_sync(exec, ready))
