@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs on a GPU machine what needs one: conformance, simulator against GPU, sanitizers, latency. Programs and logs
+# are in the folders named; nothing is built. Exits with 1 if anything failed.
+#
+# usage: check_on_gpu.sh PROGRAMS LOGS [SECONDS FOR EACH SANITIZER]
+#   PROGRAMS holds conformance, simulator_gpu and latency as `cargo test --release --no-run` builds them.
+set -uo pipefail
+programs=$1 logs=$2 seconds=${3:-90}
+mkdir -p "$logs"
+export SPMV_REQUIRE_GPU=1
+failed=0
+step() {
+  local name=$1; shift
+  local started=$SECONDS
+  if "$@" >"$logs/$name.log" 2>&1; then verdict=ok; else verdict="FAILED ($?)"; failed=1; fi
+  printf '%-24s %-12s %4ss  %s\n' "$name" "$verdict" "$((SECONDS - started))" "$(grep -E '^test result|SUMMARY' "$logs/$name.log" | tail -n 1)"
+}
+step conformance "$programs/conformance" cuda/
+step simulator_gpu "$programs/simulator_gpu"
+step latency "$programs/latency" --record "$logs/record"
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck initcheck synccheck; do
+    # Configurations of each algorithm with 64-bit offsets and double precision among them.
+    step "$tool" timeout "$seconds" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      "$programs/conformance" --test-threads=1 cuda/light_vector\ threads_per_vector=8
+  done
+fi
+exit $failed
