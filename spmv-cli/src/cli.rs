@@ -29,7 +29,7 @@ Start here:
   spmv gen --algorithm csr_vector      the CUDA text of a kernel
 
 Exit codes:
-  0 right   1 verification failed   2 usage   3 input   4 environment   5 memory   6 GPU fault
+  0 right   1 verification failed   2 usage   3 input   4 environment   5 memory   6 kernel fault
 
 Environment:
   SPMV_NVRTC            file or folder of NVRTC, where it is not found by itself

@@ -1,11 +1,15 @@
 //! What a product must be, and whether it is.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
-use spmv_runtime::codegen::ValueType;
+use spmv_runtime::codegen::{Guarantees, KernelConfig, ValueType};
 use spmv_runtime::matrix::{self, CsrMatrix, Offset, Reference, Value};
 
 use crate::failure::{Failure, Kind};
 use crate::operands::Operands;
+use crate::quantity;
+use crate::report::fact;
 
 /// The product in doubled precision, with the bound that a right one keeps.
 pub struct Expected {
@@ -14,11 +18,33 @@ pub struct Expected {
     longest_row: u64,
 }
 
-/// How many roundings a term may pass through, and the types that round.
-pub struct Rounding<'a> {
-    pub depth: &'a (dyn Fn(u64) -> u64 + Sync),
+/// What an algorithm promises of its products.
+pub struct Promise<'a> {
+    /// How many roundings a term of a row of so many nonzeros passes through at most.
+    pub depth: Box<dyn Fn(u64) -> u64 + Sync + 'a>,
+    /// The types that round.
     pub accumulator: ValueType,
     pub y: ValueType,
+    /// The same bits every time.
+    pub bit_reproducible: bool,
+}
+
+impl Promise<'_> {
+    /// What a kernel promises.
+    pub fn of_kernel(config: KernelConfig, guarantees: &Guarantees) -> Promise<'_> {
+        let types = config.types();
+        Promise {
+            depth: Box::new(|row_nnz| guarantees.depth(row_nnz)),
+            accumulator: types.accumulator,
+            y: types.y,
+            bit_reproducible: guarantees.bit_reproducible,
+        }
+    }
+
+    /// What the CPU products promise: the same bits for any number of threads; nothing of the order of a sum.
+    pub fn of_cpu(value: ValueType) -> Promise<'static> {
+        Promise { depth: Box::new(any_order_depth), accumulator: value, y: value, bit_reproducible: true }
+    }
 }
 
 impl Expected {
@@ -40,33 +66,36 @@ impl Expected {
         Ok(Expected { reference, alpha: operands.alpha, longest_row })
     }
 
-    /// Compares a product with it, row by row.
-    pub fn verify(&self, y: &[f64], rounding: &Rounding) -> Verification {
-        let &Rounding { depth, accumulator, y: y_type } = rounding;
+    /// Compares two products with it, row by row, and with each other. The worse one is told of; different bits
+    /// where the same ones are promised are wrong.
+    pub fn verify(&self, first: &[f64], second: &[f64], promise: &Promise) -> Verification {
+        let same_bits = same_bits(first, second);
+        let found = self.compare(first, promise);
+        // The same bits would be found to be as wrong.
+        let again = if same_bits { found.clone() } else { self.compare(second, promise) };
+        let passed = found.passed && again.passed && (same_bits || !promise.bit_reproducible);
+        let worst = if found.max_error_over_bound >= again.max_error_over_bound { found } else { again };
+        Verification {
+            passed,
+            rows: worst.rows,
+            failed_rows: worst.failed_rows,
+            max_error_over_bound: worst.max_error_over_bound,
+            worst_row: worst.worst_row,
+            expected: worst.expected,
+            actual: worst.actual,
+            unit_roundoff: promise.accumulator.unit_roundoff(),
+            depth_of_longest_row: (promise.depth)(self.longest_row),
+            same_bits_again: same_bits,
+        }
+    }
+
+    fn compare(&self, y: &[f64], promise: &Promise) -> matrix::Verification {
+        let &Promise { ref depth, accumulator, y: y_type, .. } = promise;
         // Every product of a row may underflow, then alpha and the conversion to the type of y.
         let underflow = accumulator.smallest_subnormal() * (self.alpha.abs() * self.longest_row as f64 + 2.0)
             + y_type.smallest_subnormal();
-        let found = matrix::verify(
-            y,
-            &self.reference,
-            depth,
-            accumulator.unit_roundoff(),
-            y_type.unit_roundoff(),
-            underflow,
-        );
-        Verification {
-            passed: found.passed,
-            rows: found.rows,
-            failed_rows: found.failed_rows,
-            max_error_over_bound: found.max_error_over_bound,
-            worst_row: found.worst_row,
-            expected: found.expected,
-            actual: found.actual,
-            unit_roundoff: accumulator.unit_roundoff(),
-            depth_of_longest_row: depth(self.longest_row),
-            checked_again_after_timing: false,
-            same_bits_after_timing: None,
-        }
+        let (u_sum, u_y) = (accumulator.unit_roundoff(), y_type.unit_roundoff());
+        matrix::verify(y, &self.reference, depth, u_sum, u_y, underflow)
     }
 }
 
@@ -77,7 +106,7 @@ fn exact_in_f32(operands: &Operands) -> bool {
 
 /// Roundings of a term where nothing is known of the order of a sum: the product, the additions of all others,
 /// alpha, beta and their sum.
-pub fn any_order_depth(row_nnz: u64) -> u64 {
+fn any_order_depth(row_nnz: u64) -> u64 {
     row_nnz + 3
 }
 
@@ -96,26 +125,11 @@ pub struct Verification {
     pub unit_roundoff: f64,
     /// h of the bound for the longest row.
     pub depth_of_longest_row: u64,
-    /// Whether one more product, after all that were timed, was verified too.
-    pub checked_again_after_timing: bool,
-    /// Whether that one had the same bits as the first.
-    pub same_bits_after_timing: Option<bool>,
+    /// Whether a second product, after all that were timed, had the same bits.
+    pub same_bits_again: bool,
 }
 
 impl Verification {
-    /// With what one more product after the timing gave; the worse of the two counts, and different bits where
-    /// the same ones are promised are wrong.
-    pub fn again(self, later: Verification, same_bits: bool, reproducible: bool) -> Verification {
-        let first_is_worse = self.max_error_over_bound >= later.max_error_over_bound;
-        let passed = self.passed && later.passed && (same_bits || !reproducible);
-        Verification {
-            passed,
-            checked_again_after_timing: true,
-            same_bits_after_timing: Some(same_bits),
-            ..if first_is_worse { self } else { later }
-        }
-    }
-
     /// An error where the product is wrong.
     pub fn outcome(&self) -> Result<(), Failure> {
         if self.passed {
@@ -137,56 +151,98 @@ impl Verification {
     }
 }
 
+impl Verification {
+    /// One line.
+    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let rows = quantity::count(self.rows);
+        let worst = match self.worst_row {
+            Some(row) if self.max_error_over_bound > 0.0 => {
+                format!(
+                    "largest error {} times its bound, in row {row}",
+                    quantity::significant(self.max_error_over_bound)
+                )
+            }
+            _ => "no error at all".to_owned(),
+        };
+        let again = match self.same_bits_again {
+            true => "the same bits in a second product",
+            false => "other bits in a second product",
+        };
+        match (self.passed, self.failed_rows) {
+            (true, _) => {
+                fact(out, "verification", format_args!("right in all {rows} rows: {worst}; {again}"))
+            }
+            (false, 0) => {
+                fact(out, "verification", format_args!("WRONG: {again}, and the same are promised"))
+            }
+            (false, failed) => {
+                let failed = quantity::count(failed);
+                fact(out, "verification", format_args!("WRONG in {failed} of {rows} rows: {worst}; {again}"))
+            }
+        }
+    }
+}
+
 /// Whether two vectors have the same bits; all NaN are the same.
-pub fn same_bits(a: &[f64], b: &[f64]) -> bool {
+fn same_bits(a: &[f64], b: &[f64]) -> bool {
     let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
     a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 #[cfg(test)]
 mod tests {
-    use spmv_runtime::codegen::{CsrVector, KernelConfig};
+    use spmv_runtime::codegen::CsrVector;
     use spmv_runtime::matrix::CooMatrix;
 
     use super::*;
 
-    fn example() -> (Expected, Rounding<'static>) {
+    fn example() -> (Expected, Promise<'static>) {
         let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0]);
         let a = a.unwrap().to_csr::<u32>().unwrap();
         let operands = Operands { alpha: 1.0, beta: 0.0, x: vec![2.0, 1.0, 4.0], y: vec![f64::NAN; 2] };
-        let rounding = Rounding { depth: &any_order_depth, accumulator: ValueType::F32, y: ValueType::F32 };
-        (Expected::of(&a, &operands).unwrap(), rounding)
+        (Expected::of(&a, &operands).unwrap(), Promise::of_cpu(ValueType::F32))
     }
 
     #[test]
     fn a_right_product_passes() {
-        let (expected, rounding) = example();
-        let verification = expected.verify(&[13.0, 5.0], &rounding);
-        assert!(verification.passed && verification.outcome().is_ok());
+        let (expected, promise) = example();
+        let verification = expected.verify(&[13.0, 5.0], &[13.0, 5.0], &promise);
+        assert!(verification.passed && verification.outcome().is_ok() && verification.same_bits_again);
         assert_eq!(verification.max_error_over_bound, 0.0);
     }
 
     #[test]
     fn a_wrong_product_exits_with_1() {
-        let (expected, rounding) = example();
+        let (expected, promise) = example();
         for wrong in [[13.0, 5.1], [f64::NAN, 5.0], [13.0, 0.0]] {
-            let verification = expected.verify(&wrong, &rounding);
+            let verification = expected.verify(&wrong, &wrong, &promise);
             assert_eq!(verification.failed_rows, 1, "{wrong:?}");
             assert_eq!(verification.outcome().unwrap_err().kind().code(), 1);
         }
-        let message = expected.verify(&[13.0, 6.0], &rounding).outcome().unwrap_err().to_string();
+        let message =
+            expected.verify(&[13.0, 6.0], &[13.0, 6.0], &promise).outcome().unwrap_err().to_string();
         assert!(message.contains("wrong in 1 of 2 rows; in row 1 it is 6e0 instead of 5e0"), "{message}");
     }
 
     #[test]
-    fn the_later_product_counts_too() {
-        let (expected, rounding) = example();
-        let right = expected.verify(&[13.0, 5.0], &rounding);
-        let wrong = expected.verify(&[13.0, 6.0], &rounding);
-        assert!(right.clone().again(right.clone(), true, true).passed);
-        assert!(right.clone().again(right.clone(), false, false).passed);
-        assert_eq!(right.clone().again(wrong, false, false).outcome().unwrap_err().kind().code(), 1);
-        assert_eq!(right.clone().again(right, false, true).outcome().unwrap_err().kind().code(), 1);
+    fn both_products_count() {
+        let (expected, promise) = example();
+        let (right, wrong) = ([13.0, 5.0], [13.0, 6.0]);
+        for (first, second) in [(&right, &wrong), (&wrong, &right)] {
+            let verification = expected.verify(first, second, &promise);
+            assert!(!verification.passed && !verification.same_bits_again);
+            assert_eq!(verification.failed_rows, 1);
+        }
+    }
+
+    #[test]
+    fn other_bits_are_wrong_where_the_same_are_promised() {
+        let (expected, promise) = example();
+        let (first, second) = ([13.0, 5.0], [13.0, 5.0f64.next_up()]);
+        let failure = expected.verify(&first, &second, &promise).outcome().unwrap_err();
+        assert_eq!(failure.kind().code(), 1);
+        assert!(failure.to_string().contains("the same bits"), "{failure}");
+        assert!(expected.verify(&first, &second, &Promise { bit_reproducible: false, ..promise }).passed);
     }
 
     #[test]
@@ -204,9 +260,9 @@ mod tests {
         let operands = Operands { alpha: 1.0, beta: 0.0, x: vec![x], y: vec![f64::NAN] };
         let expected = Expected::of(&a, &operands).unwrap();
         let guarantees = config.program().guarantees;
-        let depth = |row_nnz| guarantees.depth(row_nnz);
-        let rounding = Rounding { depth: &depth, accumulator: ValueType::F64, y: ValueType::F32 };
-        assert!(expected.verify(&[f64::from((3.0 * x) as f32)], &rounding).passed);
-        assert!(!expected.verify(&[3.001], &rounding).passed);
+        let promise = Promise::of_kernel(config, &guarantees);
+        let right = [f64::from((3.0 * x) as f32)];
+        assert!(expected.verify(&right, &right, &promise).passed);
+        assert!(!expected.verify(&[3.001], &[3.001], &promise).passed);
     }
 }

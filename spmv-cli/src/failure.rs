@@ -31,7 +31,7 @@ pub enum Kind {
     Environment,
     /// Too little memory, of the host or the device.
     Memory,
-    /// The GPU faulted.
+    /// A kernel faulted.
     Fault,
 }
 
@@ -61,7 +61,7 @@ impl Kind {
             Kind::Input => "input",
             Kind::Environment => "environment",
             Kind::Memory => "memory",
-            Kind::Fault => "gpu_fault",
+            Kind::Fault => "fault",
         }
     }
 }
@@ -308,6 +308,8 @@ impl From<io::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use spmv_runtime::ptx_sim::{self, Arg, Launch, Module, Simulator};
+
     use super::*;
 
     #[test]
@@ -336,6 +338,43 @@ mod tests {
         for (failure, code) in codes {
             assert_eq!(failure.kind().code(), code, "{failure}");
         }
+    }
+
+    #[test]
+    fn a_fault_on_the_simulator_says_where_and_exits_with_6() {
+        let ptx = r#"
+            .version 8.0
+            .target sm_90
+            .address_size 64
+            .visible .entry fill(.param .u64 data) {
+              .reg .b32 %r<2>;
+              .reg .b64 %rd<4>;
+              .loc 1 7 0
+              ld.param.u64 %rd1, [data];
+              mov.u32 %r1, %tid.x;
+              mul.wide.u32 %rd2, %r1, 4;
+              add.s64 %rd3, %rd1, %rd2;
+              .loc 1 9 0
+              st.global.u32 [%rd3], %r1;
+              ret;
+            }
+            .file 1 "fill.cu"
+        "#;
+        let module = Module::load(ptx).unwrap();
+        let mut simulator = Simulator::new();
+        let data = simulator.allocate(4 * 40).unwrap();
+        let launch = Launch::new(1, 64).arg(Arg::U64(data));
+        let Err(ptx_sim::Error::Fault(fault)) = simulator.launch(&module, "fill", &launch) else {
+            panic!("thread 40 writes behind the allocation");
+        };
+        let failure = Failure::from(Error::SimulatedFault(fault));
+        assert_eq!(failure.kind().code(), 6);
+        let text = failure.as_text();
+        for part in ["out of bounds", "fill.cu:9", "block (0, 0, 0)", "thread (40, 0, 0)"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let json: serde_json::Value = serde_json::from_str(&failure.as_json()).unwrap();
+        assert_eq!((&json["error"]["kind"], &json["error"]["exit_code"]), (&"fault".into(), &6.into()));
     }
 
     #[test]

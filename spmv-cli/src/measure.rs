@@ -13,6 +13,9 @@ const MIN_SAMPLES: usize = 15;
 /// The most products of one batch.
 const MAX_BATCH: u32 = 1 << 16;
 
+/// How long a batch is at least: thousands of times what clocks and events resolve.
+const MIN_BATCH: Duration = Duration::from_millis(5);
+
 /// How long products run before any is timed, at most.
 const WARM_UP: Duration = Duration::from_millis(100);
 
@@ -23,8 +26,6 @@ pub struct Effort {
     pub samples: usize,
     /// About how long all of it may take, beside the fewest samples.
     pub limit: Duration,
-    /// How long a batch must be at least for its time to be exact.
-    pub batch: Duration,
 }
 
 /// Times of batches, in ascending order.
@@ -51,7 +52,7 @@ pub fn measure(
     let budget = effort.limit / samples as u32;
     let mut products = 1;
     let mut took = batch(products)?;
-    while took < effort.batch && took * 2 <= budget && products < MAX_BATCH {
+    while took < MIN_BATCH && took * 2 <= budget && products < MAX_BATCH {
         products *= 2;
         took = batch(products)?;
     }
@@ -131,15 +132,15 @@ mod tests {
 
     #[test]
     fn batches_grow_until_they_are_long_enough() {
-        let effort = Effort { samples: 20, limit: Duration::from_secs(1), batch: Duration::from_millis(3) };
+        let effort = Effort { samples: 20, limit: Duration::from_secs(1) };
         let samples = measure(effort, |products| Ok(Duration::from_micros(100) * products)).unwrap();
-        assert_eq!((samples.samples, samples.products_per_sample), (20, 32));
+        assert_eq!((samples.samples, samples.products_per_sample), (20, 64));
         assert!((samples.median_ms - 0.1).abs() < 1e-9);
     }
 
     #[test]
     fn long_products_are_taken_one_by_one_and_often_enough() {
-        let effort = Effort { samples: 100, limit: Duration::ZERO, batch: Duration::from_millis(3) };
+        let effort = Effort { samples: 100, limit: Duration::ZERO };
         let samples = measure(effort, |products| Ok(Duration::from_secs(5) * products)).unwrap();
         assert_eq!((samples.samples, samples.products_per_sample), (MIN_SAMPLES, 1));
     }

@@ -23,6 +23,22 @@ pub fn check(header: Option<&Header>, bytes_per_row: u64, bytes_per_col: u64) ->
     }
 }
 
+/// Refuses what the simulator would need more memory for than there is: it keeps what is on its device with a
+/// shadow of the same size, and both once more while they grow.
+pub fn check_simulated(device_bytes: u64) -> Result<(), Failure> {
+    match available() {
+        Some(available) if device_bytes.saturating_mul(4) > available => {
+            let [device, needed, available] =
+                [device_bytes, device_bytes.saturating_mul(4), available].map(quantity::bytes);
+            let message = format!(
+                "simulating a device with {device} on it needs {needed} of memory, and {available} are available"
+            );
+            Err(Failure::new(Kind::Memory, message).help("with --device cpu the product needs less"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn compare(header: &Header, bytes_per_row: u64, bytes_per_col: u64, available: u64) -> Result<(), Failure> {
     let needed = header.num_rows as u64 * bytes_per_row + header.num_cols as u64 * bytes_per_col;
     if needed <= available {
@@ -52,6 +68,14 @@ mod tests {
             "2,147,483,647 rows and 1,000 columns need 128 GiB of memory, and 128 GiB are available"
         );
         assert!(check(None, 64, 24).is_ok());
+    }
+
+    #[test]
+    fn the_simulator_needs_a_multiple() {
+        assert!(check_simulated(1 << 10).is_ok());
+        if available().is_some() {
+            assert_eq!(check_simulated(u64::MAX).unwrap_err().kind(), Kind::Memory);
+        }
     }
 
     #[test]

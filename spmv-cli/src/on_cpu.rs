@@ -6,13 +6,11 @@ use spmv_runtime::matrix::{CsrMatrix, MatrixError, Offset, Value};
 
 use crate::failure::Failure;
 use crate::operands::Operands;
+use crate::product::Product;
 use crate::quantity;
 
 /// Either of the CPU products.
 pub type Multiply<V, O> = fn(V, &CsrMatrix<V, O>, &[V], V, &mut [V]) -> Result<(), MatrixError>;
-
-/// A batch is as long as this at least: far beyond what the clock resolves.
-pub const BATCH: Duration = Duration::from_millis(5);
 
 /// A matrix with x and y in the type of its values.
 pub struct OnCpu<'a, V, O> {
@@ -37,8 +35,13 @@ impl<'a, V: Value, O: Offset> OnCpu<'a, V, O> {
         }
     }
 
-    /// One product from the operands' y, and how many milliseconds it took.
-    pub fn product(&mut self, operands: &Operands) -> Result<(Vec<f64>, f64), Failure> {
+    fn apply(&mut self) -> Result<(), MatrixError> {
+        (self.multiply)(self.alpha, self.a, &self.x, self.beta, &mut self.y)
+    }
+}
+
+impl<V: Value, O: Offset> Product for OnCpu<'_, V, O> {
+    fn product(&mut self, operands: &Operands) -> Result<(Vec<f64>, f64), Failure> {
         for (y, &initial) in self.y.iter_mut().zip(&operands.y) {
             *y = V::from_f64(initial);
         }
@@ -48,8 +51,7 @@ impl<'a, V: Value, O: Offset> OnCpu<'a, V, O> {
         Ok((self.y.iter().map(|y| y.to_f64()).collect(), took))
     }
 
-    /// So many products one after the other, and how long they took.
-    pub fn batch(&mut self, products: u32) -> Result<Duration, Failure> {
+    fn batch(&mut self, products: u32) -> Result<Duration, Failure> {
         let started = Instant::now();
         for _ in 0..products {
             self.apply()?;
@@ -57,13 +59,8 @@ impl<'a, V: Value, O: Offset> OnCpu<'a, V, O> {
         Ok(started.elapsed())
     }
 
-    /// Bytes that must move for one product.
-    pub fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         let y_passes = if self.beta == V::default() { 1 } else { 2 };
         (self.a.bytes() + size_of_val(&self.x[..]) + y_passes * size_of_val(&self.y[..])) as u64
-    }
-
-    fn apply(&mut self) -> Result<(), MatrixError> {
-        (self.multiply)(self.alpha, self.a, &self.x, self.beta, &mut self.y)
     }
 }

@@ -46,21 +46,30 @@ fn keys(value: &Value, expected: &str) {
 const MATRIX: &str = "path format field symmetry num_rows num_cols nnz density empty_rows row_nnz_min row_nnz_mean \
                       row_nnz_max row_nnz_std row_nnz_histogram lower_bandwidth upper_bandwidth diagonal_entries \
                       stored_zeros sorted_columns adjacent_duplicates bytes";
-const DEVICE: &str = "kind name arch multiprocessors memory_bytes l2_bytes cuda_version notice";
-const KERNEL: &str = "algorithm chosen_by reason config settings source_bytes ran compiled problem";
+const DEVICE: &str = "kind name arch multiprocessors memory_bytes l2_bytes cuda_version schedule notice";
+const KERNEL: &str = "algorithm chosen_by reason config settings source_bytes compiled";
 const COMPILED: &str = "origin arch cubin_bytes ptx_bytes resources";
 const RESOURCES: &str = "kernel registers spill_store_bytes spill_load_bytes shared_bytes";
 const VERIFICATION: &str = "passed rows failed_rows max_error_over_bound worst_row expected actual unit_roundoff \
-                            depth_of_longest_row checked_again_after_timing same_bits_after_timing";
+                            depth_of_longest_row same_bits_again";
 const PERFORMANCE: &str =
     "samples products_per_sample median_ms min_ms max_ms spread_percent gflops bytes gb_per_s cache";
+
+const SIMULATION: &str = "warp_instructions host_ms warp_instructions_per_s";
+const REPORT: &str = "warp_instructions thread_instructions warp_execution_efficiency global_load_requests \
+                      global_load_sectors global_load_bytes global_load_efficiency sectors_per_load_request \
+                      global_store_requests global_store_sectors global_store_bytes global_store_efficiency \
+                      bytes_moved shared_requests shared_bank_conflicts global_atomic_requests global_atomics \
+                      shared_atomics barriers blocks";
 
 #[test]
 fn run() {
     let spmv = Spmv::new();
     let command = "run ../tests/matrices/gemat12.mtx --set threads_per_vector=16 --time-limit 0.1";
     let report = spmv.json(command);
-    keys(&report, "matrix device kernel product times_ms memory_bytes verification performance");
+    let facts =
+        "matrix device kernel product times_ms memory_bytes verification performance simulation report";
+    keys(&report, facts);
     keys(&report["matrix"], MATRIX);
     keys(&report["device"], DEVICE);
     keys(&report["kernel"], KERNEL);
@@ -71,7 +80,6 @@ fn run() {
     keys(&report["times_ms"], times);
     keys(&report["memory_bytes"], "matrix vectors workspace");
     keys(&report["verification"], VERIFICATION);
-    keys(&report["performance"], PERFORMANCE);
 
     assert_eq!(report["matrix"]["nnz"], 33111);
     assert_eq!(report["kernel"]["algorithm"], "csr_vector");
@@ -81,13 +89,20 @@ fn run() {
     assert_eq!(report["kernel"]["compiled"]["origin"], "compiled");
     assert!(report["kernel"]["compiled"]["cubin_bytes"].as_u64().unwrap() > 1000);
     assert_eq!(report["verification"]["passed"], true);
-    assert_eq!(report["verification"]["checked_again_after_timing"], true);
-    assert!(report["performance"]["samples"].as_u64().unwrap() >= 15);
-    // The kernel ran exactly where there is a GPU, and the answer says which.
+    assert_eq!(report["verification"]["same_bits_again"], true);
+    assert!(report["report"].is_null());
+    // A GPU is timed; the simulator is not, and says why it is taken.
     let on_gpu = report["device"]["kind"] == "cuda";
-    assert_eq!(report["kernel"]["ran"], on_gpu);
-    assert_eq!(report["product"]["computed_by"], if on_gpu { "cuda" } else { "cpu_parallel" });
+    assert_eq!(report["product"]["computed_by"], if on_gpu { "cuda" } else { "sim" });
     assert_eq!(report["device"]["notice"].is_string(), !on_gpu);
+    if on_gpu {
+        keys(&report["performance"], PERFORMANCE);
+        assert!(report["performance"]["samples"].as_u64().unwrap() >= 15);
+        assert!(report["simulation"].is_null());
+    } else {
+        keys(&report["simulation"], SIMULATION);
+        assert!(report["performance"].is_null());
+    }
 
     let again = spmv.json(command);
     assert_eq!(again["kernel"]["compiled"]["origin"], "disk");
@@ -95,14 +110,47 @@ fn run() {
 }
 
 #[test]
+fn run_on_the_simulator() {
+    let spmv = Spmv::new();
+    let command = "run ../tests/matrices/gemat12.mtx --algorithm csr_vector --device sim --report";
+    let natural = spmv.json(command);
+    keys(&natural["simulation"], SIMULATION);
+    keys(&natural["report"], REPORT);
+    assert_eq!((&natural["device"]["kind"], &natural["device"]["arch"]), (&"sim".into(), &"sm_90".into()));
+    assert_eq!(natural["device"]["schedule"], "natural");
+    assert!(natural["device"]["notice"].is_null() && natural["performance"].is_null());
+    let count = |report: &Value, key: &str| report["report"][key].as_u64().unwrap();
+    // A product reads 4 + 4 bytes a nonzero, and x; it writes 4 bytes a row.
+    assert!(count(&natural, "global_load_bytes") > 33111 * 12);
+    assert_eq!(count(&natural, "global_store_bytes"), 4929 * 4);
+    let sectors = count(&natural, "global_load_sectors") + count(&natural, "global_store_sectors");
+    assert_eq!(count(&natural, "bytes_moved"), sectors * 32);
+    let efficiency = natural["report"]["warp_execution_efficiency"].as_f64().unwrap();
+    assert!(efficiency > 0.5 && efficiency < 1.0, "{efficiency}");
+
+    // Lanes run in another order; memory is touched as before, and the bits are those that are promised.
+    let adversarial = spmv.json(&format!("{command} --schedule 7"));
+    assert_eq!(adversarial["device"]["schedule"], "7");
+    assert_eq!(adversarial["verification"]["actual"], natural["verification"]["actual"]);
+    assert_eq!(count(&adversarial, "global_load_bytes"), count(&natural, "global_load_bytes"));
+
+    // Where an option asks for the simulator, `auto` is the simulator.
+    let auto = spmv.json("run ../tests/matrices/karate.mtx --algorithm light_vector --report");
+    assert_eq!(auto["device"]["kind"], "sim");
+    assert!(count(&auto, "global_atomics") > 0);
+}
+
+#[test]
 fn run_on_the_cpu() {
-    let report =
-        Spmv::new().json("run ../tests/matrices/gemat12.mtx --device cpu --repeat 0 --tolerance none");
-    for absent in ["kernel", "verification", "performance"] {
+    let report = Spmv::new().json("run ../tests/matrices/gemat12.mtx --device cpu --time-limit 0.1");
+    for absent in ["kernel", "simulation", "report"] {
         assert!(report[absent].is_null(), "{absent}");
     }
     assert!(report["device"]["notice"].is_null());
     assert_eq!(report["product"]["computed_by"], "cpu_parallel");
+    keys(&report["performance"], PERFORMANCE);
+    assert!(report["performance"]["samples"].as_u64().unwrap() >= 15);
+    assert_eq!(report["verification"]["passed"], true);
 }
 
 #[test]
@@ -185,13 +233,18 @@ fn matrix() {
 #[test]
 fn doctor() {
     let report = Spmv::new().json("doctor");
-    keys(&report, "driver devices nvrtc cusparse cache ready_for");
+    keys(&report, "driver devices default nvrtc cusparse cache ready_for");
     keys(&report["driver"], "cuda_version problem help");
     keys(&report["nvrtc"], "version path found_by archs compile_ms problem");
     keys(&report["cusparse"], "version library problem");
     keys(&report["cache"], "folder max_bytes entries bytes problem");
-    keys(&report["ready_for"], "compile gpu cpu");
-    assert_eq!(report["ready_for"]["compile"], true);
+    keys(&report["ready_for"], "compile gpu simulator cpu");
+    assert_eq!(
+        (&report["ready_for"]["compile"], &report["ready_for"]["simulator"]),
+        (&true.into(), &true.into())
+    );
+    let gpu = !report["devices"].as_array().unwrap().is_empty();
+    assert_eq!(report["default"], if gpu { "cuda:0" } else { "sim" });
 }
 
 #[test]
@@ -228,13 +281,22 @@ fn demo() {
     keys(&report, "matrix device kernel product table");
     keys(&report["matrix"], MATRIX);
     keys(&report["device"], DEVICE);
-    keys(&report["kernel"], "config reason source_lines compiled problem");
+    keys(&report["kernel"], "config reason source_lines compiled");
     keys(&report["kernel"]["compiled"], COMPILED);
     keys(&report["product"], "computed_by first_ms verification");
     keys(&report["product"]["verification"], VERIFICATION);
-    for row in report["table"].as_array().unwrap() {
-        keys(row, &format!("name processor verified speed_up {PERFORMANCE}"));
+    let table = report["table"].as_array().unwrap();
+    assert!(table.len() > 3);
+    for row in table {
+        keys(row, "name processor verified speed_up performance report");
         assert_eq!(row["verified"], true);
+        if row["processor"] == "sim" {
+            keys(&row["report"], REPORT);
+            assert!(row["performance"].is_null() && row["speed_up"].is_null());
+        } else {
+            keys(&row["performance"], PERFORMANCE);
+            assert!(row["speed_up"].is_f64() && row["report"].is_null());
+        }
     }
 }
 
@@ -244,6 +306,7 @@ fn errors() {
     let cases = [
         ("gen --algorithm nothing", "usage", 2),
         ("gen --algorithm csr_vector --set x=f16", "usage", 2),
+        ("run ../tests/matrices/karate.mtx --device cuda --report", "usage", 2),
         ("run nowhere.mtx", "input", 3),
         ("run ../tests/matrices/karate.mtx --device cuda:4096", "environment", 4),
         ("matrix make dense --set rows=2e9 --set cols=2e9 -o TMP/a.mtx", "memory", 5),

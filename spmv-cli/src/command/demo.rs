@@ -8,18 +8,21 @@ use serde::Serialize;
 use spmv_runtime::codegen::{Algorithm, Coefficient, KernelConfig, KernelConfigBuilder, ValueType};
 use spmv_runtime::matrix::matrix_market::{self, Header};
 use spmv_runtime::matrix::{CsrMatrix, Statistics, cpu_parallel, cpu_serial};
-use spmv_runtime::{Compiler, Device, DeviceMatrix};
+use spmv_runtime::ptx_sim::Schedule;
+use spmv_runtime::{Device, DeviceMatrix};
 
 use crate::choice;
 use crate::command::inspect::histogram_text;
-use crate::command::run::{ARCH_WITHOUT_GPU, DeviceChoice, DeviceFacts, Opened, open, verification_text};
-use crate::expected::{Expected, Rounding, Verification, any_order_depth, same_bits};
+use crate::counters::{CounterFacts, percent};
+use crate::device::{DeviceChoice, DeviceFacts, Opened, open};
+use crate::expected::{Expected, Promise, Verification};
 use crate::failure::{Failure, Kind};
 use crate::kernel::{CompiledFacts, config_text};
-use crate::measure::{Effort, Performance, measure};
-use crate::on_cpu::{self, Multiply, OnCpu};
-use crate::on_cuda::{self, OnCuda};
+use crate::measure::{Effort, Performance};
+use crate::on_cpu::{Multiply, OnCpu};
+use crate::on_device::OnDevice;
 use crate::operands::Operands;
+use crate::product::compute;
 use crate::quantity;
 use crate::reading::MatrixFacts;
 use crate::report::{OutputArgs, fact, print_json, print_table, table};
@@ -30,8 +33,7 @@ const MATRIX: &[u8] = include_bytes!("../../matrices/gemat12.mtx.gz");
 const MATRIX_NAME: &str = "gemat12.mtx";
 
 /// Enough for a table; `spmv run` measures longer.
-const SAMPLES: usize = 15;
-const TIME_LIMIT: Duration = Duration::from_millis(500);
+const EFFORT: Effort = Effort { samples: 15, limit: Duration::from_millis(500) };
 
 /// Take a tour on a real matrix that comes with the command
 #[derive(Debug, clap::Args)]
@@ -42,13 +44,14 @@ pub struct Demo {
 }
 
 const AFTER_HELP: &str = "\
-Works without a GPU: the kernel is then compiled to real machine code all the same, and the
-product is computed on the CPU.
+Works without a GPU: the kernels then run on the simulator, which counts what they do and says
+nothing of a GPU's time.
 
 JSON (--json), one object:
   matrix (as `spmv inspect`), device (as `spmv run`), kernel (config, reason, source_lines,
-  compiled, problem), product (computed_by, first_ms, verification), table (name, processor,
-  verified, speed_up and the performance of `spmv run`)";
+  compiled), product (computed_by, first_ms, verification), table (name, processor (cpu, gpu,
+  sim), verified, and of `spmv run` performance, null on the simulator, and report, null
+  elsewhere; speed_up over cpu_serial, null on the simulator)";
 
 #[derive(Debug, Serialize)]
 struct DemoReport {
@@ -64,8 +67,7 @@ struct KernelFacts {
     config: String,
     reason: String,
     source_lines: usize,
-    compiled: Option<CompiledFacts>,
-    problem: Option<String>,
+    compiled: CompiledFacts,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,13 +80,13 @@ struct ProductFacts {
 /// One line of the table at the end.
 #[derive(Debug, Serialize)]
 struct Row {
-    name: String,
+    name: &'static str,
     processor: &'static str,
     verified: bool,
     /// Over `cpu_serial`.
-    speed_up: f64,
-    #[serde(flatten)]
-    performance: Performance,
+    speed_up: Option<f64>,
+    performance: Option<Performance>,
+    report: Option<CounterFacts>,
 }
 
 /// The matrix with operands and what comes of them.
@@ -116,86 +118,46 @@ impl Demo {
         let source_lines = source.lines().count();
         self.tell(|out| kernel_text(out, &config, &choice.reason, &source))?;
 
-        let opened = open(DeviceChoice::Auto)?;
-        self.tell(|out| title(out, "3. Machine code", COMPILE_ABOUT))?;
-        let (compiled, problem) = compile(&config, &opened);
-        self.tell(|out| match (&compiled, &problem) {
-            (Some(compiled), _) => compiled.text(out),
-            (None, problem) => fact(out, "not compiled", problem.as_deref().unwrap_or_default()),
-        })?;
-        let kernel = KernelFacts {
-            config: config_text(&config),
-            reason: choice.reason,
-            source_lines,
-            compiled,
-            problem,
+        let Opened::Device(device, facts) = open(DeviceChoice::Auto, Schedule::Natural)? else {
+            unreachable!("`auto` is a GPU or the simulator");
         };
+        self.tell(|out| title(out, "3. Machine code", COMPILE_ABOUT))?;
+        let (loaded, provenance) = device.kernel(&config)?;
+        let compiled = CompiledFacts::new(&device.properties().arch, provenance.origin, loaded.artifact());
+        self.tell(|out| compiled.text(out))?;
+        let kernel =
+            KernelFacts { config: config_text(&config), reason: choice.reason, source_lines, compiled };
 
+        let about = match device.is_simulator() {
+            true => "y <- A x with random x, by this kernel on the simulator.",
+            false => "y <- A x with random x, by this kernel on the GPU.",
+        };
+        self.tell(|out| {
+            title(out, "4. The product", about)?;
+            facts.text(out)
+        })?;
         let operands = Operands::new((a.num_rows(), a.num_cols()), config.types(), 1.0, 0.0, 0)?;
         let expected = Expected::of(&a, &operands)?;
         let example = Example { a, operands, expected };
-        let (device, product, table) = match opened {
-            Opened::Cuda(device, facts) => self.on_cuda(&device, facts, config, &example)?,
-            Opened::Cpu(facts) => self.on_cpu(facts, &example)?,
-        };
-        let wrong = table.iter().filter(|row| !row.verified).map(|row| row.name.as_str()).collect::<Vec<_>>();
+        let matrix_there = Arc::new(DeviceMatrix::upload(&device, &example.a, config.types().offset)?);
+        let (product, _) = by_kernel(&device, &matrix_there, config, &example)?;
+        self.tell(|out| product_text(out, &product, &facts))?;
+
+        let table = rows(&device, &matrix_there, &example)?;
+        let wrong: Vec<&str> = table.iter().filter(|row| !row.verified).map(|row| row.name).collect();
         let mut outcome = product.verification.outcome();
         if let (Ok(()), false) = (&outcome, wrong.is_empty()) {
-            outcome = Err(Failure::new(
-                Kind::Verification,
-                format!("the product is wrong by {}", wrong.join(", ")),
-            ));
+            let message = format!("the product is wrong by {}", wrong.join(", "));
+            outcome = Err(Failure::new(Kind::Verification, message));
         }
         self.tell(|out| {
-            table_text(out, &table, &device)?;
+            table_text(out, &table, device.is_simulator())?;
             next_text(out)
         })?;
         if self.output.json {
-            print_json(&DemoReport { matrix, device, kernel, product, table })?;
+            print_json(&DemoReport { matrix, device: facts, kernel, product, table })?;
         }
         outcome
-    }
-
-    fn on_cuda(
-        &self,
-        device: &Device,
-        facts: DeviceFacts,
-        config: KernelConfig,
-        example: &Example,
-    ) -> Result<(DeviceFacts, ProductFacts, Vec<Row>), Failure> {
-        self.tell(|out| {
-            title(out, "4. The product", "y <- A x on the GPU, with random x.")?;
-            facts.text(out)
-        })?;
-        let matrix = Arc::new(DeviceMatrix::upload(device, &example.a, config.types().offset)?);
-        let (product, _) = timed_on_cuda(device, &matrix, config, example)?;
-        self.tell(|out| product_text(out, &product))?;
-        let mut rows = cpu_rows(example)?;
-        for spec in Algorithm::ALL {
-            let config = plain_product(KernelConfig::builder((spec.default)())).build()?;
-            let (product, performance) = timed_on_cuda(device, &matrix, config, example)?;
-            rows.push(Row::new(spec.name, "gpu", product.verification.passed, performance, rows.first()));
-        }
-        Ok((facts, product, rows))
-    }
-
-    fn on_cpu(
-        &self,
-        facts: DeviceFacts,
-        example: &Example,
-    ) -> Result<(DeviceFacts, ProductFacts, Vec<Row>), Failure> {
-        self.tell(|out| {
-            title(out, "4. The product", "y <- A x with random x.")?;
-            facts.text(out)?;
-            fact(
-                out,
-                "",
-                "the kernel above was compiled, and not run; cpu_parallel computes the same product",
-            )
-        })?;
-        let (product, _) = timed_on_cpu("cpu_parallel", cpu_parallel, example)?;
-        self.tell(|out| product_text(out, &product))?;
-        Ok((facts, product, cpu_rows(example)?))
     }
 
     /// Text for people, as it comes.
@@ -214,92 +176,50 @@ fn plain_product(builder: KernelConfigBuilder) -> KernelConfigBuilder {
     builder.alpha(Coefficient::One).beta(Coefficient::Zero)
 }
 
-/// Compiles for the GPU that is there, else for a usual one.
-fn compile(config: &KernelConfig, opened: &Opened) -> (Option<CompiledFacts>, Option<String>) {
-    let compiled = match opened {
-        Opened::Cuda(device, _) => device.kernel(config).map(|(kernel, provenance)| {
-            CompiledFacts::new(&device.properties().arch, provenance.origin, kernel.artifact())
-        }),
-        Opened::Cpu(_) => Compiler::shared()
-            .compile(config, ARCH_WITHOUT_GPU)
-            .map(|(artifact, origin)| CompiledFacts::new(ARCH_WITHOUT_GPU, origin, &artifact)),
-    };
-    match compiled {
-        Ok(compiled) => (Some(compiled), None),
-        Err(error) => (None, Some(error.to_string())),
-    }
-}
-
-fn timed_on_cuda(
+fn by_kernel(
     device: &Device,
     matrix: &Arc<DeviceMatrix>,
     config: KernelConfig,
     example: &Example,
-) -> Result<(ProductFacts, Performance), Failure> {
+) -> Result<(ProductFacts, Row), Failure> {
     let Example { a, operands, expected } = example;
-    let mut on_cuda = OnCuda::new(device, matrix, config, operands)?;
-    let (first, first_ms) = on_cuda.product(operands)?;
-    let effort = Effort { samples: SAMPLES, limit: TIME_LIMIT, batch: on_cuda::BATCH };
-    let samples = measure(effort, |products| on_cuda.batch(products))?;
-    let (last, _) = on_cuda.product(operands)?;
-    let guarantees = &on_cuda.plan().program().guarantees;
-    let depth = |row_nnz| guarantees.depth(row_nnz);
-    let types = config.types();
-    let rounding = Rounding { depth: &depth, accumulator: types.accumulator, y: types.y };
-    let verification = expected.verify(&first, &rounding).again(
-        expected.verify(&last, &rounding),
-        same_bits(&first, &last),
-        guarantees.bit_reproducible,
-    );
-    let performance = Performance::new(samples, a.nnz(), on_cuda.bytes());
-    Ok((ProductFacts { computed_by: config.algorithm().name(), first_ms, verification }, performance))
+    let mut on_device = OnDevice::new(device, matrix, config, operands)?;
+    let computed = compute(&mut on_device, operands, a.nnz(), Some(EFFORT))?;
+    let promise = Promise::of_kernel(config, &on_device.plan().program().guarantees);
+    let verification = computed.verify(expected, &promise);
+    let row = Row {
+        name: config.algorithm().name(),
+        processor: if device.is_simulator() { "sim" } else { "gpu" },
+        verified: verification.passed,
+        speed_up: None,
+        performance: computed.performance,
+        report: computed.counters.map(CounterFacts::from),
+    };
+    Ok((ProductFacts { computed_by: row.name, first_ms: computed.first_ms, verification }, row))
 }
 
-fn timed_on_cpu(
-    name: &'static str,
-    multiply: Multiply<f32, u32>,
-    example: &Example,
-) -> Result<(ProductFacts, Performance), Failure> {
+fn by_cpu(name: &'static str, multiply: Multiply<f32, u32>, example: &Example) -> Result<Row, Failure> {
     let Example { a, operands, expected } = example;
-    let mut on_cpu = OnCpu::new(multiply, a, operands);
-    let (first, first_ms) = on_cpu.product(operands)?;
-    let effort = Effort { samples: SAMPLES, limit: TIME_LIMIT, batch: on_cpu::BATCH };
-    let samples = measure(effort, |products| on_cpu.batch(products))?;
-    let (last, _) = on_cpu.product(operands)?;
-    let value = ValueType::F32;
-    let rounding = Rounding { depth: &any_order_depth, accumulator: value, y: value };
-    let verification = expected.verify(&first, &rounding).again(
-        expected.verify(&last, &rounding),
-        same_bits(&first, &last),
-        true,
-    );
-    let performance = Performance::new(samples, a.nnz(), on_cpu.bytes());
-    Ok((ProductFacts { computed_by: name, first_ms, verification }, performance))
+    let computed = compute(&mut OnCpu::new(multiply, a, operands), operands, a.nnz(), Some(EFFORT))?;
+    let verified = computed.verify(expected, &Promise::of_cpu(ValueType::F32)).passed;
+    let performance = computed.performance;
+    Ok(Row { name, processor: "cpu", verified, speed_up: None, performance, report: None })
 }
 
-fn cpu_rows(example: &Example) -> Result<Vec<Row>, Failure> {
-    let products: [(_, Multiply<f32, u32>); 2] = [("cpu_serial", cpu_serial), ("cpu_parallel", cpu_parallel)];
-    let mut rows: Vec<Row> = Vec::new();
-    for (name, multiply) in products {
-        let (product, performance) = timed_on_cpu(name, multiply, example)?;
-        rows.push(Row::new(name, "cpu", product.verification.passed, performance, rows.first()));
+/// The CPU products, then every algorithm with its usual parameters. Speed-ups are over the first.
+fn rows(device: &Device, matrix: &Arc<DeviceMatrix>, example: &Example) -> Result<Vec<Row>, Failure> {
+    let mut rows =
+        vec![by_cpu("cpu_serial", cpu_serial, example)?, by_cpu("cpu_parallel", cpu_parallel, example)?];
+    for spec in Algorithm::ALL {
+        let config = plain_product(KernelConfig::builder((spec.default)())).build()?;
+        rows.push(by_kernel(device, matrix, config, example)?.1);
+    }
+    let median_ms = |row: &Row| row.performance.as_ref().map(|performance| performance.samples.median_ms);
+    let first = median_ms(&rows[0]);
+    for row in &mut rows {
+        row.speed_up = first.zip(median_ms(row)).map(|(first, median)| first / median);
     }
     Ok(rows)
-}
-
-impl Row {
-    /// The speed-up is over the first row.
-    fn new(
-        name: &str,
-        processor: &'static str,
-        verified: bool,
-        performance: Performance,
-        first: Option<&Row>,
-    ) -> Row {
-        let median_ms = performance.samples.median_ms;
-        let speed_up = first.map_or(1.0, |first| first.performance.samples.median_ms / median_ms);
-        Row { name: name.to_owned(), processor, verified, speed_up, performance }
-    }
 }
 
 const MATRIX_ABOUT: &str = "\
@@ -311,7 +231,8 @@ A configuration becomes CUDA text: constants and types in front of an unchanged 
 now is left to be decided while the kernel runs.";
 
 const COMPILE_ABOUT: &str = "\
-NVRTC, NVIDIA's run-time compiler, makes machine code of the text; a cache on disk keeps it for the next time.";
+NVRTC, NVIDIA's run-time compiler, makes machine code and PTX of the text; a cache on disk keeps both for the next
+time. A GPU runs the machine code, the simulator the PTX.";
 
 fn title(out: &mut dyn Write, title: &str, about: &str) -> io::Result<()> {
     let first = title.starts_with("1.");
@@ -353,11 +274,12 @@ fn gen_command(config: &KernelConfig) -> String {
     format!("spmv gen --algorithm {}{settings}", algorithm.name())
 }
 
-fn product_text(out: &mut dyn Write, product: &ProductFacts) -> io::Result<()> {
+fn product_text(out: &mut dyn Write, product: &ProductFacts, device: &DeviceFacts) -> io::Result<()> {
+    let no_gpu = if device.kind == "sim" { ", the simulator's time, not a GPU's" } else { "" };
     fact(
         out,
         "first product",
-        format_args!("{} by {}", quantity::milliseconds(product.first_ms), product.computed_by),
+        format_args!("{} by {}{no_gpu}", quantity::milliseconds(product.first_ms), product.computed_by),
     )?;
     title(
         out,
@@ -365,43 +287,71 @@ fn product_text(out: &mut dyn Write, product: &ProductFacts) -> io::Result<()> {
         "Every row is compared with a product in doubled precision. What a row may differ follows from how many\n\
          roundings lie on the way to its sum; an error of 1 would be all of that.",
     )?;
-    verification_text(out, &product.verification)
+    product.verification.text(out)
 }
 
-fn table_text(out: &mut dyn Write, rows: &[Row], device: &DeviceFacts) -> io::Result<()> {
-    let about = match device.kind {
-        "cuda" => {
-            "The CPU products, and every algorithm with its usual parameters on the GPU. The matrix is small, so it\n\
-             stays in the caches, and much of a GPU's time is the launch of the kernel."
+const FAST_ABOUT: &str = "\
+The CPU products, and every algorithm with its usual parameters on the GPU. The matrix is small, so it stays in the
+caches, and much of a GPU's time is the launch of the kernel.";
+
+const COUNTED_ABOUT: &str = "\
+The CPU products are timed, and every algorithm with its usual parameters ran on the simulator, which counts. It has
+no model of time, so kernels have neither a time nor a speed-up here: those need a GPU.";
+
+fn table_text(out: &mut dyn Write, rows: &[Row], simulated: bool) -> io::Result<()> {
+    match simulated {
+        true => title(out, "6. What do the kernels do?", COUNTED_ABOUT)?,
+        false => title(out, "6. How fast?", FAST_ABOUT)?,
+    }
+    let counted = ["warp instr.", "warps filled", "loads used", "sectors/load", "atomics"];
+    let timed = ["GFLOP/s", "GB/s"];
+    let mut head = vec!["product", "on", "right", "time", "speed-up"];
+    head.extend_from_slice(if simulated { &counted } else { &timed });
+    let mut table = table(&head);
+    for row in rows {
+        let timed = |cell: &dyn Fn(&Performance) -> String| row.performance.as_ref().map(cell);
+        let counted = |cell: &dyn Fn(&CounterFacts) -> String| row.report.as_ref().map(cell);
+        let mut cells = vec![
+            Some(row.name.to_owned()),
+            Some(row.processor.to_uppercase()),
+            Some(if row.verified { "yes" } else { "NO" }.to_owned()),
+            timed(&|performance| quantity::milliseconds(performance.samples.median_ms)),
+            row.speed_up.map(|speed_up| format!("{} x", quantity::significant(speed_up))),
+        ];
+        match simulated {
+            true => cells.extend([
+                counted(&|report| quantity::count(report.warp_instructions as usize)),
+                counted(&|report| percent(report.warp_execution_efficiency)),
+                counted(&|report| percent(report.global_load_efficiency)),
+                counted(&|report| report.sectors_per_load_request.map_or("-".into(), quantity::significant)),
+                counted(&|report| quantity::count((report.global_atomics + report.shared_atomics) as usize)),
+            ]),
+            false => cells.extend([
+                timed(&|performance| quantity::significant(performance.gflops)),
+                timed(&|performance| quantity::significant(performance.gb_per_s)),
+            ]),
         }
-        _ => {
-            "The CPU products only: there is no GPU here to run kernels on. The matrix is small, so it stays in the\n\
-             caches."
-        }
-    };
-    title(out, "6. How fast?", about)?;
-    let mut table = table(&["product", "on", "right", "time", "GFLOP/s", "GB/s", "speed-up"]);
-    for Row { name, processor, verified, speed_up, performance } in rows {
-        table.add_row([
-            name.clone(),
-            processor.to_uppercase(),
-            if *verified { "yes" } else { "NO" }.to_owned(),
-            quantity::milliseconds(performance.samples.median_ms),
-            quantity::significant(performance.gflops),
-            quantity::significant(performance.gb_per_s),
-            format!("{} x", quantity::significant(*speed_up)),
-        ]);
+        table.add_row(cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_owned())));
     }
     print_table(out, table)?;
     writeln!(
         out,
         "\ncpu_serial adds in doubled precision on one thread: it is the reference, not a fast product."
-    )
+    )?;
+    match simulated {
+        true => writeln!(out, "{COUNTED_LEGEND}"),
+        false => Ok(()),
+    }
 }
 
+const COUNTED_LEGEND: &str = "\
+warps filled: lanes that took part (warp execution efficiency). loads used: bytes asked for over bytes of the 32-byte
+sectors moved (global load efficiency). sectors/load: sectors that a warp's load touches; fewer is better.";
+
 fn next_text(out: &mut dyn Write) -> io::Result<()> {
-    title(out, "Next", "Three commands to try:")?;
+    title(out, "Next", "Four commands to try:")?;
     writeln!(out, "  spmv run A.mtx                    the same for a matrix of yours")?;
+    writeln!(out, "  spmv run A.mtx --report           what the simulator counts of it")?;
     writeln!(out, "  spmv algorithms                   what there is, and what each is good for")?;
     writeln!(
         out,

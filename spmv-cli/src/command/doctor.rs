@@ -8,7 +8,6 @@ use spmv_runtime::cache::{CacheLocation, DiskCache};
 use spmv_runtime::codegen::{Algorithm, KernelConfig};
 use spmv_runtime::{Compiler, DeviceProperties, Nvrtc, devices, driver_version};
 
-use crate::command::run::ARCH_WITHOUT_GPU;
 use crate::cusparse;
 use crate::failure::{Failure, Kind};
 use crate::quantity;
@@ -23,21 +22,26 @@ pub struct Doctor {
 }
 
 const AFTER_HELP: &str = "\
-Exits with 0 where kernels can be compiled and products computed, on a GPU or the CPU; with 4
-where NVRTC is missing or does not compile.
+Exits with 0 where kernels can be compiled and run, on a GPU or the simulator; with 4 where
+NVRTC is missing or does not compile.
 
 JSON (--json), one object:
   driver     cuda_version, problem, help
-  devices    name, arch, multiprocessors, memory_bytes, l2_bytes
+  devices    the GPUs: name, arch, multiprocessors, memory_bytes, l2_bytes
+  default    what `--device auto` is: cuda:0 or sim
   nvrtc      version, path, found_by, archs, compile_ms, problem
   cusparse   version, library, problem
   cache      folder, max_bytes, entries, bytes, problem
-  ready_for  compile, gpu, cpu";
+  ready_for  compile, gpu, simulator, cpu";
+
+/// What is compiled for where there is no GPU, as the simulator is.
+const ARCH_WITHOUT_GPU: &str = "sm_90";
 
 #[derive(Debug, Serialize)]
 struct DoctorReport {
     driver: DriverFacts,
     devices: Vec<GpuFacts>,
+    default: &'static str,
     nvrtc: NvrtcFacts,
     cusparse: CusparseFacts,
     cache: CacheFacts,
@@ -91,6 +95,7 @@ struct CacheFacts {
 struct ReadyFor {
     compile: bool,
     gpu: bool,
+    simulator: bool,
     cpu: bool,
 }
 
@@ -118,7 +123,13 @@ impl Doctor {
         };
         let compile = nvrtc.compile_ms.is_some();
         self.output.print(&DoctorReport {
-            ready_for: ReadyFor { compile, gpu: compile && !devices.is_empty(), cpu: true },
+            ready_for: ReadyFor {
+                compile,
+                gpu: compile && !devices.is_empty(),
+                simulator: compile,
+                cpu: true,
+            },
+            default: if devices.is_empty() { "sim" } else { "cuda:0" },
             devices: devices.into_iter().map(GpuFacts::from).collect(),
             driver,
             nvrtc,
@@ -210,6 +221,9 @@ impl Report for DoctorReport {
                 format_args!("{name}, {arch}, {multiprocessors} multiprocessors, {memory}, {l2} L2"),
             )?;
         }
+        if self.devices.is_empty() {
+            fact(out, "device", "the simulator, ptx-sim: without a GPU kernels run there, on the CPU")?;
+        }
         self.nvrtc.text(out)?;
         match (&self.cusparse.version, self.cusparse.library) {
             (Some(version), Some(library)) => fact(out, "cuSPARSE", format_args!("{version} ({library})"))?,
@@ -224,10 +238,10 @@ impl Report for DoctorReport {
             match (compile, gpu) {
                 (true, true) => "everything is there: kernels are compiled and run on the GPU",
                 (true, false) => {
-                    "kernels are compiled, products run on the CPU; a GPU with a driver would run the kernels"
+                    "kernels are compiled and run on the simulator; for speed it takes a GPU with a driver"
                 }
                 (false, _) => {
-                    "kernels cannot be compiled; products run on the CPU only (`spmv run --device cpu`)"
+                    "kernels cannot be compiled; only `spmv run --device cpu` computes products, without a kernel"
                 }
             },
         )

@@ -1,88 +1,52 @@
-//! The product on a CUDA device.
+//! The product by a kernel, on a GPU or the simulator.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spmv_runtime::codegen::{KernelConfig, ValueType};
 use spmv_runtime::cudarc::driver::{CudaEvent, DriverError, sys::CUevent_flags};
+use spmv_runtime::ptx_sim::Counters;
 use spmv_runtime::{Device, DeviceMatrix, Error, Spmv, Vector};
-use std::sync::Arc;
 
 use crate::failure::Failure;
 use crate::operands::Operands;
+use crate::product::Product;
+use crate::progress::Progress;
 use crate::quantity;
 
-/// A batch is as long as this at least: thousands of times what an event resolves.
-pub const BATCH: Duration = Duration::from_millis(5);
-
-/// A plan with its operands on the device, and the events that time it.
-pub struct OnCuda {
+/// A plan with its operands on the device.
+pub struct OnDevice {
     plan: Spmv,
     alpha: f64,
     beta: f64,
     x: DeviceVector,
     y: DeviceVector,
-    started: CudaEvent,
-    stopped: CudaEvent,
+    /// What times a GPU: events before and after a batch. The simulator has none.
+    events: Option<[CudaEvent; 2]>,
 }
 
-impl OnCuda {
+impl OnDevice {
     /// Makes the plan and copies x and y.
     pub fn new(
         device: &Device,
         matrix: &Arc<DeviceMatrix>,
         config: KernelConfig,
         operands: &Operands,
-    ) -> Result<OnCuda, Failure> {
+    ) -> Result<OnDevice, Failure> {
         let plan = Spmv::with(device, matrix, config)?;
         let types = config.types();
-        Ok(OnCuda {
+        Ok(OnDevice {
             alpha: operands.alpha,
             beta: operands.beta,
             x: DeviceVector::from_slice(device, types.x, &operands.x)?,
             y: DeviceVector::from_slice(device, types.y, &operands.y)?,
-            started: event(device)?,
-            stopped: event(device)?,
+            events: events(device)?,
             plan,
         })
     }
 
     pub fn plan(&self) -> &Spmv {
         &self.plan
-    }
-
-    /// One product from the operands' y, and how many milliseconds passed until it was finished.
-    pub fn product(&mut self, operands: &Operands) -> Result<(Vec<f64>, f64), Failure> {
-        self.y.copy_from_slice(&operands.y)?;
-        let started = Instant::now();
-        self.apply()?;
-        self.plan.device().synchronize()?;
-        let took = quantity::in_ms(started.elapsed());
-        Ok((self.y.to_vec()?, took))
-    }
-
-    /// So many products one after the other, and how long the device was at it.
-    pub fn batch(&mut self, products: u32) -> Result<Duration, Failure> {
-        self.record(&self.started)?;
-        for _ in 0..products {
-            self.apply()?;
-        }
-        self.record(&self.stopped)?;
-        // Waiting here first tells a kernel's fault apart from a failure of the events.
-        self.plan.device().synchronize()?;
-        let ms = self
-            .started
-            .elapsed_ms(&self.stopped)
-            .map_err(|error| driver_error("cuEventElapsedTime", error))?;
-        Ok(Duration::from_secs_f64(f64::from(ms.max(0.0)) / 1e3))
-    }
-
-    /// Bytes that must move for one product.
-    pub fn bytes(&self) -> u64 {
-        let matrix = self.plan.matrix();
-        let types = self.plan.config().types();
-        let y_passes = if self.beta == 0.0 { 1 } else { 2 };
-        matrix_bytes(matrix)
-            + (matrix.num_cols() * types.x.size() + y_passes * matrix.num_rows() * types.y.size()) as u64
     }
 
     fn apply(&mut self) -> Result<(), Error> {
@@ -96,9 +60,51 @@ impl OnCuda {
         }
     }
 
-    fn record(&self, event: &CudaEvent) -> Result<(), Failure> {
-        let (_, stream) = self.plan.device().as_cuda().expect("the device was opened as a CUDA device");
-        event.record(stream).map_err(|error| driver_error("cuEventRecord", error))
+    fn record(&self, which: usize) -> Result<(), Failure> {
+        match (&self.events, self.plan.device().as_cuda()) {
+            (Some(events), Some((_, stream))) => {
+                events[which].record(stream).map_err(|error| driver_error("cuEventRecord", error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Product for OnDevice {
+    fn product(&mut self, operands: &Operands) -> Result<(Vec<f64>, f64), Failure> {
+        let _progress = self.plan.device().is_simulator().then(|| Progress::start("simulating"));
+        self.y.copy_from_slice(&operands.y)?;
+        let started = Instant::now();
+        self.apply()?;
+        self.plan.device().synchronize()?;
+        let took = quantity::in_ms(started.elapsed());
+        Ok((self.y.to_vec()?, took))
+    }
+
+    fn batch(&mut self, products: u32) -> Result<Duration, Failure> {
+        let started = Instant::now();
+        self.record(0)?;
+        for _ in 0..products {
+            self.apply()?;
+        }
+        self.record(1)?;
+        // Waiting here first tells a kernel's fault apart from a failure of the events.
+        self.plan.device().synchronize()?;
+        let Some([before, after]) = &self.events else { return Ok(started.elapsed()) };
+        let ms = before.elapsed_ms(after).map_err(|error| driver_error("cuEventElapsedTime", error))?;
+        Ok(Duration::from_secs_f64(f64::from(ms.max(0.0)) / 1e3))
+    }
+
+    fn bytes(&self) -> u64 {
+        let matrix = self.plan.matrix();
+        let types = self.plan.config().types();
+        let y_passes = if self.beta == 0.0 { 1 } else { 2 };
+        matrix_bytes(matrix)
+            + (matrix.num_cols() * types.x.size() + y_passes * matrix.num_rows() * types.y.size()) as u64
+    }
+
+    fn take_counters(&mut self) -> Option<Counters> {
+        self.plan.device().take_counters()
     }
 }
 
@@ -107,11 +113,14 @@ pub fn matrix_bytes(matrix: &DeviceMatrix) -> u64 {
     DeviceMatrix::predict_bytes(matrix.num_rows(), matrix.nnz(), matrix.value_type(), matrix.offset_type())
 }
 
-fn event(device: &Device) -> Result<CudaEvent, Failure> {
-    let (context, _) = device.as_cuda().expect("the device was opened as a CUDA device");
-    context
-        .new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
-        .map_err(|error| driver_error("cuEventCreate", error))
+fn events(device: &Device) -> Result<Option<[CudaEvent; 2]>, Failure> {
+    let Some((context, _)) = device.as_cuda() else { return Ok(None) };
+    let event = || {
+        context
+            .new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
+            .map_err(|error| driver_error("cuEventCreate", error))
+    };
+    Ok(Some([event()?, event()?]))
 }
 
 fn driver_error(call: &'static str, error: DriverError) -> Failure {
