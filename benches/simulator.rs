@@ -1,5 +1,5 @@
 //! How fast the embedded device is, with all checks on: warp instructions and nonzeros a second, on one core and
-//! on all. With `--record FOLDER` writes `FOLDER/host/simulator.json`; with `--profile ALGORITHM` runs one kernel
+//! on all, and where the time goes: nanoseconds for each kind of instruction. With `--record FOLDER` writes `FOLDER/host/simulator.json`; with `--profile ALGORITHM` runs one kernel
 //! for ten seconds, for a profiler to watch.
 
 mod record;
@@ -62,12 +62,100 @@ fn main() -> Outcome<()> {
             }));
         }
     }
+    println!("\n{:<34} {:>10}", "one warp instruction", "time");
+    let mut kinds = Vec::new();
+    for (kind, instruction) in KINDS {
+        let nanoseconds = nanoseconds_of(instruction)?;
+        println!("{kind:<34} {nanoseconds:>7.1} ns");
+        kinds.push(serde_json::json!({ "kind": kind, "instruction": instruction, "nanoseconds": nanoseconds }));
+    }
+    figures.push(serde_json::json!({ "nanoseconds_of_one_warp_instruction": kinds }));
     record::write_host_if_asked("simulator", &figures)?;
     if slowest < WARP_INSTRUCTIONS_A_SECOND {
         return Err(format!("{:.1} M warp instructions a second on one core are too few", slowest / 1e6).into());
     }
     Ok(())
 }
+
+/// Kinds of instructions and one of each. `%rd1` is the lane's own place, `%rd2` the same in a scattered order.
+const KINDS: &[(&str, &str)] = &[
+    ("copy", "mov.u32 %r2, %r1;"),
+    ("integer, 32 bits", "add.s32 %r2, %r1, %r3;"),
+    ("integer, 64 bits", "add.s64 %rd3, %rd1, 8;"),
+    ("wide product", "mul.wide.u32 %rd3, %r1, 4;"),
+    ("fused multiply-add, f32", "fma.rn.f32 %f2, %f1, %f1, %f2;"),
+    ("fused multiply-add, f64", "fma.rn.f64 %d2, %d1, %d1, %d2;"),
+    ("comparison", "setp.lt.u32 %p2, %r1, %r3;"),
+    ("load, f32, neighbouring", "ld.global.f32 %f3, [%rd1];"),
+    ("load, f32, scattered", "ld.global.f32 %f3, [%rd2];"),
+    ("load, f64, neighbouring", "ld.global.f64 %d3, [%rd4];"),
+    ("load, four f32", "ld.global.v4.f32 {%f3, %f4, %f5, %f6}, [%rd5];"),
+    ("store, f32", "st.global.f32 [%rd1], %f1;"),
+    ("load, shared", "ld.shared.f32 %f3, [%r4];"),
+    ("store, shared", "st.shared.f32 [%r4], %f1;"),
+    ("shuffle", "shfl.sync.bfly.b32 %r5, %r1, 4, 6175, 0xffffffff;"),
+    ("ballot", "vote.sync.ballot.b32 %r5, %p1, 0xffffffff;"),
+    ("atomic, one address", "red.global.add.u32 [%rd6], 1;"),
+];
+
+/// Processor time of one warp instruction: that of a loop with many of them less that of the loop without.
+fn nanoseconds_of(instruction: &str) -> Outcome<f64> {
+    const ROUNDS: u32 = 4000;
+    const COPIES: usize = 64;
+    let seconds = |copies: usize| -> Outcome<f64> {
+        let module = Module::load(&KIND_KERNEL.replace("INSTRUCTIONS", &instruction.repeat(copies)))?;
+        let mut simulator = Simulator::new().threads(1);
+        let data = simulator.allocate(1024)?;
+        simulator.write(data, &[0; 1024])?;
+        let launch = Launch::new(1, 32).arg(Arg::U64(data)).arg(Arg::U32(ROUNDS));
+        let mut samples = Vec::new();
+        for _ in 0..SAMPLES {
+            let started = processor_time();
+            simulator.launch(&module, "kind", &launch)?;
+            samples.push((processor_time() - started).as_secs_f64());
+        }
+        samples.sort_by(f64::total_cmp);
+        Ok(samples[SAMPLES / 2])
+    };
+    Ok((seconds(COPIES)? - seconds(0)?) / (f64::from(ROUNDS) * COPIES as f64) * 1e9)
+}
+
+const KIND_KERNEL: &str = "
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry kind(.param .u64 data, .param .u32 rounds) {
+  .reg .pred %p<4>; .reg .b32 %r<10>; .reg .b64 %rd<10>; .reg .f32 %f<8>; .reg .f64 %d<4>;
+  .shared .align 4 .b8 shared[128];
+  ld.param.u64 %rd6, [data];
+  ld.param.u32 %r9, [rounds];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r3, 16;
+  mov.f32 %f1, 0f3F000000; mov.f32 %f2, 0f00000000;
+  mov.f64 %d1, 0d3FE0000000000000; mov.f64 %d2, 0d0000000000000000;
+  setp.lt.u32 %p1, %r1, 7;
+  mul.wide.u32 %rd1, %r1, 4;
+  add.s64 %rd1, %rd6, %rd1;
+  mul.lo.u32 %r6, %r1, 13;
+  and.b32 %r6, %r6, 31;
+  mul.wide.u32 %rd2, %r6, 32;
+  add.s64 %rd2, %rd6, %rd2;
+  mul.wide.u32 %rd4, %r1, 8;
+  add.s64 %rd4, %rd6, %rd4;
+  mul.wide.u32 %rd5, %r1, 16;
+  add.s64 %rd5, %rd6, %rd5;
+  mov.u32 %r7, shared;
+  shl.b32 %r4, %r1, 2;
+  add.s32 %r4, %r4, %r7;
+  st.shared.f32 [%r4], %f1;
+  mov.u32 %r8, 0;
+loop:
+  INSTRUCTIONS
+  add.s32 %r8, %r8, 1;
+  setp.lt.u32 %p3, %r8, %r9;
+  @%p3 bra loop;
+  ret;
+}";
 
 /// One kernel with its operands on a simulator of its own.
 struct Case {
