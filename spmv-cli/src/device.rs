@@ -68,8 +68,11 @@ pub enum Opened {
 
 /// Opens the device that is asked for; the schedule counts where that is the simulator.
 pub fn open(choice: DeviceChoice, schedule: Schedule) -> Result<Opened, Failure> {
-    let simulator =
-        |notice| Opened::Device(Device::simulator_with(schedule), DeviceFacts::simulator(schedule, notice));
+    let simulator = |notice| {
+        let device = Device::simulator_with(schedule);
+        let facts = DeviceFacts::simulator(&device, schedule, notice);
+        Opened::Device(device, facts)
+    };
     let ordinal = match choice {
         DeviceChoice::Cpu => return Ok(Opened::Cpu(DeviceFacts::cpu())),
         DeviceChoice::Simulator => return Ok(simulator(None)),
@@ -123,17 +126,21 @@ impl DeviceFacts {
         }
     }
 
-    fn simulator(schedule: Schedule, notice: Option<String>) -> DeviceFacts {
+    fn simulator(device: &Device, schedule: Schedule, notice: Option<String>) -> DeviceFacts {
+        let properties = device.properties();
         DeviceFacts {
             kind: "sim",
             name: "ptx-sim, a simulator on the CPU".into(),
-            arch: Some(Device::simulator().properties().arch.clone()),
+            arch: Some(properties.arch.clone()),
+            multiprocessors: Some(properties.multiprocessors),
+            memory_bytes: Some(properties.memory_bytes),
+            l2_bytes: None,
+            cuda_version: None,
             schedule: Some(match schedule {
                 Schedule::Natural => "natural".into(),
                 Schedule::Adversarial(seed) => seed.to_string(),
             }),
             notice,
-            ..DeviceFacts::cpu()
         }
     }
 
