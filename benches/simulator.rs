@@ -19,7 +19,11 @@ const WARP_INSTRUCTIONS_A_SECOND: f64 = 25e6;
 const SAMPLES: usize = 5;
 
 fn main() -> Outcome<()> {
-    let a = Generator::new("stencil_27")?.set("nx", 34.0)?.set("ny", 34.0)?.set("nz", 34.0)?.generate::<f32, u32>()?;
+    let a = Generator::new("stencil_27")?
+        .set("nx", 34.0)?
+        .set("ny", 34.0)?
+        .set("nz", 34.0)?
+        .generate::<f32, u32>()?;
     println!("stencil_27: {} rows, {} nonzeros, f32, sm_90", a.num_rows(), a.nnz());
     if let Some(algorithm) = std::env::args().skip_while(|argument| argument != "--profile").nth(1) {
         let mut case = Case::new(&algorithm, &a, 1)?;
@@ -29,7 +33,10 @@ fn main() -> Outcome<()> {
         }
         return Ok(());
     }
-    println!("{:<14} {:>8} {:>24} {:>16} {:>12}", "", "cores", "warp instructions / s", "nonzeros / s", "time");
+    println!(
+        "{:<14} {:>8} {:>24} {:>16} {:>12}",
+        "", "cores", "warp instructions / s", "nonzeros / s", "time"
+    );
     let cores = std::thread::available_parallelism()?.get();
     let mut figures = Vec::new();
     let mut slowest = f64::INFINITY;
@@ -67,12 +74,16 @@ fn main() -> Outcome<()> {
     for (kind, instruction) in KINDS {
         let nanoseconds = nanoseconds_of(instruction)?;
         println!("{kind:<34} {nanoseconds:>7.1} ns");
-        kinds.push(serde_json::json!({ "kind": kind, "instruction": instruction, "nanoseconds": nanoseconds }));
+        kinds.push(
+            serde_json::json!({ "kind": kind, "instruction": instruction, "nanoseconds": nanoseconds }),
+        );
     }
     figures.push(serde_json::json!({ "nanoseconds_of_one_warp_instruction": kinds }));
     record::write_host_if_asked("simulator", &figures)?;
     if slowest < WARP_INSTRUCTIONS_A_SECOND {
-        return Err(format!("{:.1} M warp instructions a second on one core are too few", slowest / 1e6).into());
+        return Err(
+            format!("{:.1} M warp instructions a second on one core are too few", slowest / 1e6).into()
+        );
     }
     Ok(())
 }
@@ -185,16 +196,14 @@ impl Case {
             Ok(address)
         };
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-        let floats = |floats: &[f32]| floats.iter().flat_map(|float| float.to_le_bytes()).collect::<Vec<u8>>();
+        let floats =
+            |floats: &[f32]| floats.iter().flat_map(|float| float.to_le_bytes()).collect::<Vec<u8>>();
         let x: Vec<f32> = (0..a.num_cols()).map(|i| (i % 17) as f32 - 8.0).collect();
         let y = place(floats(&vec![0.0; a.num_rows()]))?;
         let program = config.program();
         let pass = &program.multiply[0];
-        let blocks = if algorithm == "light_vector" {
-            4 * 8
-        } else {
-            pass.grid.eval(&|_| a.num_rows() as u64) as u32
-        };
+        let blocks =
+            if algorithm == "light_vector" { 4 * 8 } else { pass.grid.eval(&|_| a.num_rows() as u64) as u32 };
         let mut launch = Launch::new(blocks, pass.threads_per_block).arg(Arg::U32(a.num_rows() as u32));
         for pointer in [words(a.row_offsets()), words(a.col_indices()), floats(a.values()), floats(&x)] {
             launch = launch.arg(Arg::U64(place(pointer)?));
@@ -217,7 +226,8 @@ impl Case {
         let elapsed = if self.threads == 1 { processor_time() - processor } else { started.elapsed() };
         let mut bytes = vec![0; self.expected.len() * 4];
         self.simulator.read(self.y, &mut bytes)?;
-        let actual = bytes.chunks_exact(4).map(|word| f32::from_le_bytes(word.try_into().expect("four bytes")));
+        let actual =
+            bytes.chunks_exact(4).map(|word| f32::from_le_bytes(word.try_into().expect("four bytes")));
         let wrong = actual.zip(&self.expected).filter(|(a, e)| (a - *e).abs() > 1e-3).count();
         if wrong > 0 {
             return Err(format!("{wrong} rows are wrong").into());

@@ -14,7 +14,7 @@ use crate::backend::{
 use crate::error::Error;
 use crate::nvrtc::Version;
 
-const INSTALL_DRIVER: &str = "install NVIDIA's driver (12.0 or newer), or use the CPU products of spmv-matrix (`spmv run --device cpu`)";
+const INSTALL_DRIVER: &str = "install NVIDIA's driver (12.0 or newer), or use the embedded simulator (`Device::simulator()`, --device sim)";
 
 /// The newest CUDA version that the installed driver supports.
 ///

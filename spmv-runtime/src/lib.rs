@@ -1,7 +1,7 @@
 //! Sparse matrix–vector products y ← α·op(A)·x + β·y with kernels that are generated for one configuration,
 //! compiled by NVRTC at run time and cached.
 //!
-//! - [`Device`]: a CUDA device, its own or in the user's context;
+//! - [`Device`]: a CUDA device, its own or in the user's context, or the embedded simulator;
 //! - [`Vector`] and [`DeviceMatrix`]: data on it;
 //! - [`Spmv`]: the plan for one matrix, and the product;
 //! - [`spmv_kernel`]: declares a kernel in a line, [`Plan`] runs it with its types known to the compiler;
