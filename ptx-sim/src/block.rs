@@ -1,5 +1,6 @@
 //! Blocks: shared memory, barriers, and the order in which warps and blocks run.
 
+use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -125,6 +126,12 @@ struct Block {
 const WARP_SLICE: u64 = 20_000;
 /// Warp instructions that a block runs before another has its turn.
 const BLOCK_SLICE: u64 = 400_000;
+/// The same for each warp, where the last slice changed nothing: what repeats itself is then found sooner.
+const IDLE_SLICE: u64 = 4096;
+/// How many such short slices there are in a row, because to compare states takes time as well.
+const IDLE_SLICES: u64 = 64;
+/// Warp instructions without a change that are too many, whatever the registers do.
+const MOST_IDLE: u64 = 1 << 30;
 
 enum BlockStop {
     Yield,
@@ -161,6 +168,13 @@ impl Block {
         }
     }
 
+    fn slice(&self, watch: &Watch) -> u64 {
+        match watch.idle {
+            1..=IDLE_SLICES => IDLE_SLICE * self.warps.len() as u64,
+            _ => BLOCK_SLICE,
+        }
+    }
+
     fn fingerprint(&self) -> u64 {
         self.warps.iter().fold(self.index, |hash, warp| hash.rotate_left(7) ^ warp.fingerprint())
     }
@@ -185,7 +199,7 @@ impl Block {
                 return Err((stuck, fault));
             };
             let warp_slice = match &mut self.random {
-                None => WARP_SLICE,
+                None => WARP_SLICE.min((slice / self.warps.len() as u64).max(IDLE_SLICE)),
                 Some(random) => 1 + random.below(48) as u64,
             };
             let warp_slice = warp_slice.min(slice - (counters.warp_instructions - before));
@@ -283,7 +297,7 @@ pub(crate) fn run(context: &Context<'_>, limits: Limits) -> Result<Counters, Box
     if total == 0 {
         return Ok(Counters::default());
     }
-    if limits.threads > 1 && total > 1 && limits.seed.is_none() && !context.kernel.order_matters {
+    if limits.seed.is_none() && !context.kernel.order_matters {
         return run_parallel(context, limits, total);
     }
     let mut scheduler = Scheduler::new(context, limits, total);
@@ -308,7 +322,8 @@ struct Scheduler<'a> {
 impl<'a> Scheduler<'a> {
     fn new(context: &'a Context<'a>, limits: Limits, total: u64) -> Self {
         let mut random = limits.seed.map(Random);
-        let shuffled = random.as_mut().map(|random| {
+        // More blocks than that start in order.
+        let shuffled = random.as_mut().filter(|_| total <= 1 << 24).map(|random| {
             let mut order: Vec<u64> = (0..total).collect();
             for index in (1..order.len()).rev() {
                 order.swap(index, random.below(index + 1));
@@ -347,7 +362,7 @@ impl<'a> Scheduler<'a> {
     fn run(&mut self) -> Result<(), LaunchFault> {
         let at_once = if self.random.is_some() { 4 } else { 1 };
         let mut turn = 0;
-        let mut watch = Watch::default();
+        let mut watch = Watch { since: self.counters.warp_instructions, ..Watch::default() };
         loop {
             while self.active.len() < at_once && self.start_one() {}
             if self.active.is_empty() {
@@ -359,7 +374,7 @@ impl<'a> Scheduler<'a> {
             };
             let slice = match &mut self.random {
                 Some(random) => 1 + random.below(600) as u64,
-                None => BLOCK_SLICE,
+                None => self.active[turn].slice(&watch),
             };
             let left = self.limits.instructions.saturating_sub(self.counters.warp_instructions);
             let slice = slice.min(left.saturating_add(1));
@@ -381,44 +396,62 @@ impl<'a> Scheduler<'a> {
                 let kind = FaultKind::InstructionLimit { limit: self.limits.instructions };
                 return Err(self.give_up(turn, kind));
             }
+            let ran = turn;
             turn += 1;
             // A block that takes long may wait for one that has not started.
-            let joined = self.random.is_none() && self.start_one();
-            if progress || joined {
+            let idle = executed - watch.since;
+            let enough = self.random.is_none() || idle > ADVERSARIAL_IDLE;
+            if progress || enough && self.start_one() {
                 watch.progress(executed);
-            } else if turn >= self.active.len() || self.random.is_some() {
-                let state =
-                    self.active.iter().fold(0u64, |hash, block| hash.rotate_left(9) ^ block.fingerprint());
-                // An adversarial schedule repeats no state by itself: it gives up by count.
-                let repeats = match self.random {
-                    None => watch.repeats(state),
-                    Some(_) => executed - watch.since > 50_000_000,
-                };
-                if repeats {
-                    let kind = FaultKind::Livelock { instructions: executed - watch.since };
-                    return Err(self.give_up(turn.saturating_sub(1).min(self.active.len() - 1), kind));
+                continue;
+            }
+            let repeats = match self.random {
+                Some(_) => idle > ADVERSARIAL_IDLE && watch.knows(&self.active[ran]),
+                None if turn < self.active.len() => false,
+                None => {
+                    let states = self.active.iter().map(Block::fingerprint);
+                    watch.repeats(states.fold(0u64, |hash, state| hash.rotate_left(9) ^ state))
                 }
+            };
+            if repeats || idle > MOST_IDLE {
+                return Err(self.give_up(ran, FaultKind::Livelock { instructions: idle }));
             }
         }
     }
 
     fn give_up(&self, turn: usize, kind: FaultKind) -> LaunchFault {
-        let block = &self.active[turn];
-        let warp = (0..block.warps.len()).find(|index| !block.done[*index]).unwrap_or(0);
-        let fault = WarpFault { kind, pc: block.warps[warp].at(), lane: 0, other_pc: None };
-        place(self.context, block, warp, fault)
+        give_up(self.context, &self.active[turn], kind)
     }
 }
 
+/// A fault of a block that takes too long, at the first warp that is left.
+fn give_up(context: &Context<'_>, block: &Block, kind: FaultKind) -> LaunchFault {
+    let warp = (0..block.warps.len()).find(|index| !block.done[*index]).unwrap_or(0);
+    place(context, block, warp, WarpFault { kind, pc: block.warps[warp].at(), lane: 0, other_pc: None })
+}
+
 /// Recognises a launch that repeats itself: nothing in memory changes, and all registers are as they were. The
-/// state to compare with is renewed after ever longer whiles (Brent's algorithm), so any period is found.
+/// state to compare with is renewed after ever longer whiles (Brent's algorithm), so any period is found. In an
+/// adversarial schedule no state of all lanes returns soon; there every lane comes back to states of its own.
 #[derive(Default)]
 struct Watch {
     since: u64,
+    /// Slices, or rounds of slices, since then.
+    idle: u64,
     saved: Option<u64>,
     steps: u64,
     limit: u64,
+    known: HashSet<u64>,
+    /// Slices since a lane was in a state that was not known.
+    stale: u32,
 }
+
+/// Warp instructions without a change before an adversarial schedule looks at lanes.
+const ADVERSARIAL_IDLE: u64 = 20_000;
+/// Slices without a new state of a lane that are one livelock.
+const STALE_SLICES: u32 = 1000;
+/// States of lanes that are remembered.
+const KNOWN_STATES: usize = 1 << 16;
 
 impl Watch {
     fn progress(&mut self, executed: u64) {
@@ -426,6 +459,7 @@ impl Watch {
     }
 
     fn repeats(&mut self, state: u64) -> bool {
+        self.idle += 1;
         if self.saved == Some(state) {
             return true;
         }
@@ -436,6 +470,18 @@ impl Watch {
         }
         self.steps += 1;
         false
+    }
+
+    fn knows(&mut self, block: &Block) -> bool {
+        if self.known.len() > KNOWN_STATES {
+            self.known.clear();
+        }
+        let before = self.known.len();
+        for warp in &block.warps {
+            self.known.extend(warp.lane_states().map(|state| state ^ block.index.rotate_left(40)));
+        }
+        self.stale = if self.known.len() == before { self.stale + 1 } else { 0 };
+        self.stale > STALE_SLICES
     }
 }
 
@@ -451,80 +497,98 @@ fn place(context: &Context<'_>, block: &Block, warp: usize, fault: WarpFault) ->
 }
 
 /// Blocks whose order does not matter, over several threads. Of several faults the one in the lowest block is
-/// reported: blocks are begun in order, so every lower one is finished too.
-fn run_parallel(
-    context: &Context<'_>,
-    limits: Limits,
-    total: u64,
-) -> Result<Counters, Box<LaunchFault>> {
+/// reported: blocks are begun in order, so every lower one is finished too. Blocks that wait for others are set
+/// aside and take turns when the others are done.
+fn run_parallel(context: &Context<'_>, limits: Limits, total: u64) -> Result<Counters, Box<LaunchFault>> {
     let next = AtomicU64::new(0);
-    let failed = AtomicBool::new(false);
+    let stopped = AtomicBool::new(false);
     let executed = AtomicU64::new(0);
-    let outcome = Mutex::new((Counters::default(), None::<LaunchFault>));
-    std::thread::scope(|scope| {
-        for _ in 0..limits.threads.min(total as usize) {
-            scope.spawn(|| {
-                let mut counters = Counters::default();
-                let mut block = Block::new(context);
-                let mut first: Option<LaunchFault> = None;
-                while !failed.load(Ordering::Relaxed) {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= total {
-                        break;
-                    }
-                    block.start(context, index, None);
-                    if let Err(fault) = run_alone(context, &mut block, &mut counters, &executed, limits) {
-                        failed.store(true, Ordering::Relaxed);
-                        first = Some(fault);
+    let outcome = Mutex::new((Counters::default(), None::<LaunchFault>, Vec::<Block>::new()));
+    let lock = || outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let work = || {
+        let mut counters = Counters::default();
+        let mut block = Block::new(context);
+        let mut first: Option<LaunchFault> = None;
+        while !stopped.load(Ordering::Relaxed) {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= total {
+                break;
+            }
+            block.start(context, index, None);
+            match run_alone(context, &mut block, &mut counters, &executed, limits) {
+                Ok(BlockStop::Done) => {}
+                Ok(BlockStop::Yield) => {
+                    let waits = std::mem::replace(&mut block, Block::new(context));
+                    let mut outcome = lock();
+                    outcome.2.push(waits);
+                    if outcome.2.len() >= limits.resident_blocks {
+                        stopped.store(true, Ordering::Relaxed);
                     }
                 }
-                let mut outcome = outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                outcome.0 += counters;
-                if let Some(fault) = first
-                    && outcome.1.as_ref().is_none_or(|other| fault.block_index < other.block_index)
-                {
-                    outcome.1 = Some(fault);
+                Err(fault) => {
+                    stopped.store(true, Ordering::Relaxed);
+                    first = Some(fault);
                 }
-            });
+            }
         }
-    });
-    match outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        (counters, None) => Ok(counters),
-        (_, Some(fault)) => Err(Box::new(fault)),
+        let mut outcome = lock();
+        outcome.0 += counters;
+        if let Some(fault) = first
+            && outcome.1.as_ref().is_none_or(|other| fault.block_index < other.block_index)
+        {
+            outcome.1 = Some(fault);
+        }
+    };
+    match limits.threads.min(total as usize) {
+        1 => work(),
+        threads => std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work)))),
+    }
+    let (counters, fault, mut waiting) =
+        outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(fault) = fault {
+        return Err(Box::new(fault));
+    }
+    waiting.sort_unstable_by_key(|block| block.index);
+    let mut scheduler = Scheduler::new(context, limits, total);
+    scheduler.counters = counters;
+    scheduler.active = waiting;
+    scheduler.started = next.into_inner().min(total);
+    match scheduler.run() {
+        Ok(()) => Ok(scheduler.counters),
+        Err(fault) => Err(Box::new(fault)),
     }
 }
 
-/// One block from its start to its end.
+/// One block from its start to its end, or until it repeats itself and so waits for another.
 fn run_alone(
     context: &Context<'_>,
     block: &mut Block,
     counters: &mut Counters,
     executed: &AtomicU64,
     limits: Limits,
-) -> Result<(), LaunchFault> {
+) -> Result<BlockStop, LaunchFault> {
     let mut watch = Watch::default();
-    let give_up = |block: &Block, kind| {
-        let warp = (0..block.warps.len()).find(|index| !block.done[*index]).unwrap_or(0);
-        place(context, block, warp, WarpFault { kind, pc: block.warps[warp].at(), lane: 0, other_pc: None })
-    };
+    let mut total = 0;
     loop {
         let before = counters.warp_instructions;
         let left = limits.instructions.saturating_sub(executed.load(Ordering::Relaxed));
-        let stop = block.run(context, counters, BLOCK_SLICE.min(left.saturating_add(1)));
-        let now = counters.warp_instructions;
-        let all = executed.fetch_add(now - before, Ordering::Relaxed) + now - before;
+        let stop = block.run(context, counters, block.slice(&watch).min(left.saturating_add(1)));
+        let ran = counters.warp_instructions - before;
+        total += ran;
+        let all = executed.fetch_add(ran, Ordering::Relaxed) + ran;
         match stop {
-            Ok(BlockStop::Done) => return Ok(()),
+            Ok(BlockStop::Done) => return Ok(BlockStop::Done),
             Ok(BlockStop::Yield) => {}
             Err((warp, fault)) => return Err(place(context, block, warp, fault)),
         }
         if all > limits.instructions {
-            return Err(give_up(block, FaultKind::InstructionLimit { limit: limits.instructions }));
+            let kind = FaultKind::InstructionLimit { limit: limits.instructions };
+            return Err(give_up(context, block, kind));
         }
         if std::mem::take(&mut block.shared.progress) {
-            watch.progress(now);
-        } else if watch.repeats(block.fingerprint()) {
-            return Err(give_up(block, FaultKind::Livelock { instructions: now - watch.since }));
+            watch.progress(total);
+        } else if watch.repeats(block.fingerprint()) || total - watch.since > MOST_IDLE {
+            return Ok(BlockStop::Yield);
         }
     }
 }

@@ -359,7 +359,8 @@ impl<'a> Decoder<'a> {
 
     fn statement(&mut self, statement: &Statement) -> Result<(), LoadError> {
         match statement {
-            Statement::Registers { kind, name, count } => {
+            Statement::Registers { kind, name, count, line } => {
+                self.place.ptx_line = *line;
                 let class = match kind.as_str() {
                     ".pred" => Class::Pred,
                     kind => match type_bytes(kind) {
@@ -388,7 +389,9 @@ impl<'a> Decoder<'a> {
                     self.insert(variable.name.clone(), Symbol::Local(at));
                 }
                 other => {
-                    return Err(self.unsupported_place(other, "a variable of this space in a function".into()));
+                    return Err(
+                        self.unsupported_place(other, "a variable of this space in a function".into())
+                    );
                 }
             },
             Statement::Label(name) => {

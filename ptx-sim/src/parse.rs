@@ -51,6 +51,7 @@ pub(crate) enum Statement {
         kind: String,
         name: String,
         count: Option<u32>,
+        line: u32,
     },
     Variable(Variable),
     Label(String),
@@ -416,7 +417,8 @@ impl Parser {
                 continue;
             }
             let length = self.number()?;
-            count = count.and_then(|count| count.checked_mul(length));
+            // Too large a product is refused below.
+            count = count.map(|count| count.saturating_mul(length));
             self.expect(']')?;
         }
         let mut initial = Vec::new();
@@ -570,9 +572,9 @@ impl Parser {
     fn registers(&mut self, body: &mut Vec<Statement>) -> Result<(), LoadError> {
         let kind = self.word()?;
         loop {
+            let line = self.line();
             let name = self.word()?;
             let count = if self.eat('<') {
-                let line = self.line();
                 let count = self.number()?;
                 self.expect('>')?;
                 let small = u32::try_from(count).ok().filter(|count| *count <= 1 << 20);
@@ -583,7 +585,7 @@ impl Parser {
             } else {
                 None
             };
-            body.push(Statement::Registers { kind: kind.clone(), name, count });
+            body.push(Statement::Registers { kind: kind.clone(), name, count, line });
             if !self.eat(',') {
                 return self.expect(';');
             }

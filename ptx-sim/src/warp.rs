@@ -56,7 +56,20 @@ pub(crate) struct Warp {
     /// Whether registers hold what does not change from block to block. Nothing writes those.
     started: bool,
     random: Option<Random>,
+    /// Whether a slice ended while groups waited for their turn.
+    starving: bool,
 }
+
+/// Groups of a warp that get a turn though they are not the lowest: lanes may wait for each other.
+struct Overdue {
+    /// Where they stand.
+    groups: Vec<u32>,
+    /// Instructions that the running one still has.
+    left: u32,
+}
+
+/// Instructions of such a turn.
+const FAIR_TURN: u32 = 64;
 
 /// SplitMix64, for adversarial schedules.
 #[derive(Clone, Debug)]
@@ -122,6 +135,7 @@ impl Warp {
             executed: 0,
             started: false,
             random: None,
+            starving: false,
         }
     }
 
@@ -138,6 +152,7 @@ impl Warp {
         self.interval += 1;
         self.executed = 0;
         self.random = random;
+        self.starving = false;
         self.local.mark_allocated(0, self.local_bytes * 32);
         let [nx, ny, _] = context.block;
         for &(register, initial) in &context.kernel.initial32 {
@@ -187,6 +202,27 @@ impl Warp {
         hash
     }
 
+    /// A number for each lane, the same for the same registers and position.
+    pub(crate) fn lane_states(&self) -> impl Iterator<Item = u64> {
+        let mut hashes: [u64; 32] = std::array::from_fn(|lane| u64::from(self.index) << 32 | lane as u64);
+        let mut add = |lane: usize, value: u64| {
+            hashes[lane] = (hashes[lane] ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        };
+        for group in self.others.iter().chain([&Group { pc: self.pc, mask: self.mask, parked: false }]) {
+            lanes(group.mask).for_each(|lane| add(lane, group.pc.into()));
+        }
+        for register in &self.w32 {
+            (0..32).for_each(|lane| add(lane, register[lane].into()));
+        }
+        for register in &self.w64 {
+            (0..32).for_each(|lane| add(lane, register[lane]));
+        }
+        for register in &self.pred {
+            (0..32).for_each(|lane| add(lane, (register >> lane & 1).into()));
+        }
+        hashes.into_iter()
+    }
+
     fn fault(&self, lane: usize, kind: FaultKind) -> WarpFault {
         WarpFault { kind, pc: self.pc, lane: lane as u32, other_pc: None }
     }
@@ -212,12 +248,14 @@ impl Warp {
         let (ops, guards) = (&kernel.ops[..], &kernel.guards[..]);
         let mut threads = 0u64;
         let mut left = slice;
+        let mut overdue = self.overdue();
         let result = loop {
             if left == 0 {
+                self.starving = !self.others.is_empty();
                 break Ok(Stop::Yield);
             }
             if !self.others.is_empty() {
-                match self.reconcile() {
+                match self.reconcile(&mut overdue) {
                     Ok(true) => {}
                     Ok(false) => break Ok(Stop::Done),
                     Err(fault) => break Err(fault),
@@ -311,8 +349,31 @@ impl Warp {
         Ok(true)
     }
 
+    /// Groups that had no turn in the last slice, because a lower one never came to an end.
+    fn overdue(&mut self) -> Overdue {
+        let groups = match std::mem::take(&mut self.starving) && self.random.is_none() {
+            true => self.others.iter().filter(|group| !group.parked).map(|group| group.pc).collect(),
+            false => Vec::new(),
+        };
+        Overdue { groups, left: 0 }
+    }
+
     /// Keeps to the schedule while lanes are apart. False where all have exited.
-    fn reconcile(&mut self) -> Result<bool, WarpFault> {
+    fn reconcile(&mut self, overdue: &mut Overdue) -> Result<bool, WarpFault> {
+        let meets = self.others.iter().any(|group| group.pc == self.pc);
+        if overdue.left > 0 && !meets {
+            overdue.left -= 1;
+            return Ok(true);
+        }
+        if let Some(pc) = overdue.groups.pop() {
+            if let Some(at) = self.others.iter().position(|group| group.pc == pc && !group.parked) {
+                let group = self.others.swap_remove(at);
+                self.put_back(false);
+                (self.pc, self.mask) = (group.pc, group.mask);
+                overdue.left = FAIR_TURN;
+            }
+            return Ok(true);
+        }
         let switch = match &mut self.random {
             None => {
                 self.others.iter().any(|group| !group.parked && group.pc <= self.pc || group.pc == self.pc)
@@ -624,7 +685,11 @@ impl Warp {
             (Space::Param, ..) => return self.load_param(context, access, exec),
             (Space::Global, 1, 4) if !access.values[0].wide => {
                 if let Some(loaded) = self.load_plain::<4>(context, counters, access, exec) {
-                    blend(&mut self.w32[usize::from(access.values[0].register)], &loaded.map(|v| v as u32), exec);
+                    blend(
+                        &mut self.w32[usize::from(access.values[0].register)],
+                        &loaded.map(|v| v as u32),
+                        exec,
+                    );
                     return Ok(());
                 }
             }
@@ -1204,8 +1269,9 @@ fn distinct_sectors<'a>(offsets: impl Iterator<Item = &'a u64>) -> u64 {
         return count as u64;
     }
     let distinct = &distinct[..count.min(32)];
-    let repeated =
-        (1..distinct.len()).filter(|index| distinct[..*index].iter().any(|other| *other == distinct[*index])).count();
+    let repeated = (1..distinct.len())
+        .filter(|index| distinct[..*index].iter().any(|other| *other == distinct[*index]))
+        .count();
     (count - repeated) as u64
 }
 

@@ -1153,8 +1153,8 @@ fn special_registers_in_three_dimensions() {
     for (index, slot) in out.out.iter().enumerate() {
         let (index, threads) = (index as u32, 60);
         let (thread, number) = (index % threads, index / threads);
-        let tid = thread % 5 | thread / 5 % 3 << 8 | thread / 15 << 16;
-        let ctaid = number % 3 | number / 3 % 2 << 8 | number / 6 << 16;
+        let tid = (thread % 5) | ((thread / 5 % 3) << 8) | ((thread / 15) << 16);
+        let ctaid = (number % 3) | ((number / 3 % 2) << 8) | ((number / 6) << 16);
         assert_eq!(*slot, [tid, ctaid, 2000 + thread, 3_002_004], "thread {index}");
     }
     assert_eq!(out.report.counters.blocks, 24);

@@ -6,6 +6,7 @@ use ptx_sim::{Arg, Error, Fault, Launch, Module, Report, Schedule, Simulator};
 /// `%in` and `%out` (addresses), `%tid`, `%lane`, `%gid` (thread over all blocks, x only), `%slot` (16 bytes of
 /// `%out` for each thread), and `%p0…`, `%h0…` (16 bits), `%r0…`, `%f0…`, `%rd0…`, `%d0…`.
 #[derive(Clone)]
+#[allow(dead_code, reason = "each test uses a part of it")]
 pub struct Kernel {
     pub module: String,
     pub params: String,
@@ -27,6 +28,7 @@ pub struct Outcome {
     pub report: Report,
 }
 
+#[allow(dead_code, reason = "each test uses a part of it")]
 impl Outcome {
     /// The first word of every thread.
     pub fn words(&self) -> Vec<u32> {
@@ -46,6 +48,7 @@ impl Outcome {
 pub const SCHEDULES: [Schedule; 4] =
     [Schedule::Natural, Schedule::Adversarial(1), Schedule::Adversarial(2), Schedule::Adversarial(77)];
 
+#[allow(dead_code, reason = "each test uses a part of it")]
 impl Kernel {
     pub fn new(body: impl Into<String>) -> Kernel {
         Kernel {
@@ -176,7 +179,6 @@ impl Kernel {
     }
 
     /// The fault of a run in a schedule; the same on 1, 2 and 8 host threads.
-    #[allow(dead_code, reason = "only tests of faults look at it")]
     #[track_caller]
     pub fn fault(&self, schedule: Schedule) -> Fault {
         let fault = |host_threads| match self.run_with(schedule, host_threads) {
