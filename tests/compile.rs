@@ -1,6 +1,6 @@
-//! Every generated program compiles with NVRTC for every architecture: a pairwise cover of all settings here,
-//! every configuration with `SPMV_FULL_SWEEP=1/1` (hours on few cores; the count is printed). NVRTC takes turns
-//! inside one process, so `SPMV_FULL_SWEEP=k/n` is the k-th of n processes.
+//! Every generated program compiles with NVRTC for every architecture and loads in the simulator: a pairwise cover
+//! of all settings here, every configuration with `SPMV_FULL_SWEEP=1/1` (hours on few cores; the count is printed).
+//! NVRTC takes turns inside one process, so `SPMV_FULL_SWEEP=k/n` is the k-th of n processes.
 
 mod cover;
 
@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use ptx_sim::Module;
 use rayon::prelude::*;
 use spmv_codegen::{Algorithm, KernelConfig, ValueType};
 use spmv_runtime::cache::{CacheLocation, DiskCache};
@@ -43,7 +44,10 @@ fn compile_all(configs: &[KernelConfig]) {
                 Some(resources) if resources.registers == 0 => "no registers in the resource report",
                 _ if !artifact.cubin.starts_with(b"\x7fELF") => "the machine code is no ELF file",
                 _ if !artifact.ptx.contains(&format!(".entry {kernel}(")) => "the PTX lacks the kernel",
-                _ => return None,
+                _ => match Module::load(&artifact.ptx) {
+                    Ok(_) => return None,
+                    Err(error) => return Some(format!("{config} for {arch}: the simulator says: {error}")),
+                },
             };
             Some(format!("{config} for {arch}: {problem}"))
         })
@@ -112,6 +116,7 @@ fn vector_operations_compile() {
             let (artifact, _) = compiler().compile_vector(entry, arch).unwrap();
             assert_eq!(artifact.kernels.len(), 8, "{entry} for {arch}");
             assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
+            Module::load(&artifact.ptx).unwrap_or_else(|error| panic!("{entry} for {arch}: {error}"));
         }
     }
 }

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each program that includes this uses its part")]
 
+pub mod expressions;
+pub mod kernels;
+
 use spmv_runtime::{Artifact, CompileRequest, Nvrtc};
 
 /// Machine code and PTX of a source. `#line 1 "file.cu"` in it gives it its name.
