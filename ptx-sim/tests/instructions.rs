@@ -1212,3 +1212,27 @@ fn names_of_inner_scopes_hide_outer_ones() {
                 add.u32 %r2, %r1, named; } st.global.v2.u32 [%slot], {%r1, %r2};";
     assert_eq!(Kernel::new(body).run().out[3][..2], [1, 5]);
 }
+
+#[test]
+fn blocks_run_in_parallel_only_where_their_order_does_not_matter() {
+    for (body, parallel) in [
+        ("st.global.u32 [%slot], %tid;", true),
+        ("red.global.add.u32 [%in], 1; red.global.max.s64 [%in], 1; red.or.b32 [cell], 1;", true),
+        ("atom.global.add.u32 _, [%in], 1;", true),
+        ("atom.shared.add.u32 %r1, [sh], 1; red.shared.add.f32 [sh], 0f3F800000;", true),
+        ("atom.global.add.u32 %r1, [%in], 1;", false),
+        ("atom.global.add.u32 %r1, [cell], 1;", false),
+        ("atom.add.u64 %rd1, [%in], 1;", false),
+        ("red.global.add.f32 [%in], 0f3F800000;", false),
+        ("red.global.add.f64 [%in], 0d3FF0000000000000;", false),
+        ("red.global.add.f32 [cell], 0f3F800000;", false),
+        ("red.global.add.noftz.f16x2 [%in], 1;", false),
+        ("red.global.inc.u32 [%in], 7;", false),
+        ("atom.global.exch.b32 _, [%in], 7;", false),
+        ("atom.global.cas.b32 _, [%in], 7, 8;", false),
+    ] {
+        let kernel = Kernel::new(body).module(".global .align 4 .u32 cell; .shared .align 4 .b32 sh;");
+        let module = ptx_sim::Module::load(&kernel.ptx()).unwrap();
+        assert_eq!(module.kernel("kernel").unwrap().blocks_in_parallel, parallel, "{body}");
+    }
+}
