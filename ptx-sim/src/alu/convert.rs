@@ -104,7 +104,13 @@ impl Conversion {
                 let number = format.decode(from);
                 match to {
                     Type::Integer(target) => self.float_to_integer(format, number, target),
-                    Type::Float(exact::F64) if number == Number::Nan && !self.sat => double_nan(format, from),
+                    Type::Float(target)
+                        if number == Number::Nan
+                            && (format == exact::F64 || target == exact::F64)
+                            && !(self.sat || self.relu || self.satfinite) =>
+                    {
+                        carried_nan(format, from, target)
+                    }
                     Type::Float(format) => self.float(format, number),
                 }
             }
@@ -167,19 +173,16 @@ impl Conversion {
     }
 }
 
-/// A NaN made double keeps its payload, as the ISA says of double precision; of 16 bits there is none to keep.
-fn double_nan(format: Format, from: u64) -> u64 {
-    match format {
-        exact::F64 => quiet(f64::from_bits(from)).to_bits(),
-        exact::F32 => widened_nan(from as u32),
-        _ => exact::F64.nan(),
-    }
-}
-
-#[inline(always)]
-fn widened_nan(bits: u32) -> u64 {
-    let sign = u64::from(bits >> 31) << 63;
-    sign | 0x7ff8_0000_0000_0000 | u64::from(bits & 0x007f_ffff) << 29
+/// Conversions from and to double precision keep a NaN's sign and the upper bits of its payload, and quiet it, as an
+/// H200 does.
+fn carried_nan(from: Format, bits: u64, to: Format) -> u64 {
+    let sign = if bits & from.sign() != 0 { to.sign() } else { 0 };
+    let payload = bits & !from.sign() & !from.infinity();
+    let payload = match to.mantissa_bits().checked_sub(from.mantissa_bits()) {
+        Some(wider) => payload << wider,
+        None => payload >> (from.mantissa_bits() - to.mantissa_bits()),
+    };
+    sign | to.infinity() | 1 << (to.mantissa_bits() - 1) | payload
 }
 
 const INTEGRAL: [(&str, Rounding); 4] =
@@ -267,11 +270,20 @@ fn fast(conversion: Conversion, to: &str, from: &str) -> Option<Alu> {
                 ("f32", "f64") => Some(switch!(FTZ = ftz; lanes!(W1, |a: u32| -> u64 {
                     let x = f32::from_bits(a);
                     let x = if FTZ { flush(x) } else { x };
-                    if x.is_nan() { widened_nan(a) } else { f64::from(x).to_bits() }
+                    if x.is_nan() {
+                        carried_nan(exact::F32, u64::from(a), exact::F64)
+                    } else {
+                        f64::from(x).to_bits()
+                    }
                 }))),
                 ("f64", "f32") if nearest => Some(switch!(FTZ = ftz; lanes!(N1, |a: f64| -> f32 {
-                    let x = canonical(a as f32);
-                    if FTZ { flush(x) } else { x }
+                    if a.is_nan() {
+                        f32::from_bits(carried_nan(exact::F64, a.to_bits(), exact::F32) as u32)
+                    } else if FTZ {
+                        flush(a as f32)
+                    } else {
+                        a as f32
+                    }
                 }))),
                 _ if integral || !nearest => None,
                 _ => narrow::convert(from, to, ftz),

@@ -61,6 +61,10 @@ impl Format {
         (self.bias() as u64) << self.mantissa_bits
     }
 
+    pub(super) fn mantissa_bits(self) -> u32 {
+        self.mantissa_bits
+    }
+
     /// What conversions to this format give for NaN: all bits set but the sign.
     pub(super) fn nan(self) -> u64 {
         self.sign() - 1

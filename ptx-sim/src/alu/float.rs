@@ -327,14 +327,14 @@ fn double(mut m: Mnemonic) -> Option<Alu> {
         });
     }
     Some(match m.op {
-        // NaN operands pass through unchanged (PTX ISA, abs and neg).
+        // NaN operands keep their sign and payload and become quiet, as on an H200.
         "abs" => {
             m.done()?;
-            lanes!(B1, |a: f64| -> f64 { if a.is_nan() { a } else { a.abs() } })
+            lanes!(B1, |a: f64| -> f64 { if a.is_nan() { quiet(a) } else { a.abs() } })
         }
         "neg" => {
             m.done()?;
-            lanes!(B1, |a: f64| -> f64 { if a.is_nan() { a } else { -a } })
+            lanes!(B1, |a: f64| -> f64 { if a.is_nan() { quiet(a) } else { -a } })
         }
         "min" => {
             m.done()?;

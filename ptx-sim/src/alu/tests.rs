@@ -755,8 +755,8 @@ fn known_floats() {
         ("sqrt.rn.f64", &[d(-1.0)], 0xfff8_0000_0000_0000),
         ("mul.f64", &[0x7ff0_0000_0000_0123, d(1.0)], 0x7ff8_0000_0000_0123),
         ("add.rz.f64", &[d(1.0), 0xfff8_0000_0000_0123], 0xfff8_0000_0000_0123),
-        ("abs.f64", &[0xfff0_0000_0000_0123], 0xfff0_0000_0000_0123),
-        ("neg.f64", &[0x7ff0_0000_0000_0123], 0x7ff0_0000_0000_0123),
+        ("abs.f64", &[0xfff0_0000_0000_0123], 0xfff8_0000_0000_0123),
+        ("neg.f64", &[0x7ff0_0000_0000_0123], 0x7ff8_0000_0000_0123),
         ("abs.f64", &[d(-2.0)], d(2.0)),
         ("neg.f64", &[d(0.0)], d(-0.0)),
         ("copysign.f64", &[d(-1.0), d(3.0)], d(-3.0)),
@@ -926,8 +926,10 @@ fn narrow_conversions_of_all_numbers() {
         assert_eq!(run("cvt.f32.f16", &operand), expected, "{bits:x}");
         let expected = if x.is_nan() { 0x7fff } else { u64::from(bits) };
         assert_eq!(run("cvt.rn.f16.f32", &[f(x.to_f32())]), expected);
-        let expected = if x.is_nan() { 0x7fff_ffff_ffff_ffff } else { d(x.to_f64()) };
-        assert_eq!(run("cvt.f64.f16", &operand), expected);
+        let nan = u64::from(bits & 0x8000) << 48 | 0x7ff8 << 48 | u64::from(bits & 0x3ff) << 42;
+        assert_eq!(run("cvt.f64.f16", &operand), if x.is_nan() { nan } else { d(x.to_f64()) });
+        // As seen on an H200: 0xfff07c00 as a float, widened to double, becomes 0xff83.
+        assert_eq!(run("cvt.rn.f16.f64", &[run("cvt.f64.f32", &[0xfff0_7c00])]), 0xff83);
         assert_eq!(run("cvt.f32.bf16", &operand), u64::from(bits) << 16);
         let y = half::bf16::from_bits(bits);
         let expected = if y.is_nan() { 0x7fff } else { u64::from(bits) };
@@ -1204,8 +1206,9 @@ fn floats_to_floats() {
     }
     for &a in &f64s(400) {
         let x = f64::from_bits(a);
-        let expected = if x.is_nan() { NAN_32 } else { f(x as f32) };
-        assert_eq!(run("cvt.rn.f32.f64", &[a]), expected);
+        // A NaN keeps its sign and the upper bits of its payload, and becomes quiet.
+        let nan = a >> 32 & 0x8000_0000 | 0x7fc0_0000 | a >> 29 & 0x007f_ffff;
+        assert_eq!(run("cvt.rn.f32.f64", &[a]), if x.is_nan() { nan } else { f(x as f32) });
     }
     for &a in &f32s(400) {
         let x = single(a);
@@ -1222,7 +1225,7 @@ fn floats_to_floats() {
         ("cvt.rp.f32.f64", &[d(1e300)], f(INF)),
         ("cvt.rz.f32.f64", &[d(1e300)], f(f32::MAX)),
         ("cvt.rz.f32.f64", &[d(f64::INFINITY)], f(INF)),
-        ("cvt.rz.f32.f64", &[0x7ff0_0000_0000_0001], NAN_32),
+        ("cvt.rz.f32.f64", &[0x7ff0_0000_0000_0001], 0x7fc0_0000),
         ("cvt.rm.f32.f64", &[d(1.0 + 1e-12)], f(1.0)),
         ("cvt.f32.f32", &[1], 1),
         ("cvt.ftz.f32.f32", &[0x8000_0001], f(-0.0)),
