@@ -429,20 +429,15 @@ impl RaceDetector {
                 AccessKind::Atomic => &mut self.atomics[cell],
             };
             // Two readers, or two atomics, do not collide, and both are remembered.
-            let joins = kind != AccessKind::Write
-                && record.interval == access.interval
-                && record.by_another(&access);
+            let joins =
+                kind != AccessKind::Write && record.interval == access.interval && record.by_another(&access);
             let who = match joins {
                 true if record.in_warp_of(&access) => access.thread | OF_WARP,
                 true => MANY,
                 false => access.thread,
             };
-            *record = Touch {
-                who,
-                interval: access.interval,
-                warp_interval: access.warp_interval,
-                pc: access.pc,
-            };
+            *record =
+                Touch { who, interval: access.interval, warp_interval: access.warp_interval, pc: access.pc };
         }
         race
     }
