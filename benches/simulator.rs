@@ -44,7 +44,7 @@ fn main() -> Outcome<()> {
         for threads in [1, cores] {
             let mut case = Case::new(spec.name, &a, threads)?;
             let mut samples = (0..SAMPLES).map(|_| case.run()).collect::<Outcome<Vec<_>>>()?;
-            samples.sort_by(|(a, _), (b, _)| a.cmp(b));
+            samples.sort_by_key(|(elapsed, _)| *elapsed);
             let (elapsed, instructions) = samples[SAMPLES / 2];
             let seconds = elapsed.as_secs_f64();
             let rate = instructions as f64 / seconds;

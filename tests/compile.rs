@@ -35,6 +35,7 @@ fn compile_all(configs: &[KernelConfig]) {
                 Err(error) => return Some(format!("{config} for {arch}: {error}")),
             };
             let kernel = config.program().multiply[0].kernel.clone();
+            let file = format!("\"{}.cu\"", config.algorithm().name());
             let resources = artifact.kernels.iter().find(|resources| resources.name == kernel);
             if resources.is_some_and(|resources| resources.spill_store_bytes > 0) {
                 spilled.fetch_add(1, Ordering::Relaxed);
@@ -42,6 +43,7 @@ fn compile_all(configs: &[KernelConfig]) {
             let problem = match resources {
                 None => "no resource report",
                 Some(resources) if resources.registers == 0 => "no registers in the resource report",
+                _ if !artifact.ptx.contains(&file) => "the PTX does not name the template by its plain name",
                 _ if !artifact.cubin.starts_with(b"\x7fELF") => "the machine code is no ELF file",
                 _ if !artifact.ptx.contains(&format!(".entry {kernel}(")) => "the PTX lacks the kernel",
                 _ => match Module::load(&artifact.ptx) {

@@ -605,7 +605,10 @@ impl Warp {
     fn address(&self, address: &Address, lane: usize) -> u64 {
         let base = match address.base {
             Base::None => 0,
-            Base::W32(register) => self.w32[usize::from(register)][lane].into(),
+            // Addresses of 32 bits wrap around at 32 bits.
+            Base::W32(register) => {
+                return self.w32[usize::from(register)][lane].wrapping_add(address.offset as u32).into();
+            }
             Base::W64(register) => self.w64[usize::from(register)][lane],
         };
         base.wrapping_add(address.offset)
@@ -708,7 +711,11 @@ impl Warp {
     fn addresses(&self, address: &Address) -> L64 {
         let mut all = match address.base {
             Base::None => [0; 32],
-            Base::W32(register) => self.w32[usize::from(register)].map(u64::from),
+            // Addresses of 32 bits wrap around at 32 bits.
+            Base::W32(register) => {
+                let offset = address.offset as u32;
+                return self.w32[usize::from(register)].map(|at| at.wrapping_add(offset).into());
+            }
             Base::W64(register) => self.w64[usize::from(register)],
         };
         all.iter_mut().for_each(|at| *at = at.wrapping_add(address.offset));

@@ -325,9 +325,10 @@ impl Nvrtc {
             return Err(error(&self.describe(compiled), log));
         }
         let ptx = program.fetch(self.ptx_size, self.ptx);
+        let ptx = String::from_utf8_lossy(&ptx).trim_end_matches('\0').to_owned();
         Ok(Artifact {
             cubin: program.fetch(self.cubin_size, self.cubin),
-            ptx: String::from_utf8_lossy(&ptx).trim_end_matches('\0').to_owned(),
+            ptx: without_current_folder(ptx),
             kernels: resources(&log),
             log,
         })
@@ -369,6 +370,14 @@ impl Drop for Program<'_> {
             // SAFETY: the handle was created by this NVRTC and is destroyed once.
             unsafe { (self.nvrtc.destroy)(&mut self.handle) };
         }
+    }
+}
+
+/// NVRTC puts the current folder in front of the names of `#line`; an artifact is the same wherever it was made.
+fn without_current_folder(ptx: String) -> String {
+    match std::env::current_dir() {
+        Ok(folder) if folder.parent().is_some() => ptx.replace(&format!("\"{}/", folder.display()), "\""),
+        _ => ptx,
     }
 }
 

@@ -480,7 +480,7 @@ fn half_fma(a: f16, b: f16, c: f16) -> f16 {
         kept |= 1;
     }
     let value = kept as f64 * 2f64.powi(dropped as i32 - 48);
-    f16::from_f64(if exact < 0 { -value } else { value })
+    f16::from_f32(to_odd(if exact < 0 { -value } else { value }))
 }
 
 /// As f16, towards zero.
@@ -514,14 +514,15 @@ fn bf16_fma(a: bf16, b: bf16, c: bf16) -> bf16 {
 
 /// Ties to even, from f64 at once.
 fn nearest_bf16(value: f64) -> bf16 {
-    let towards_zero = {
-        let narrow = value as f32;
-        let narrow =
-            if f64::from(narrow).abs() > value.abs() { f32::from_bits(narrow.to_bits() - 1) } else { narrow };
-        // A rest below f32 shows in f32's last bit.
-        if f64::from(narrow) != value { f32::from_bits(narrow.to_bits() | 1) } else { narrow }
-    };
-    bf16::from_f32(towards_zero)
+    bf16::from_f32(to_odd(value))
+}
+
+/// An f32 whose last bit tells of a rest, so that rounding it further rounds once.
+fn to_odd(value: f64) -> f32 {
+    let narrow = value as f32;
+    let narrow =
+        if f64::from(narrow).abs() > value.abs() { f32::from_bits(narrow.to_bits() - 1) } else { narrow };
+    if f64::from(narrow) != value { f32::from_bits(narrow.to_bits() | 1) } else { narrow }
 }
 
 pub fn tables() -> Vec<Table> {

@@ -566,8 +566,8 @@ template <typename T> __device__ Complex<T> sum_of_warp(Complex<T> value) {
   const uint32_t at = uint32_t(__cvta_generic_to_shared(tile + threadIdx.x));
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;\n cp.async.commit_group;\n cp.async.wait_group 0;" :: "r"(at), "l"(in + i) : "memory");
   __syncthreads();
-  out[i] = tile[threadIdx.x ^ 31];"#,
-            expected: |words| per_thread(words, |thread, _| words[thread ^ 31]),
+  out[i] = tile[95 - threadIdx.x];"#,
+            expected: |words| words.chunks(96).flat_map(|block| block.iter().rev().copied()).collect(),
             ..DEFAULT
         },
         Kernel {
