@@ -132,6 +132,8 @@ fn launches(device: &Device) -> Outcome<(Vec<Duration>, Vec<Duration>)> {
     let mut row_count = a.num_rows() as u32;
     let mut pointers =
         [own(a.row_offsets())?, own(a.col_indices())?, own(&values)?, x.address(), y.address()];
+    // The copies may still be under way, and the stream does not wait for them.
+    context.synchronize()?;
     let (mut alpha, mut beta) = (1.0f32, 0.0f32);
     let mut arguments: Vec<*mut c_void> = vec![(&raw mut row_count).cast()];
     arguments.extend(pointers.iter_mut().map(|pointer| (&raw mut *pointer).cast::<c_void>()));

@@ -222,10 +222,11 @@ impl Raw<'_> {
         unsafe {
             let module = result::module::load_data(artifact.cubin.as_ptr().cast::<c_void>())?;
             let function = result::module::get_function(module, name)?;
+            // On the kernel's stream: a copy without one may still be under way when it returns.
             let input = result::malloc_sync(size_of_val(self.words))?;
-            result::memcpy_htod_sync(input, self.words)?;
+            result::memcpy_htod_async(input, self.words, stream.cu_stream())?;
             let target = result::malloc_sync(self.outputs * 8)?;
-            result::memcpy_htod_sync(target, &output)?;
+            result::memcpy_htod_async(target, &output, stream.cu_stream())?;
             let mut args = (self.args)(input, target);
             let mut pointers: Vec<*mut c_void> = args.iter_mut().map(|arg| arg.as_mut_ptr().cast()).collect();
             let (grid, block) = ((self.blocks, 1, 1), (self.threads, 1, 1));

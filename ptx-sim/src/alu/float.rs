@@ -195,6 +195,54 @@ impl Op {
     }
 }
 
+/// Fused multiply-add by the processor's own instruction, where it has one: the same results, sooner.
+#[cfg(target_arch = "x86_64")]
+mod hardware {
+    use super::{canonical, propagated};
+    use crate::alu::{Alu, L32, L64};
+
+    fn present() -> bool {
+        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+    }
+
+    pub(super) fn fma_32() -> Option<Alu> {
+        #[target_feature(enable = "avx2,fma")]
+        fn lanes(a: &L32, b: &L32, c: &L32, out: &mut L32) {
+            for lane in 0..32 {
+                let [a, b, c] = [a, b, c].map(|register| f32::from_bits(register[lane]));
+                out[lane] = canonical(a.mul_add(b, c)).to_bits();
+            }
+        }
+        // SAFETY: taken only where the processor has the features.
+        present().then_some(Alu::A3(|a, b, c, out| unsafe { lanes(a, b, c, out) }))
+    }
+
+    pub(super) fn fma_64() -> Option<Alu> {
+        #[target_feature(enable = "avx2,fma")]
+        fn lanes(a: &L64, b: &L64, c: &L64, out: &mut L64) {
+            for lane in 0..32 {
+                let [a, b, c] = [a, b, c].map(|register| f64::from_bits(register[lane]));
+                out[lane] = propagated(a.mul_add(b, c), [a, b, c]).to_bits();
+            }
+        }
+        // SAFETY: taken only where the processor has the features.
+        present().then_some(Alu::B3(|a, b, c, out| unsafe { lanes(a, b, c, out) }))
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod hardware {
+    use crate::alu::Alu;
+
+    pub(super) fn fma_32() -> Option<Alu> {
+        None
+    }
+
+    pub(super) fn fma_64() -> Option<Alu> {
+        None
+    }
+}
+
 pub(super) fn find(m: Mnemonic) -> Option<Alu> {
     if m.types.len() == 2 {
         return super::narrow::mixed(m);
@@ -267,7 +315,10 @@ fn single(mut m: Mnemonic) -> Option<Alu> {
                 "add" => single!(Op::Add, A2(a, b), [a, b, 0.0]),
                 "sub" => single!(Op::Sub, A2(a, b), [a, b, 0.0]),
                 "mul" => single!(Op::Mul, A2(a, b), [a, b, 0.0]),
-                "fma" | "mad" => single!(Op::Fma, A3(a, b, c), [a, b, c]),
+                "fma" | "mad" => match hardware::fma_32() {
+                    Some(fma) if rounding == Rounding::Nearest && !ftz && !saturates => fma,
+                    _ => single!(Op::Fma, A3(a, b, c), [a, b, c]),
+                },
                 "div" => single!(Op::Div, A2(a, b), [a, b, 0.0]),
                 "rcp" => single!(Op::Rcp, A1(a), [a, 0.0, 0.0]),
                 "sqrt" => single!(Op::Sqrt, A1(a), [a, 0.0, 0.0]),
@@ -373,7 +424,10 @@ fn double(mut m: Mnemonic) -> Option<Alu> {
                 "add" => double!(Op::Add, B2(a, b), [a, b, 0.0]),
                 "sub" => double!(Op::Sub, B2(a, b), [a, b, 0.0]),
                 "mul" => double!(Op::Mul, B2(a, b), [a, b, 0.0]),
-                "fma" | "mad" => double!(Op::Fma, B3(a, b, c), [a, b, c]),
+                "fma" | "mad" => match hardware::fma_64() {
+                    Some(fma) if rounding == Rounding::Nearest => fma,
+                    _ => double!(Op::Fma, B3(a, b, c), [a, b, c]),
+                },
                 "div" => double!(Op::Div, B2(a, b), [a, b, 0.0]),
                 "rcp" => double!(Op::Rcp, B1(a), [a, 0.0, 0.0]),
                 "sqrt" => double!(Op::Sqrt, B1(a), [a, 0.0, 0.0]),
