@@ -495,3 +495,8 @@ fn describe(module: &Module, kernel: &Kernel, fault: LaunchFault) -> Fault {
         thread: fault.thread,
     }
 }
+
+/// The README's example compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
