@@ -150,6 +150,8 @@ struct Decoder<'a> {
     params: Vec<Param>,
     param_bytes: u64,
     in_entry: bool,
+    /// The register that holds the carry of extended precision, once there is an instruction that has one.
+    carry_flag: Option<R>,
 }
 
 #[derive(Clone, Default)]
@@ -182,6 +184,7 @@ impl<'a> Decoder<'a> {
             params: Vec::new(),
             param_bytes: 0,
             in_entry: false,
+            carry_flag: None,
         }
     }
 
@@ -622,6 +625,10 @@ impl<'a> Decoder<'a> {
             }
             ("mov", _) => self.mov(guard, instruction, last),
             ("cvta", _) => self.cvta(guard, instruction, &modifiers),
+            ("addc" | "subc" | "madc", _) => self.carry(guard, instruction, base, &modifiers),
+            ("add" | "sub" | "mad", _) if modifiers.contains(&"cc") => {
+                self.carry(guard, instruction, base, &modifiers)
+            }
             ("isspacep", _) => self.isspacep(guard, instruction, last),
             ("selp", _) => {
                 let p = self.predicate(instruction, self.operand(instruction, 3)?)?;
@@ -765,6 +772,60 @@ impl<'a> Decoder<'a> {
         }
         let d = self.target(instruction, target, d)?;
         self.emit(guard, Op::alu(f, d, &registers[..sources.len()]));
+        Ok(())
+    }
+
+    /// Sums, differences and products that hand a carry on. One predicate register holds it.
+    fn carry(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        base: &str,
+        modifiers: &[&str],
+    ) -> Result<(), LoadError> {
+        let takes = base.ends_with('c');
+        let (half, rest) = match modifiers {
+            ["lo", rest @ ..] => (Some(CarryKind::LowProduct), rest),
+            ["hi", rest @ ..] => (Some(CarryKind::HighProduct), rest),
+            rest => (None, rest),
+        };
+        let kind = match (base.trim_end_matches('c'), half) {
+            ("add", None) => CarryKind::Sum,
+            ("sub", None) => CarryKind::Difference,
+            ("mad", Some(half)) => half,
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        let (gives, ty) = match rest {
+            ["cc", ty] => (true, *ty),
+            [ty] => (false, *ty),
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        if !["u32", "s32", "u64", "s64"].contains(&ty) {
+            return Err(self.wrong(instruction, ""));
+        }
+        let wide = wide(ty);
+        let sources = if half.is_some() { 3 } else { 2 };
+        if instruction.operands.len() != sources + 1 {
+            return Err(self.wrong(instruction, format!("{} operands", instruction.operands.len())));
+        }
+        let mut registers = [0; 3];
+        for (index, register) in registers.iter_mut().enumerate().take(sources) {
+            let operand = self.operand(instruction, index + 1)?.clone();
+            *register = match wide {
+                true => self.source64(guard, instruction, &operand)?,
+                false => self.source32(guard, instruction, &operand)?,
+            };
+        }
+        let target = self.operand(instruction, 0)?.clone();
+        let d = self.target(instruction, &target, if wide { Class::W64 } else { Class::W32 })?;
+        let flag = match self.carry_flag {
+            Some(flag) => flag,
+            None => self.register(Class::Pred)?,
+        };
+        self.carry_flag = Some(flag);
+        let [a, b, c] = registers;
+        let signed = ty.starts_with('s');
+        self.emit(guard, Op::Carry(Carry { kind, wide, signed, takes, gives, d, a, b, c, flag }));
         Ok(())
     }
 

@@ -155,6 +155,37 @@ pub(crate) enum Clock {
     High,
 }
 
+/// What an instruction of extended precision computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CarryKind {
+    /// a + b
+    Sum,
+    /// a − b
+    Difference,
+    /// the lower half of a·b, plus c
+    LowProduct,
+    /// the upper half of a·b, plus c
+    HighProduct,
+}
+
+/// An instruction of extended precision: `add.cc`, `subc`, `madc.hi.cc` and the like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carry {
+    pub(crate) kind: CarryKind,
+    pub(crate) wide: bool,
+    pub(crate) signed: bool,
+    /// Whether the carry goes into the result.
+    pub(crate) takes: bool,
+    /// Whether the carry is set to that of the result.
+    pub(crate) gives: bool,
+    pub(crate) d: R,
+    pub(crate) a: R,
+    pub(crate) b: R,
+    pub(crate) c: R,
+    /// The predicate register that holds the carry.
+    pub(crate) flag: R,
+}
+
 /// One operation of a warp.
 pub(crate) enum Op {
     Alu { f: Alu, d: R, sources: [R; 4] },
@@ -165,6 +196,7 @@ pub(crate) enum Op {
     Copy32 { d: R, a: R },
     Copy64 { d: R, a: R },
     Clock { d: R, wide: bool, part: Clock },
+    Carry(Carry),
     Load(Access),
     Store(Access),
     Atomic(Atomic),
@@ -202,6 +234,7 @@ impl std::fmt::Debug for Op {
             Op::Pred { .. } => "predicate logic",
             Op::Copy32 { .. } | Op::Copy64 { .. } => "copy",
             Op::Clock { .. } => "clock",
+            Op::Carry(_) => "extended precision",
             Op::Load(_) => "load",
             Op::Store(_) => "store",
             Op::Atomic(_) => "atomic",

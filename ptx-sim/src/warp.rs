@@ -1143,6 +1143,10 @@ impl Warp {
                 self.pc = here + 1;
                 Ok(Next::Elsewhere)
             }
+            Op::Carry(carry) => {
+                lanes(exec).for_each(|lane| self.carry(carry, lane));
+                Ok(Next::Advance)
+            }
             Op::CopyLocal { from, to, bytes } => {
                 for lane in lanes(exec) {
                     for byte in 0..*bytes {
@@ -1173,6 +1177,37 @@ impl Warp {
         match wide {
             true => blend(&mut self.w64[usize::from(*d)], &[value; 32], exec),
             false => blend(&mut self.w32[usize::from(*d)], &[value as u32; 32], exec),
+        }
+    }
+
+    /// One lane of an instruction of extended precision.
+    fn carry(&mut self, carry: &Carry, lane: usize) {
+        let Carry { kind, wide, signed, takes, gives, d, a, b, c, flag } = *carry;
+        let bits = if wide { 64 } else { 32 };
+        let value = |register: R| match wide {
+            true => i128::from(self.w64[usize::from(register)][lane]),
+            false => i128::from(self.w32[usize::from(register)][lane]),
+        };
+        let extended = |value: i128| if signed { value << (128 - bits) >> (128 - bits) } else { value };
+        // The product of two unsigned 64-bit numbers needs all 128 bits; wrapping keeps them.
+        let product = extended(value(a)).wrapping_mul(extended(value(b))) as u128;
+        let mask = u128::MAX >> (128 - bits);
+        let carried = i128::from(takes && self.pred[usize::from(flag)] >> lane & 1 == 1);
+        let full = match kind {
+            CarryKind::Sum => value(a) + value(b) + carried,
+            CarryKind::Difference => value(a) - value(b) - carried,
+            CarryKind::LowProduct => (product & mask) as i128 + value(c) + carried,
+            CarryKind::HighProduct => (product >> bits & mask) as i128 + value(c) + carried,
+        };
+        let result = full as u128 & mask;
+        match wide {
+            true => self.w64[usize::from(d)][lane] = result as u64,
+            false => self.w32[usize::from(d)][lane] = result as u32,
+        }
+        if gives {
+            // A sum beyond the width carries, a difference below zero borrows.
+            let flag = &mut self.pred[usize::from(flag)];
+            *flag = *flag & !(1 << lane) | u32::from(full >> bits != 0) << lane;
         }
     }
 

@@ -1236,3 +1236,71 @@ fn blocks_run_in_parallel_only_where_their_order_does_not_matter() {
         assert_eq!(module.kernel("kernel").unwrap().blocks_in_parallel, parallel, "{body}");
     }
 }
+
+/// Numbers of 128 bits from pieces of 32 and 64: sums, differences and products with every edge of a carry.
+#[test]
+fn extended_precision_hands_carries_on() {
+    let edges: [u128; 8] = [
+        0,
+        1,
+        u128::MAX,
+        u128::from(u32::MAX),
+        u128::from(u64::MAX),
+        1 << 127,
+        0x0123_4567_89ab_cdef_fedc_ba98_7654_3210,
+        0xffff_ffff_0000_0000_ffff_ffff_0000_0001,
+    ];
+    for a in edges {
+        for b in edges {
+            let words = |value: u128| [0, 32, 64, 96].map(|shift| (value >> shift) as u32);
+            let load = |first: usize, value: u128| {
+                let words = words(value).into_iter().enumerate();
+                words.map(|(i, word)| format!("mov.u32 %r{}, {word};", first + i)).collect::<String>()
+            };
+            let body = |op: &str| {
+                format!(
+                    "{}{} {op}.cc.u32 %r8, %r0, %r4; {op}c.cc.u32 %r9, %r1, %r5; {op}c.cc.u32 %r10, %r2, %r6; \
+                     {op}c.u32 %r11, %r3, %r7; st.global.v4.u32 [%slot], {{%r8, %r9, %r10, %r11}};",
+                    load(0, a),
+                    load(4, b)
+                )
+            };
+            for (op, expected) in [("add", a.wrapping_add(b)), ("sub", a.wrapping_sub(b))] {
+                assert_eq!(Kernel::new(body(op)).run().out[31], words(expected), "{a:x} {op} {b:x}");
+            }
+            // The square of the 64-bit halves in one go, and the same from halves of 32 bits with a carry between.
+            let (x, y) = (a as u64, b as u64);
+            let product = u128::from(x) * u128::from(y);
+            let wide = format!(
+                "mov.u64 %rd0, {x}; mov.u64 %rd1, {y}; mov.u64 %rd4, 0; mad.lo.cc.u64 %rd2, %rd0, %rd1, %rd4; \
+                 madc.hi.u64 %rd3, %rd0, %rd1, %rd4; st.global.v2.u64 [%slot], {{%rd2, %rd3}};"
+            );
+            assert_eq!(Kernel::new(wide).run().out[7], words(product), "{x:x} * {y:x}");
+            let narrow = format!(
+                "{}{} mov.u32 %r12, 0; mul.lo.u32 %r8, %r0, %r4; mul.hi.u32 %r9, %r0, %r4; \
+                 mad.lo.cc.u32 %r9, %r0, %r5, %r9; madc.hi.u32 %r10, %r0, %r5, %r12; \
+                 mad.lo.cc.u32 %r9, %r1, %r4, %r9; madc.hi.cc.u32 %r10, %r1, %r4, %r10; addc.u32 %r11, %r12, %r12; \
+                 mad.lo.cc.u32 %r10, %r1, %r5, %r10; madc.hi.u32 %r11, %r1, %r5, %r11; \
+                 st.global.v4.u32 [%slot], {{%r8, %r9, %r10, %r11}};",
+                load(0, a),
+                load(4, b)
+            );
+            assert_eq!(Kernel::new(narrow).run().out[0], words(product), "{x:x} * {y:x} in pieces");
+        }
+    }
+}
+
+/// A guard keeps lanes from changing the carry, and the upper half of a signed product is signed.
+#[test]
+fn carries_belong_to_lanes() {
+    let kernel = Kernel::new(
+        "setp.lt.u32 %p0, %lane, 5; mov.u32 %r0, 0xffffffff; mov.u32 %r1, 1; mov.u32 %r2, 0; \
+         add.cc.u32 %r3, %r2, %r2; @%p0 add.cc.u32 %r3, %r0, %r1; addc.u32 %r4, %r2, %r2; \
+         mov.u32 %r5, -3; mov.u32 %r6, 7; mad.lo.cc.s32 %r7, %r5, %r6, %r2; madc.hi.s32 %r8, %r5, %r6, %r2; \
+         st.global.v4.u32 [%slot], {%r3, %r4, %r7, %r8};",
+    );
+    for (lane, out) in kernel.run().out.iter().enumerate() {
+        let carry = u32::from(lane < 5);
+        assert_eq!(*out, [0, carry, -21i32 as u32, u32::MAX], "lane {lane}");
+    }
+}

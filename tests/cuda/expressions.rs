@@ -664,6 +664,13 @@ fn functions() -> Table {
                 Near(|v| f64::from((v_f32(v).abs()) + 0.01f32).ln() + 20.0, 1e-6),
             ),
             ("hypotf(a, p)", within(|v| tame(v).hypot(f64::from((v_f32(v).abs()) + 0.01f32)))),
+            (
+                "fabsf(a) < 30.f ? sinf(a) + 2.f : 2.f",
+                within(|v| if tame(v).abs() < 30.0 { tame(v).sin() + 2.0 } else { 2.0 }),
+            ),
+            ("cosf(a) + 2.f", within(|v| tame(v).cos() + 2.0)),
+            ("sinf(a * 1e8f) + 2.f", Near(|v| f64::from(v_f32(v) * 1e8f32).sin() + 2.0, 4e-6)),
+            ("float(sin(double(a)) + 2.0)", Near(|v| tame(v).sin() + 2.0, 1e-6)),
             ("fmodf(a, 0.7f) + 1.f", Near(|v| (tame(v) % f64::from(0.7f32)) + 1.0, 1e-6)),
         ],
     }
