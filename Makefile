@@ -13,11 +13,11 @@ demo: nvrtc
 test: nvrtc
 	$(CARGO) test --workspace --all-features
 
-## Every numbered example, as the tests built them.
+## Every example, as the tests built it.
 examples: nvrtc
-	$(CARGO) build --workspace --all-features --examples
-	@for example in target/debug/examples/0[1-9]_*[!0-9a-f]; do \
-		case $$example in *-*|*.d) continue;; esac; \
+	$(CARGO) test --workspace --all-features --no-run --quiet
+	@for source in spmv-runtime/examples/*.rs ptx-sim/examples/find_a_race.rs; do \
+		example=$${CARGO_TARGET_DIR:-target}/debug/examples/$$(basename $$source .rs); \
 		echo "== $$example"; $$example || exit 1; \
 	done
 
@@ -35,7 +35,12 @@ lint:
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --all-features
 
+# Cargo verifies packages against what it unpacked and built of their dependencies, also where that is from an earlier
+# day and the version is still the same.
 package:
+	rm -rf $${CARGO_TARGET_DIR:-target}/package
+	rm -rf $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/ptx-sim-* $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/spmv-*
+	rm -rf $${CARGO_HOME:-$$HOME/.cargo}/registry/cache/-*/ptx-sim-* $${CARGO_HOME:-$$HOME/.cargo}/registry/cache/-*/spmv-*
 	$(CARGO) package --workspace --allow-dirty
 
 ## NVRTC from its wheel, where the machine has none in the user's data folder.
