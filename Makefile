@@ -38,7 +38,7 @@ docs:
 # Cargo verifies packages against what it unpacked and built of their dependencies, also where that is from an earlier
 # day and the version is still the same.
 package:
-	rm -rf $${CARGO_TARGET_DIR:-target}/package
+	rm -rf $${CARGO_TARGET_DIR:-target}/package $${CARGO_TARGET_DIR:-target}/debug/.fingerprint/ptx-sim-* $${CARGO_TARGET_DIR:-target}/debug/.fingerprint/spmv-*
 	rm -rf $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/ptx-sim-* $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/spmv-*
 	rm -rf $${CARGO_HOME:-$$HOME/.cargo}/registry/cache/-*/ptx-sim-* $${CARGO_HOME:-$$HOME/.cargo}/registry/cache/-*/spmv-*
 	$(CARGO) package --workspace --allow-dirty
