@@ -4,3 +4,4 @@
 //! figures were measured, and a row for each matrix, value type, operation and contender.
 
 pub mod record;
+pub mod suite;

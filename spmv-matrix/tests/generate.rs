@@ -115,7 +115,10 @@ fn classes_are_what_they_say() {
     let road = of("road", &[("n", 50_000.0)]);
     assert!((1.6..1.75).contains(&road.row_nnz_mean), "{road:?}");
     let giant = of("giant_row", &[("n", 20_000.0), ("giant", 9_000.0)]);
-    assert_eq!(giant.row_nnz_max, 9_000);
+    assert_eq!((giant.row_nnz_max, giant.empty_rows), (9_000, 0));
+    let trace = of("giant_row", &[("n", 20_000.0), ("giant", 9_000.0), ("empty", 0.4)]);
+    assert_eq!(trace.row_nnz_max, 9_000);
+    assert!((7_700..8_300).contains(&trace.empty_rows), "{trace:?}");
     let circuit = of("circuit", &[("n", 9_000.0), ("dense_rows", 4.0), ("dense_length", 3_000.0)]);
     assert_eq!((circuit.row_nnz_max, circuit.row_nnz_histogram[12]), (3_000, 4));
     let tall = of("tall", &[("rows", 20_000.0), ("cols", 500.0), ("stretch", 100.0), ("empty", 0.25)]);

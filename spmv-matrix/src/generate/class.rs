@@ -243,8 +243,9 @@ pub static ALL: &[ClassSpec] = &[
         summary: "traffic trace: one giant row, its column everywhere, few entries elsewhere",
         parameters: &[
             N,
-            count("per_row", "entries of the other rows on average", 1.0, 1.0),
+            count("per_row", "entries of the other rows that are not empty, on average", 1.0, 1.0),
             count("giant", "entries of the giant row", 4e5, 0.0),
+            real("empty", "part of the other rows that are empty", 0.0, 0.0, 1.0),
         ],
         plan: rows::giant_row,
     },

@@ -53,6 +53,7 @@ struct GiantRow {
     n: usize,
     per_row: usize,
     giant: usize,
+    empty: f64,
 }
 
 impl Plan for GiantRow {
@@ -61,7 +62,8 @@ impl Plan for GiantRow {
     }
 
     fn expected_nnz(&self) -> u64 {
-        self.n as u64 * self.per_row as u64 + self.giant.min(self.n) as u64
+        let others = (self.n as u64 * self.per_row as u64) as f64 * (1.0 - self.empty);
+        others as u64 + self.giant.min(self.n) as u64
     }
 
     fn row(&self, row: usize, rng: &mut Rng, cols: &mut Vec<u32>) {
@@ -69,6 +71,9 @@ impl Plan for GiantRow {
         let giant = self.n / 3;
         if row == giant {
             rng.distinct(0, self.n, self.giant, cols);
+            return;
+        }
+        if self.empty > 0.0 && rng.unit() < self.empty {
             return;
         }
         // 1 to 2·per_row − 1 entries, half of the first ones in the giant's column.
@@ -82,7 +87,8 @@ impl Plan for GiantRow {
 
 pub(super) fn giant_row(settings: &Settings) -> Result<Box<dyn Plan>, GenerateError> {
     let (n, giant) = (settings.count("n"), settings.count("giant"));
-    Ok(Box::new(GiantRow { n, per_row: settings.count("per_row"), giant }))
+    let (per_row, empty) = (settings.count("per_row"), settings.real("empty"));
+    Ok(Box::new(GiantRow { n, per_row, giant, empty }))
 }
 
 struct Rail {

@@ -1,0 +1,369 @@
+//! The matrices that are measured: named suites of generated ones, and files.
+//!
+//! ```
+//! use spmv_bench::suite;
+//!
+//! let quick = suite::named("quick")?;
+//! let stencil = &quick[0];
+//! assert_eq!((&*stencil.name, &*stencil.class), ("quick_stencil_5", "stencil_5"));
+//! assert_eq!(stencil.load::<f32>()?.num_rows(), 40_000);
+//! # Ok::<(), spmv_bench::suite::SuiteError>(())
+//! ```
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use spmv_runtime::matrix::generate::{GenerateError, Generator};
+use spmv_runtime::matrix::matrix_market::{self, ReadError};
+use spmv_runtime::matrix::{CsrMatrix, Value};
+
+mod tables;
+
+/// The class of matrices that were read from a file.
+pub const FILE_CLASS: &str = "file";
+
+/// A matrix that is going to be measured.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name in records.
+    pub name: String,
+    /// The generator's class, or [`FILE_CLASS`].
+    pub class: String,
+    /// Whether it is kept out of whatever is fitted to records.
+    pub held_out: bool,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a matrix comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A class with its parameters, seed and values.
+    Generated(Generator),
+    /// A Matrix Market file, which may be compressed with gzip.
+    File(PathBuf),
+}
+
+/// Why matrices cannot be named, found or loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuiteError {
+    /// There is no such suite.
+    #[error("there is no suite {name:?}; there are {}", allowed.join(", "))]
+    UnknownSuite {
+        /// The name that was given.
+        name: String,
+        /// The names there are.
+        allowed: Vec<&'static str>,
+    },
+    /// The suite has no such matrix.
+    #[error("the suite {suite} has no matrix {name:?}; it has {}", allowed.join(", "))]
+    UnknownMatrix {
+        /// The suite.
+        suite: &'static str,
+        /// The name that was given.
+        name: String,
+        /// The names there are.
+        allowed: Vec<&'static str>,
+    },
+    /// A folder or file cannot be looked at.
+    #[error("{}: {source}", path.display())]
+    Path {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A folder holds no matrix.
+    #[error("{}: no file of it or of its folders ends in .mtx or .mtx.gz", .0.display())]
+    NoMatrices(PathBuf),
+    /// A matrix cannot be made.
+    #[error("{name}: {source}")]
+    Generate {
+        /// The matrix.
+        name: String,
+        /// What is wrong.
+        source: GenerateError,
+    },
+    /// A matrix cannot be read.
+    #[error("{name}: {source}")]
+    Read {
+        /// The matrix.
+        name: String,
+        /// What is wrong.
+        source: ReadError,
+    },
+}
+
+/// Matrices that are measured together.
+#[derive(Debug)]
+pub struct Suite {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    held_out: bool,
+    matrices: &'static [Spec],
+}
+
+/// A generated matrix with random values, as data.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    pub name: &'static str,
+    pub class: &'static str,
+    pub parameters: &'static [(&'static str, f64)],
+    pub seed: u64,
+}
+
+/// Every suite.
+pub static ALL: &[Suite] = &[
+    Suite {
+        name: "standard",
+        summary: "21 matrices of the usual classes, most of them far larger than an L2 cache",
+        held_out: false,
+        matrices: tables::STANDARD,
+    },
+    Suite {
+        name: "quick",
+        summary: "the same classes with at most 300,000 nonzeros, for tests and the simulator",
+        held_out: false,
+        matrices: tables::QUICK,
+    },
+    Suite {
+        name: "held_out",
+        summary: "other sizes, parameters and seeds, and other classes: nothing is fitted to them",
+        held_out: true,
+        matrices: tables::HELD_OUT,
+    },
+];
+
+/// The matrices of a suite, or the one that `SUITE/MATRIX` names.
+///
+/// # Errors
+/// [`SuiteError::UnknownSuite`] and [`SuiteError::UnknownMatrix`], with the names there are.
+pub fn named(name: &str) -> Result<Vec<Entry>, SuiteError> {
+    let (suite, matrix) = name.split_once('/').map_or((name, None), |(suite, matrix)| (suite, Some(matrix)));
+    let suite = ALL.iter().find(|known| known.name == suite).ok_or_else(|| SuiteError::UnknownSuite {
+        name: suite.to_owned(),
+        allowed: ALL.iter().map(|suite| suite.name).collect(),
+    })?;
+    let wanted = |spec: &&Spec| matrix.is_none_or(|matrix| matrix == spec.name);
+    let entries: Vec<Entry> = suite
+        .matrices
+        .iter()
+        .filter(wanted)
+        .map(|spec| Ok(Entry { held_out: suite.held_out, ..spec.entry()? }))
+        .collect::<Result<_, SuiteError>>()?;
+    match matrix {
+        Some(matrix) if entries.is_empty() => Err(SuiteError::UnknownMatrix {
+            suite: suite.name,
+            name: matrix.to_owned(),
+            allowed: suite.matrices.iter().map(|spec| spec.name).collect(),
+        }),
+        _ => Ok(entries),
+    }
+}
+
+/// Files, and all files of folders and of their folders that end in `.mtx` or `.mtx.gz`, sorted by path. Their
+/// names are those of the files without the ending, or the whole path where two would be called the same.
+///
+/// # Errors
+/// [`SuiteError::Path`] where a path cannot be looked at, [`SuiteError::NoMatrices`] where a folder has none.
+pub fn files(paths: &[PathBuf]) -> Result<Vec<Entry>, SuiteError> {
+    let mut found = Vec::new();
+    for path in paths {
+        let before = found.len();
+        if metadata(path)?.is_dir() {
+            gather(path, &mut found)?;
+        } else {
+            found.push(path.clone());
+        }
+        if found.len() == before {
+            return Err(SuiteError::NoMatrices(path.clone()));
+        }
+    }
+    found.sort();
+    found.dedup();
+    let mut times = HashMap::new();
+    for path in &found {
+        *times.entry(stem(path)).or_insert(0) += 1;
+    }
+    let entry = |path: &PathBuf| {
+        let stem = stem(path);
+        let name = if times[&stem] == 1 { stem } else { path.display().to_string() };
+        Entry::file(name, path.clone())
+    };
+    Ok(found.iter().map(entry).collect())
+}
+
+impl Entry {
+    /// A generated matrix; its class is the generator's.
+    pub fn generated(name: impl Into<String>, generator: Generator) -> Entry {
+        let class = generator.class().name.to_owned();
+        Entry { name: name.into(), class, held_out: false, source: Source::Generated(generator) }
+    }
+
+    /// A matrix that is in a file.
+    pub fn file(name: impl Into<String>, path: PathBuf) -> Entry {
+        Entry { name: name.into(), class: FILE_CLASS.to_owned(), held_out: false, source: Source::File(path) }
+    }
+
+    /// Makes or reads the matrix.
+    ///
+    /// # Errors
+    /// [`SuiteError::Generate`] and [`SuiteError::Read`], with the matrix's name.
+    pub fn load<V: Value>(&self) -> Result<CsrMatrix<V, u32>, SuiteError> {
+        let name = || self.name.clone();
+        match &self.source {
+            Source::Generated(generator) => {
+                generator.generate().map_err(|source| SuiteError::Generate { name: name(), source })
+            }
+            Source::File(path) => {
+                matrix_market::read_file(path).map_err(|source| SuiteError::Read { name: name(), source })
+            }
+        }
+    }
+}
+
+impl Spec {
+    fn entry(&self) -> Result<Entry, SuiteError> {
+        let set = |generator: Generator, &(name, value): &(&str, f64)| generator.set(name, value);
+        let generator =
+            Generator::new(self.class).and_then(|generator| self.parameters.iter().try_fold(generator, set));
+        let failed = |source| SuiteError::Generate { name: self.name.to_owned(), source };
+        Ok(Entry::generated(self.name, generator.map_err(failed)?.seed(self.seed)))
+    }
+}
+
+fn metadata(path: &Path) -> Result<std::fs::Metadata, SuiteError> {
+    path.metadata().map_err(|source| SuiteError::Path { path: path.to_owned(), source })
+}
+
+/// Links to folders are not followed, so that a ring of them ends.
+fn gather(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), SuiteError> {
+    let failed = |source| SuiteError::Path { path: folder.to_owned(), source };
+    for entry in folder.read_dir().map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        if entry.file_type().map_err(failed)?.is_dir() {
+            gather(&path, found)?;
+        } else if is_matrix(&path) && metadata(&path)?.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_matrix(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| {
+        let name = name.to_string_lossy().to_ascii_lowercase();
+        name.ends_with(".mtx") || name.ends_with(".mtx.gz")
+    })
+}
+
+/// The file's name without `.mtx` or `.mtx.gz`; the whole name where it ends otherwise.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let lower = name.to_ascii_lowercase();
+    let ending = [".mtx.gz", ".mtx"].into_iter().find(|ending| lower.ends_with(ending)).unwrap_or("");
+    name[..name.len() - ending.len()].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use spmv_runtime::matrix::generate;
+
+    use super::*;
+
+    fn size(entry: &Entry) -> generate::Size {
+        match &entry.source {
+            Source::Generated(generator) => generator.size::<f64, u32>().unwrap(),
+            Source::File(path) => panic!("{}", path.display()),
+        }
+    }
+
+    #[test]
+    fn suites_are_what_they_say() {
+        let mut names = HashSet::new();
+        for suite in ALL {
+            let entries = named(suite.name).unwrap();
+            assert!(entries.iter().all(|entry| names.insert(entry.name.clone())), "{}", suite.name);
+            assert!(entries.iter().all(|entry| entry.held_out == (suite.name == "held_out")));
+            for entry in &entries {
+                assert!(size(entry).bytes < 4 << 30, "{}: {:?}", entry.name, size(entry));
+            }
+        }
+        let classes = |suite: &str| -> Vec<String> {
+            named(suite).unwrap().into_iter().map(|entry| entry.class).collect()
+        };
+        let standard = classes("standard");
+        assert_eq!(standard.len(), 21);
+        assert_eq!(standard, classes("quick"));
+        let held_out: HashSet<String> = classes("held_out").into_iter().collect();
+        let known: HashSet<String> = standard.into_iter().collect();
+        assert!(known.is_subset(&held_out), "{:?}", known.difference(&held_out));
+        assert!(held_out.difference(&known).count() >= 4);
+    }
+
+    #[test]
+    fn held_out_matrices_are_no_others() {
+        let seeds = |suite: &str| -> HashSet<u64> {
+            ALL.iter()
+                .find(|known| known.name == suite)
+                .unwrap()
+                .matrices
+                .iter()
+                .map(|spec| spec.seed)
+                .collect()
+        };
+        assert!(seeds("held_out").is_disjoint(&seeds("standard")));
+    }
+
+    #[test]
+    fn quick_ones_are_small_and_load() {
+        for entry in named("quick").unwrap() {
+            let matrix = entry.load::<f64>().unwrap();
+            assert!((1_000..=300_000).contains(&matrix.nnz()), "{}: {}", entry.name, matrix.nnz());
+            assert_eq!(matrix.nnz(), entry.load::<f32>().unwrap().nnz());
+        }
+    }
+
+    #[test]
+    fn one_matrix_of_a_suite_can_be_named() {
+        let one = named("standard/giant_row").unwrap();
+        assert_eq!((one.len(), &*one[0].name), (1, "giant_row"));
+        let wrong = named("standard/giant").unwrap_err().to_string();
+        assert!(wrong.contains("\"giant\"") && wrong.contains("giant_row"), "{wrong}");
+        let wrong = named("standart").unwrap_err().to_string();
+        assert!(wrong.contains("standard, quick, held_out"), "{wrong}");
+    }
+
+    #[test]
+    fn files_are_found_sorted_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1.5\n2 3 -2\n";
+        for file in ["b.mtx", "a/c.MTX", "a/deep/b.mtx", "a/readme.txt", "a/x.mtx.gz"] {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let root = folder.path().to_owned();
+        let entries = files(&[root.clone(), root.join("a/c.MTX")]).unwrap();
+        let names: Vec<&str> = entries.iter().map(|entry| &*entry.name).collect();
+        let twice =
+            [root.join("a/deep/b.mtx").display().to_string(), root.join("b.mtx").display().to_string()];
+        assert_eq!(names, ["c", &twice[0], "x", &twice[1]]);
+        let matrix = entries[0].load::<f32>().unwrap();
+        assert_eq!((matrix.num_cols(), matrix.values()), (3, &[1.5, -2.0][..]));
+
+        std::fs::create_dir(root.join("empty")).unwrap();
+        let none = files(&[root.join("empty")]).unwrap_err();
+        assert!(matches!(none, SuiteError::NoMatrices(_)) && none.to_string().contains("empty"));
+        assert!(matches!(files(&[root.join("gone.mtx")]).unwrap_err(), SuiteError::Path { .. }));
+        std::fs::write(root.join("bad.mtx"), "no matrix").unwrap();
+        let bad = files(&[root.join("bad.mtx")]).unwrap()[0].load::<f64>().unwrap_err().to_string();
+        assert!(bad.starts_with("bad: "), "{bad}");
+    }
+}
