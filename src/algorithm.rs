@@ -2,13 +2,14 @@
 
 use crate::config::{ConfigError, KernelConfig};
 use crate::parameter::ParameterSpec;
-use crate::program::{Buffer, Guarantees, Pass};
+use crate::program::{Buffer, Count, Guarantees, Pass};
 
 /// What an algorithm adds to the generated text: how its kernels are launched.
 pub(crate) struct Plan {
     pub(crate) prepare: Vec<Pass>,
     pub(crate) multiply: Vec<Pass>,
     pub(crate) buffers: Vec<Buffer>,
+    pub(crate) counts: Vec<Count>,
     pub(crate) guarantees: Guarantees,
 }
 

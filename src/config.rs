@@ -181,6 +181,7 @@ impl KernelConfig {
             prepare: plan.prepare,
             multiply: plan.multiply,
             buffers: plan.buffers,
+            counts: plan.counts,
             storage: StorageFormat::Csr,
             guarantees: plan.guarantees,
         }

@@ -20,6 +20,8 @@ pub enum Variable {
     Multiprocessors,
     /// Blocks of the pass's kernel that are resident on one multiprocessor at a time.
     ResidentBlocks,
+    /// The entry of this index in [`Program::counts`](crate::Program::counts), which a `prepare` pass found out.
+    Count(u8),
 }
 
 impl Variable {
@@ -33,6 +35,7 @@ impl Variable {
             Variable::RowNnz => "row_nnz",
             Variable::Multiprocessors => "multiprocessors",
             Variable::ResidentBlocks => "resident_blocks",
+            Variable::Count(_) => "count",
         }
     }
 }
@@ -72,6 +75,19 @@ impl Expr {
     /// The larger of this expression and `other`.
     pub fn max(self, other: impl Into<Expr>) -> Expr {
         Expr::Max(Box::new(self), Box::new(other.into()))
+    }
+
+    /// How many of the program's counts must be known before this can be evaluated.
+    pub fn counts_needed(&self) -> usize {
+        match self {
+            Expr::Const(_) => 0,
+            Expr::Var(Variable::Count(index)) => usize::from(*index) + 1,
+            Expr::Var(_) => 0,
+            Expr::Add(a, b) | Expr::Mul(a, b) | Expr::Min(a, b) | Expr::Max(a, b) => {
+                a.counts_needed().max(b.counts_needed())
+            }
+            Expr::DivCeil(a, _) => a.counts_needed(),
+        }
     }
 
     /// The value, with `lookup` giving the variables. Saturates instead of wrapping.
@@ -120,6 +136,7 @@ impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Expr::Const(value) => write!(f, "{value}"),
+            Expr::Var(Variable::Count(index)) => write!(f, "count_{index}"),
             Expr::Var(variable) => f.write_str(variable.name()),
             Expr::Add(a, b) => write!(f, "({a} + {b})"),
             Expr::Mul(a, b) => write!(f, "{a} * {b}"),
@@ -140,6 +157,14 @@ mod tests {
         assert_eq!(expr.to_string(), "(max(min(ceil(num_rows / 256) * 2, 65535), 1) + 3)");
         let at = |rows| expr.eval(&|v| if v == Variable::NumRows { rows } else { unreachable!() });
         assert_eq!([at(0), at(1), at(256), at(257), at(u64::MAX)], [4, 5, 5, 7, 65_538]);
+    }
+
+    #[test]
+    fn counts_are_known_in_order() {
+        let expr = (Expr::from(Variable::Count(1)) * 8).max(Expr::from(Variable::Count(0)).div_ceil(2));
+        assert_eq!(expr.counts_needed(), 2);
+        assert_eq!(expr.to_string(), "max(count_1 * 8, ceil(count_0 / 2))");
+        assert_eq!((Expr::from(Variable::NumRows) + 1).counts_needed(), 0);
     }
 
     #[test]

@@ -40,6 +40,6 @@ pub use config::{
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
 pub use parameter::ParameterSpec;
-pub use program::{Arg, Buffer, Guarantees, Pass, Program};
+pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program};
 pub use types::{IndexType, Operation, StorageFormat, ValueType};
 pub use vector::{VectorOp, VectorProgram};

@@ -14,6 +14,9 @@ pub struct Program {
     pub multiply: Vec<Pass>,
     /// Workspace that belongs to a plan.
     pub buffers: Vec<Buffer>,
+    /// Numbers that `prepare` passes find out and that later sizes depend on, in the order in which they become
+    /// known: [`Variable::Count`] of an index is the entry here.
+    pub counts: Vec<Count>,
     /// How the matrix must be stored.
     pub storage: StorageFormat,
     /// What holds of every result.
@@ -68,6 +71,39 @@ pub struct Buffer {
     pub bytes: Expr,
     /// Whether it must be zero when a plan is made. Passes leave it zero again where they rely on it.
     pub zeroed: bool,
+    /// Whether only `prepare` passes use it, so that it is freed after them.
+    pub scratch: bool,
+}
+
+impl Buffer {
+    /// Workspace that holds anything when a plan is made and lives as long as the plan.
+    pub fn new(name: &'static str, bytes: impl Into<Expr>) -> Buffer {
+        Buffer { name, bytes: bytes.into(), zeroed: false, scratch: false }
+    }
+
+    /// The same workspace, zero when a plan is made.
+    pub fn zeroed(self) -> Buffer {
+        Buffer { zeroed: true, ..self }
+    }
+
+    /// The same workspace, freed after the `prepare` passes.
+    pub fn scratch(self) -> Buffer {
+        Buffer { scratch: true, ..self }
+    }
+}
+
+/// A number that a `prepare` pass leaves in a buffer. A launcher reads it back once that pass has finished, before
+/// it evaluates a size that depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Name, for listings.
+    pub name: &'static str,
+    /// Index into [`Program::buffers`] of the buffer that holds it, as an array of 64-bit unsigned integers.
+    pub buffer: usize,
+    /// Its place in that array.
+    pub entry: u32,
+    /// Index into [`Program::prepare`] of the pass after which it is there.
+    pub after: usize,
 }
 
 /// What holds of every result of a program.

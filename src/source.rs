@@ -129,6 +129,35 @@ mod tests {
         }
     }
 
+    /// A launcher allocates, runs and reads back in the order of the data: nothing may depend on what comes later.
+    #[test]
+    fn prepare_passes_know_what_they_need() {
+        for spec in Algorithm::ALL {
+            let program = KernelConfig::builder((spec.default)()).build().unwrap().program();
+            assert!(program.counts.is_sorted_by_key(|count| count.after), "{}", spec.name);
+            for count in &program.counts {
+                assert!(count.after < program.prepare.len() && count.buffer < program.buffers.len());
+            }
+            let known_before =
+                |index: usize| program.counts.iter().filter(|count| count.after < index).count();
+            let multiply = program.multiply.iter().map(|pass| (program.prepare.len(), pass));
+            for (index, pass) in program.prepare.iter().enumerate().chain(multiply) {
+                let sizes = pass.args.iter().filter_map(|arg| match arg {
+                    Arg::Size(size, _) => Some(size),
+                    Arg::Buffer(buffer) => {
+                        let buffer = &program.buffers[*buffer];
+                        assert!(!buffer.scratch || index < program.prepare.len(), "{} is gone", buffer.name);
+                        Some(&buffer.bytes)
+                    }
+                    _ => None,
+                });
+                for size in sizes.chain([&pass.grid]) {
+                    assert!(size.counts_needed() <= known_before(index), "{} needs {size}", pass.kernel);
+                }
+            }
+        }
+    }
+
     /// What stands in for the generated prelude in an editor declares all that a template may use: its own
     /// parameters beside its includes, the rest in `default.cuh`.
     #[test]

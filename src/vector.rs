@@ -60,7 +60,7 @@ impl VectorProgram {
 
     /// Generates the program for vectors of `entry`.
     pub fn new(entry: ValueType) -> VectorProgram {
-        let buffer = |name, bytes: u32| Buffer { name, bytes: Expr::from(bytes), zeroed: false };
+        let buffer = |name, bytes: u32| Buffer::new(name, bytes);
         VectorProgram {
             source: vector_source(entry, THREADS_PER_BLOCK),
             buffers: vec![buffer("partials", MAX_PARTIALS * 8), buffer("result", 8)],

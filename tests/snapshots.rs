@@ -28,25 +28,28 @@ fn vector_operations() {
 /// How programs are run: passes, arguments, buffers, guarantees.
 #[test]
 fn launches() {
-    let mut text = String::new();
     for spec in Algorithm::ALL {
-        let Program { source: _, prepare, multiply, buffers, storage, guarantees } =
+        let Program { source: _, prepare, multiply, buffers, counts, storage, guarantees } =
             default_config(spec).program();
+        let mut text = String::new();
         writeln!(text, "{}: {storage}\nprepare {prepare:#?}\nmultiply {multiply:#?}", spec.name).unwrap();
-        writeln!(text, "{buffers:#?}\n{guarantees:#?}\ndepth {}\n", guarantees.summation_depth).unwrap();
+        writeln!(text, "{buffers:#?}\n{counts:#?}\n{guarantees:#?}").unwrap();
+        writeln!(text, "depth {}", guarantees.summation_depth).unwrap();
+        insta::assert_snapshot!(format!("launches_{}", spec.name), text);
     }
+    let mut text = String::new();
     for &op in VectorOp::ALL {
         writeln!(text, "vector {}: {:#?}\n", op.name(), VectorProgram::new(ValueType::F32).passes(op))
             .unwrap();
     }
-    insta::assert_snapshot!("launches", text);
+    insta::assert_snapshot!("launches_vector", text);
 }
 
 /// One line a switch: which lines of the text differ from the usual configuration's.
 #[test]
 fn switches() {
-    let mut text = String::new();
     for spec in Algorithm::ALL {
+        let mut text = String::new();
         let usual_source = default_config(spec).program().source;
         let parameters =
             spec.parameters.iter().map(|p| (p.name, p.allowed.iter().map(u32::to_string).collect()));
@@ -70,6 +73,6 @@ fn switches() {
                 }
             }
         }
+        insta::assert_snapshot!(format!("switches_{}", spec.name), text);
     }
-    insta::assert_snapshot!("switches", text);
 }

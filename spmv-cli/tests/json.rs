@@ -76,9 +76,9 @@ fn run() {
     keys(&report["kernel"]["compiled"], COMPILED);
     keys(&report["kernel"]["compiled"]["resources"][0], RESOURCES);
     keys(&report["product"], "computed_by type alpha beta seed");
-    let times = "read open_device find_nvrtc generate compile load_module upload first_product";
+    let times = "read open_device find_nvrtc generate compile load_module upload prepare first_product";
     keys(&report["times_ms"], times);
-    keys(&report["memory_bytes"], "matrix vectors workspace");
+    keys(&report["memory_bytes"], "matrix vectors workspace scratch");
     keys(&report["verification"], VERIFICATION);
 
     assert_eq!(report["matrix"]["nnz"], 33111);
@@ -159,9 +159,9 @@ fn run_on_the_cpu() {
 fn generate() {
     let spmv = Spmv::new();
     let report = spmv.json("gen --algorithm light_vector --value f64");
-    keys(&report, "algorithm config settings source storage prepare multiply buffers guarantees");
+    keys(&report, "algorithm config settings source storage prepare multiply buffers counts guarantees");
     keys(&report["multiply"][0], "kernel grid threads_per_block shared_bytes args");
-    keys(&report["buffers"][0], "name bytes zeroed");
+    keys(&report["buffers"][0], "name bytes zeroed scratch");
     keys(&report["guarantees"], "bit_reproducible fill_touches_x summation_depth operation");
     let text = spmv.output("gen --algorithm light_vector --value f64");
     assert_eq!(report["source"].as_str().unwrap().as_bytes(), text.stdout);

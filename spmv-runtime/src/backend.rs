@@ -161,14 +161,20 @@ impl Allocation {
     pub(crate) fn address(&self) -> u64 {
         self.address
     }
+
+    /// Frees the memory now; nothing is left of the allocation.
+    pub(crate) fn release(&mut self) {
+        let address = std::mem::take(&mut self.address);
+        if address != 0 {
+            // SAFETY: the address was allocated by this backend, and nothing else frees it any more.
+            unsafe { self.backend.free(address) };
+        }
+    }
 }
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if self.address != 0 {
-            // SAFETY: the address was allocated by this backend, and its owner is going away.
-            unsafe { self.backend.free(self.address) };
-        }
+        self.release();
     }
 }
 

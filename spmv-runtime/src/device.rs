@@ -49,6 +49,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    #[cfg(test)]
+    pub(crate) fn of(program: Program, artifact: Arc<Artifact>, module: Arc<dyn Module>) -> Kernel {
+        Kernel { program, artifact, module }
+    }
+
     /// Source, passes, buffers and guarantees.
     pub fn program(&self) -> &Program {
         &self.program

@@ -18,6 +18,7 @@ pub(crate) struct Bindings<'a> {
     pub(crate) col_indices: u64,
     pub(crate) values: u64,
     pub(crate) buffers: &'a [Allocation],
+    pub(crate) counts: &'a [u64],
 }
 
 impl Bindings<'_> {
@@ -29,6 +30,7 @@ impl Bindings<'_> {
             Variable::Length => self.length,
             Variable::Multiprocessors => self.multiprocessors.into(),
             Variable::ResidentBlocks => resident_blocks(),
+            Variable::Count(index) => self.counts[usize::from(index)],
             other => unreachable!("a launch does not depend on {}", other.name()),
         })
     }

@@ -21,6 +21,7 @@ mod launcher;
 mod library;
 mod matrix_source;
 mod nvrtc;
+mod prepare;
 mod scalar;
 mod simulator;
 mod spmv;

@@ -1,15 +1,17 @@
 //! The plan for one matrix on one device, and the product.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use spmv_codegen::{Coefficient, KernelConfig, Pass, Program, ValueType};
+use spmv_codegen::{Coefficient, KernelConfig, Program, ValueType};
 
-use crate::backend::{Allocation, StreamHandle};
+use crate::backend::StreamHandle;
 use crate::compiler::Provenance;
 use crate::device::{Device, Kernel, Stream};
 use crate::error::Error;
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
+use crate::prepare::{Prepared, prepare};
 use crate::scalar::{Element, Scalar};
 use crate::vector::{Vector, check_length};
 
@@ -36,8 +38,7 @@ pub struct Spmv {
     provenance: Provenance,
     matrix: Arc<DeviceMatrix>,
     multiply: Vec<BoundPass>,
-    workspace: Vec<Allocation>,
-    workspace_bytes: u64,
+    prepared: Prepared,
     last_stream: StreamHandle,
 }
 
@@ -60,49 +61,28 @@ impl Spmv {
         kernel: Arc<Kernel>,
         provenance: Provenance,
     ) -> Result<Spmv, Error> {
-        let backend = device.backend();
-        let program = kernel.program();
         let (row_offsets, col_indices, values) = matrix.addresses();
-        let mut bindings = Bindings {
+        let sizes = Bindings {
             num_rows: matrix.num_rows() as u64,
             num_cols: matrix.num_cols() as u64,
             nnz: matrix.nnz() as u64,
-            length: 0,
             multiprocessors: device.properties().multiprocessors,
             row_offsets,
             col_indices,
             values,
-            buffers: &[],
+            ..Bindings::default()
         };
-        let sizes: Vec<u64> =
-            program.buffers.iter().map(|buffer| bindings.eval(&buffer.bytes, || 0)).collect();
-        let workspace_bytes = sizes.iter().sum();
-        let free = device.free_bytes()?;
-        if workspace_bytes > free {
-            let what = format!("the workspace of {}", config.algorithm().name());
-            return Err(Error::OutOfMemory { what, needed: workspace_bytes, free });
-        }
-        let allocate = |(buffer, bytes): (&spmv_codegen::Buffer, u64)| match buffer.zeroed {
-            true => Allocation::zeroed(backend, bytes, buffer.name),
-            false => Allocation::new(backend, bytes, buffer.name),
-        };
-        let workspace: Vec<_> = program.buffers.iter().zip(sizes).map(allocate).collect::<Result<_, _>>()?;
-        bindings.buffers = &workspace;
-        let bound = |pass: &Pass| BoundPass::new(pass, &*kernel.module, &bindings);
-        let mut prepare: Vec<_> = program.prepare.iter().map(bound).collect::<Result<_, _>>()?;
-        let multiply = program.multiply.iter().map(bound).collect::<Result<_, _>>()?;
-        let nothing = Operands { x: 0, y: 0, alpha: Scalar::F64(0.0), beta: Scalar::F64(0.0) };
-        for pass in &mut prepare {
-            // SAFETY: the passes were bound to this matrix and this workspace, which the plan keeps alive.
-            unsafe { pass.launch(&**backend, StreamHandle::default(), &nothing)? };
-        }
+        let what = format!("the workspace of {}", config.algorithm().name());
+        let prepared = prepare(device, &kernel, sizes, &what)?;
+        let bindings = Bindings { buffers: &prepared.workspace, counts: &prepared.counts, ..sizes };
+        let bound = |pass| BoundPass::new(pass, &*kernel.module, &bindings);
+        let multiply = kernel.program().multiply.iter().map(bound).collect::<Result<_, _>>()?;
         Ok(Spmv {
             config,
             provenance,
             matrix,
             multiply,
-            workspace,
-            workspace_bytes,
+            prepared,
             last_stream: StreamHandle::default(),
             kernel,
         })
@@ -173,7 +153,7 @@ impl Spmv {
     pub(crate) fn launch_on(&mut self, stream: StreamHandle, operands: &Operands) -> Result<(), Error> {
         let backend = self.matrix.device().backend();
         if stream != self.last_stream {
-            if !self.workspace.is_empty() {
+            if !self.prepared.workspace.is_empty() {
                 backend.order(self.last_stream, stream)?;
             }
             self.last_stream = stream;
@@ -218,7 +198,24 @@ impl Spmv {
 
     /// Bytes of device memory that the plan takes beside the matrix.
     pub fn workspace_bytes(&self) -> u64 {
-        self.workspace_bytes
+        self.prepared.workspace_bytes
+    }
+
+    /// Bytes of device memory that making the plan took for a while beside what it keeps.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.prepared.scratch_bytes
+    }
+
+    /// What the program's `prepare` passes found out: names and numbers.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let names = self.program().counts.iter().map(|count| count.name);
+        names.zip(self.prepared.counts.iter().copied())
+    }
+
+    /// What the program's `prepare` passes took when the plan was made, allocation and waiting counted; zero where
+    /// it has none.
+    pub fn prepare_time(&self) -> Duration {
+        self.prepared.time
     }
 }
 

@@ -6,15 +6,19 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use spmv_codegen::{Coefficient, CsrScalar, IndexType, KernelConfig, LightVector, ValueType};
+use spmv_codegen::{
+    Arg, Buffer, Coefficient, Count, CsrScalar, Expr, IndexType, KernelConfig, LightVector, Pass, Program,
+    ValueType, Variable,
+};
 use spmv_matrix::CsrMatrix;
 
 use crate::artifact::Artifact;
 use crate::backend::{Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
 use crate::cache::{CacheLocation, DiskCache};
 use crate::compiler::{Compiler, Origin, SingleFlight, Target};
-use crate::device::Native;
-use crate::launcher::Operands;
+use crate::device::{Kernel, Native};
+use crate::launcher::{Bindings, BoundPass, Operands};
+use crate::prepare::prepare;
 use crate::{Device, DeviceMatrix, Error, ErrorKind, Scalar, Spmv, Vector};
 
 /// One launch as it was asked for.
@@ -39,6 +43,7 @@ struct Recorder {
     functions: Arc<Mutex<Vec<String>>>,
     launches: Mutex<Vec<Launched>>,
     ordered: Mutex<Vec<(StreamHandle, StreamHandle)>>,
+    found: Mutex<Vec<Vec<u64>>>,
 }
 
 impl Recorder {
@@ -60,6 +65,7 @@ impl Recorder {
             functions: Arc::default(),
             launches: Mutex::default(),
             ordered: Mutex::default(),
+            found: Mutex::default(),
         })
     }
 
@@ -108,7 +114,11 @@ impl Backend for Recorder {
     }
 
     unsafe fn read(&self, target: &mut [u8], address: u64) -> Result<(), Error> {
-        target.copy_from_slice(&self.memory.lock().unwrap()[&address][..target.len()]);
+        let memory = self.memory.lock().unwrap();
+        let holds =
+            |(start, bytes): &(&u64, &Vec<u8>)| (**start..**start + bytes.len() as u64).contains(&address);
+        let (start, bytes) = memory.iter().find(holds).expect("read memory is allocated");
+        target.copy_from_slice(&bytes[(address - start) as usize..][..target.len()]);
         Ok(())
     }
 
@@ -139,6 +149,11 @@ impl Backend for Recorder {
 
     unsafe fn launch(&self, launch: Launch<'_>, stream: StreamHandle) -> Result<(), Error> {
         let _outside = Uncounted::new();
+        // What the kernels of a preparation find out is for its test to say.
+        if let Some(numbers) = self.found.lock().unwrap().pop() {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            self.memory.lock().unwrap().get_mut(&launch.args[0]).unwrap().copy_from_slice(&bytes);
+        }
         self.launches.lock().unwrap().push(Launched {
             kernel: self.functions.lock().unwrap()[launch.function.0 as usize].clone(),
             grid: launch.grid,
@@ -279,6 +294,73 @@ fn a_persistent_grid_is_what_is_resident_or_less() {
         assert_eq!(recorder.words(launched.args[9]), [0]);
         assert_eq!(plan.workspace_bytes(), 8);
     }
+}
+
+/// A program of two preparing passes and one that multiplies, each of which needs what the one before found out.
+fn program_that_counts() -> Program {
+    let pass = |kernel: &str, grid: Expr, args| Pass {
+        kernel: kernel.into(),
+        grid,
+        threads_per_block: 32,
+        shared_bytes: 0,
+        args,
+    };
+    let count = |name, entry, after| Count { name, buffer: 0, entry, after };
+    let [first, second] = [0, 1].map(|index| Expr::from(Variable::Count(index)));
+    Program {
+        prepare: vec![
+            pass("first", 1.into(), vec![Arg::Buffer(0)]),
+            pass("second", first.clone(), vec![Arg::Buffer(0), Arg::Buffer(1)]),
+        ],
+        multiply: vec![pass("third", second.clone() + 1, vec![Arg::Buffer(2)])],
+        buffers: vec![
+            Buffer::new("counts", 16).zeroed().scratch(),
+            Buffer::new("sized_by_first", first * 4).scratch(),
+            Buffer::new("sized_by_second", second * 8),
+        ],
+        counts: vec![count("rows_found", 0, 0), count("tiles_found", 1, 1)],
+        ..config("csr_scalar").program()
+    }
+}
+
+#[test]
+fn preparing_reads_counts_back_before_what_depends_on_them() {
+    let recorder = Recorder::new("sm_90");
+    let device = recorder.device();
+    let (compiled, _) = device.kernel(&config("csr_scalar")).unwrap();
+    let functions = recorder.functions.clone();
+    let ptx = [".entry first(", ".entry second(", ".entry third("].concat();
+    let module = Arc::new(RecorderModule { ptx, functions });
+    let kernel = Kernel::of(program_that_counts(), Arc::new(compiled.artifact().clone()), module);
+    *recorder.found.lock().unwrap() = vec![vec![3, 5], vec![3, 99]];
+    let before = recorder.used();
+    let prepared = prepare(&device, &kernel, Bindings::default(), "a test").unwrap();
+    assert_eq!(prepared.counts, [3, 5]);
+    assert_eq!((prepared.workspace_bytes, prepared.scratch_bytes), (40, 16 + 12));
+    assert_eq!(recorder.used() - before, 40, "scratch is freed");
+    let grids: Vec<_> = recorder.launches.lock().unwrap().iter().map(|launch| launch.grid).collect();
+    assert_eq!(grids, [1, 3]);
+    let bindings = Bindings { buffers: &prepared.workspace, counts: &prepared.counts, ..Bindings::default() };
+    let mut third = BoundPass::new(&kernel.program().multiply[0], &*kernel.module, &bindings).unwrap();
+    let nothing = Operands { x: 0, y: 0, alpha: Scalar::F64(0.0), beta: Scalar::F64(0.0) };
+    // SAFETY: the recorder runs nothing.
+    unsafe { third.launch(&*recorder, StreamHandle::default(), &nothing).unwrap() };
+    assert_eq!(recorder.launches.lock().unwrap()[2].grid, 6);
+}
+
+#[test]
+fn a_count_that_needs_too_much_memory_is_refused_before_it_is_allocated() {
+    let recorder = Recorder::new("sm_90");
+    let device = recorder.device();
+    let (compiled, _) = device.kernel(&config("csr_scalar")).unwrap();
+    let ptx = [".entry first(", ".entry second(", ".entry third("].concat();
+    let module = Arc::new(RecorderModule { ptx, functions: recorder.functions.clone() });
+    let kernel = Kernel::of(program_that_counts(), Arc::new(compiled.artifact().clone()), module);
+    *recorder.found.lock().unwrap() = vec![vec![3, u64::MAX / 8], vec![3, 99]];
+    let used = recorder.used();
+    let error = prepare(&device, &kernel, Bindings::default(), "a test").unwrap_err();
+    assert!(matches!(&error, Error::OutOfMemory { what, .. } if what == "a test"), "{error}");
+    assert_eq!(recorder.used(), used);
 }
 
 #[test]

@@ -28,6 +28,7 @@ impl Plans for CsrVector {
                 args: csr_product_args(config),
             }],
             buffers: vec![],
+            counts: vec![],
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,

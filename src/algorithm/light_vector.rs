@@ -20,7 +20,7 @@ parameters! {
 impl Plans for LightVector {
     fn plan(&self, config: &KernelConfig) -> Plan {
         let rows_per_block = config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch;
-        let counter = |name| Buffer { name, bytes: Expr::from(4), zeroed: true };
+        let counter = |name| Buffer::new(name, 4).zeroed();
         let mut args = csr_product_args(config);
         args.extend([Arg::Buffer(0), Arg::Buffer(1)]);
         Plan {
@@ -35,6 +35,7 @@ impl Plans for LightVector {
                 args,
             }],
             buffers: vec![counter("next_row"), counter("finished_blocks")],
+            counts: vec![],
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,

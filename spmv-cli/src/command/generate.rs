@@ -33,7 +33,8 @@ The same settings always give the same bytes.
 
 JSON (--json), one object:
   algorithm, config, settings, source, storage, prepare and multiply (each pass: kernel, grid,
-  threads_per_block, shared_bytes, args), buffers (name, bytes, zeroed), guarantees
+  threads_per_block, shared_bytes, args), buffers (name, bytes, zeroed,
+  scratch), counts (name, buffer, after: numbers that preparing finds out), guarantees
   (bit_reproducible, fill_touches_x, summation_depth, operation)";
 
 /// A program as data.
@@ -47,6 +48,7 @@ struct ProgramReport {
     prepare: Vec<PassFacts>,
     multiply: Vec<PassFacts>,
     buffers: Vec<BufferFacts>,
+    counts: Vec<CountFacts>,
     guarantees: GuaranteeFacts,
     #[serde(skip)]
     passes: bool,
@@ -68,6 +70,16 @@ struct BufferFacts {
     /// As an expression.
     bytes: String,
     zeroed: bool,
+    /// Freed once the plan is made.
+    scratch: bool,
+}
+
+/// A number that preparing finds out.
+#[derive(Debug, Serialize)]
+struct CountFacts {
+    name: &'static str,
+    buffer: &'static str,
+    after: String,
 }
 
 /// What holds of every result of an algorithm.
@@ -124,6 +136,16 @@ impl Generate {
                     name: buffer.name,
                     bytes: buffer.bytes.to_string(),
                     zeroed: buffer.zeroed,
+                    scratch: buffer.scratch,
+                })
+                .collect(),
+            counts: program
+                .counts
+                .iter()
+                .map(|count| CountFacts {
+                    name: count.name,
+                    buffer: program.buffers[count.buffer].name,
+                    after: program.prepare[count.after].kernel.clone(),
                 })
                 .collect(),
             guarantees: GuaranteeFacts::of(&program),
@@ -184,7 +206,12 @@ impl Report for ProgramReport {
         }
         for buffer in &self.buffers {
             let zeroed = if buffer.zeroed { ", zero at first" } else { "" };
-            fact(out, "buffer", format_args!("{}: {} B{zeroed}", buffer.name, buffer.bytes))?;
+            let scratch = if buffer.scratch { ", freed when prepared" } else { "" };
+            fact(out, "buffer", format_args!("{}: {} B{zeroed}{scratch}", buffer.name, buffer.bytes))?;
+        }
+        for (index, count) in self.counts.iter().enumerate() {
+            let CountFacts { name, buffer, after } = count;
+            fact(out, "count", format_args!("count_{index} is {name}, left in {buffer} by {after}"))?;
         }
         self.guarantees.text(out)
     }

@@ -115,9 +115,10 @@ JSON (--json), one object; numbers that are not finite are null:
                 --device cpu
   product       computed_by, type, alpha, beta, seed
   times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,
-                first_product; null for what was not done; compile is what loading took where
+                prepare, first_product; null for what was not done; prepare is what the
+                kernel does once for a matrix; compile is what loading took where
                 kernel.compiled.origin is disk
-  memory_bytes  matrix, vectors, workspace
+  memory_bytes  matrix, vectors, workspace, scratch (freed when the plan is made)
   verification  passed, rows, failed_rows, max_error_over_bound, worst_row, expected, actual,
                 unit_roundoff, depth_of_longest_row, same_bits_again
   performance   samples, products_per_sample, median_ms, min_ms, max_ms, spread_percent, gflops,
@@ -189,6 +190,7 @@ struct Times {
     compile: Option<f64>,
     load_module: Option<f64>,
     upload: Option<f64>,
+    prepare: Option<f64>,
     first_product: f64,
 }
 
@@ -197,6 +199,7 @@ struct Memory {
     matrix: u64,
     vectors: u64,
     workspace: u64,
+    scratch: u64,
 }
 
 /// How fast the simulator was.
@@ -383,8 +386,15 @@ impl Run {
         device.synchronize()?;
         times.upload = Some(quantity::in_ms(started.elapsed()));
         let mut on_device = OnDevice::new(device, &matrix, config, operands)?;
-        let memory_bytes =
-            Memory { matrix: matrix_bytes(&matrix), vectors, workspace: on_device.plan().workspace_bytes() };
+        let plan = on_device.plan();
+        let prepares = !plan.program().prepare.is_empty();
+        times.prepare = prepares.then(|| quantity::in_ms(plan.prepare_time()));
+        let memory_bytes = Memory {
+            matrix: matrix_bytes(&matrix),
+            vectors,
+            workspace: plan.workspace_bytes(),
+            scratch: plan.scratch_bytes(),
+        };
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let promise = Promise::of_kernel(config, &kernel.program().guarantees);
         let verification = computed.verify(&Expected::of(a, operands)?, &promise);
@@ -401,6 +411,7 @@ impl Run {
             matrix: a.bytes() as u64,
             vectors: ((a.num_cols() + a.num_rows()) * size_of::<V>()) as u64,
             workspace: 0,
+            scratch: 0,
         };
         let mut on_cpu = OnCpu::new(cpu_parallel, a, operands);
         let computed = compute(&mut on_cpu, operands, a.nnz(), self.effort())?;
@@ -462,9 +473,17 @@ impl Report for RunReport {
             format_args!("{} in {accumulator}, x from seed {seed}, by {computed_by}", formula(alpha, beta)),
         )?;
         self.times_ms.text(out, self.kernel.as_ref())?;
-        let Memory { matrix, vectors, workspace } = self.memory_bytes;
+        let Memory { matrix, vectors, workspace, scratch } = self.memory_bytes;
         let [matrix, vectors, workspace] = [matrix, vectors, workspace].map(quantity::bytes);
-        fact(out, "memory", format_args!("matrix {matrix}, x and y {vectors}, extra {workspace}"))?;
+        let while_preparing = match scratch {
+            0 => String::new(),
+            scratch => format!(", and {} while preparing", quantity::bytes(scratch)),
+        };
+        fact(
+            out,
+            "memory",
+            format_args!("matrix {matrix}, x and y {vectors}, extra {workspace}{while_preparing}"),
+        )?;
         self.verification.text(out)?;
         match (&self.performance, &self.simulation) {
             (_, Some(simulation)) => simulation.text(out)?,
@@ -502,6 +521,7 @@ impl Times {
             (if from_disk { "load from cache" } else { "compile" }, self.compile),
             ("load module", self.load_module),
             ("upload", self.upload),
+            ("prepare", self.prepare),
             ("first product", Some(self.first_product)),
         ];
         let steps = steps

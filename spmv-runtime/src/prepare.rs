@@ -1,0 +1,141 @@
+//! What happens once for the structure of a matrix: workspace is allocated, `prepare` passes run, and the counts
+//! that they find out are read back where a later size depends on them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spmv_codegen::{Buffer, Program};
+
+use crate::backend::{Allocation, Backend, StreamHandle, as_bytes_mut};
+use crate::device::{Device, Kernel};
+use crate::error::Error;
+use crate::launcher::{Bindings, BoundPass, Operands};
+use crate::scalar::Scalar;
+
+/// What a plan keeps of its preparation.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// One entry a buffer of the program; those that only `prepare` passes use are empty.
+    pub(crate) workspace: Vec<Allocation>,
+    /// Bytes of the workspace that is kept.
+    pub(crate) workspace_bytes: u64,
+    /// Bytes that were freed when everything was prepared.
+    pub(crate) scratch_bytes: u64,
+    /// The program's counts.
+    pub(crate) counts: Vec<u64>,
+    /// What the `prepare` passes took, allocation and waiting counted; zero where there are none.
+    pub(crate) time: Duration,
+}
+
+/// Allocates the workspace of a kernel and runs its `prepare` passes on the device's own stream. `sizes` has
+/// everything but buffers and counts. Waits for the passes, and for nothing where there are none.
+pub(crate) fn prepare(
+    device: &Device,
+    kernel: &Kernel,
+    sizes: Bindings<'_>,
+    what: &str,
+) -> Result<Prepared, Error> {
+    let backend = device.backend();
+    let program = kernel.program();
+    let prepares = !program.prepare.is_empty();
+    if prepares {
+        backend.synchronize(StreamHandle::default())?;
+    }
+    let started = Instant::now();
+    let mut workspace = Workspace::new(backend, program, what)?;
+    let mut counts = Vec::with_capacity(program.counts.len());
+    workspace.allocate(device, &Bindings { counts: &counts, ..sizes })?;
+    for (index, pass) in program.prepare.iter().enumerate() {
+        let bindings = Bindings { buffers: &workspace.allocations, counts: &counts, ..sizes };
+        let mut bound = BoundPass::new(pass, &*kernel.module, &bindings)?;
+        let nothing = Operands { x: 0, y: 0, alpha: Scalar::F64(0.0), beta: Scalar::F64(0.0) };
+        // SAFETY: the pass was bound to this matrix and this workspace, which outlive it: freeing waits for it.
+        unsafe { bound.launch(&**backend, StreamHandle::default(), &nothing)? };
+        let known = counts.len();
+        for count in program.counts.iter().skip(known).take_while(|count| count.after == index) {
+            let mut entry = [0u64];
+            let address = workspace.allocations[count.buffer].address() + u64::from(count.entry) * 8;
+            // SAFETY: the program says that the buffer is an array of 64-bit integers with this entry.
+            unsafe { backend.read(as_bytes_mut(&mut entry), address)? };
+            counts.push(entry[0]);
+        }
+        if counts.len() > known {
+            workspace.allocate(device, &Bindings { counts: &counts, ..sizes })?;
+        }
+    }
+    let (workspace_bytes, scratch_bytes) = workspace.free_scratch();
+    if prepares {
+        backend.synchronize(StreamHandle::default())?;
+    }
+    Ok(Prepared {
+        workspace: workspace.allocations,
+        workspace_bytes,
+        scratch_bytes,
+        counts,
+        time: if prepares { started.elapsed() } else { Duration::ZERO },
+    })
+}
+
+/// Buffers that are allocated as their sizes become known.
+struct Workspace<'a> {
+    buffers: &'a [Buffer],
+    allocations: Vec<Allocation>,
+    /// Bytes of each buffer that has been allocated.
+    bytes: Vec<Option<u64>>,
+    what: &'a str,
+}
+
+impl<'a> Workspace<'a> {
+    fn new(backend: &Arc<dyn Backend>, program: &'a Program, what: &'a str) -> Result<Self, Error> {
+        let buffers = &*program.buffers;
+        let allocations = buffers.iter().map(|buffer| Allocation::new(backend, 0, buffer.name));
+        Ok(Workspace {
+            buffers,
+            allocations: allocations.collect::<Result<_, _>>()?,
+            bytes: vec![None; buffers.len()],
+            what,
+        })
+    }
+
+    /// Allocates every buffer whose size is known by now and was not before.
+    fn allocate(&mut self, device: &Device, bindings: &Bindings<'_>) -> Result<(), Error> {
+        let ready = |(index, buffer): (usize, &Buffer)| {
+            let known = buffer.bytes.counts_needed() <= bindings.counts.len();
+            (self.bytes[index].is_none() && known).then(|| (index, bindings.eval(&buffer.bytes, || 0)))
+        };
+        let sizes: Vec<(usize, u64)> = self.buffers.iter().enumerate().filter_map(ready).collect();
+        let needed = sizes.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        if needed == 0 {
+            sizes.iter().for_each(|(index, _)| self.bytes[*index] = Some(0));
+            return Ok(());
+        }
+        let free = device.free_bytes()?;
+        if needed > free {
+            return Err(Error::OutOfMemory { what: self.what.to_owned(), needed, free });
+        }
+        for (index, bytes) in sizes {
+            let buffer = &self.buffers[index];
+            self.allocations[index] = match buffer.zeroed {
+                true => Allocation::zeroed(device.backend(), bytes, buffer.name)?,
+                false => Allocation::new(device.backend(), bytes, buffer.name)?,
+            };
+            self.bytes[index] = Some(bytes);
+        }
+        Ok(())
+    }
+
+    /// Frees what only `prepare` passes use; the bytes that stay and those that went.
+    fn free_scratch(&mut self) -> (u64, u64) {
+        let (mut kept, mut freed) = (0, 0);
+        for (index, buffer) in self.buffers.iter().enumerate() {
+            let bytes = self.bytes[index].unwrap_or(0);
+            if buffer.scratch {
+                self.allocations[index].release();
+                freed += bytes;
+            } else {
+                kept += bytes;
+            }
+        }
+        (kept, freed)
+    }
+}
