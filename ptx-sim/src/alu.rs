@@ -17,6 +17,7 @@ mod tests;
 
 pub(crate) use atomic::{atomic, atomic_flushing};
 pub(crate) use convert::Conversion;
+pub(crate) use narrow::{bf16_to_f32, f16_to_f32, f32_to_f16};
 
 /// A 32-bit register of a warp: one value a lane. Narrower types lie in the low bits.
 pub(crate) type L32 = [u32; 32];

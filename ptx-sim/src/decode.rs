@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::alu::{self, Alu};
 use crate::error::LoadError;
 use crate::memory::{LOCAL_BASE, MODULE_BASE, SHARED_BASE};
+use crate::mma::{Mma, Shape};
 use crate::op::*;
 use crate::parse::{Function, Instruction, Operand, Statement, Unit, Variable, type_bytes};
 
@@ -654,6 +655,7 @@ impl<'a> Decoder<'a> {
             ("vote", _) => self.vote(guard, instruction, &modifiers),
             ("match", _) => self.match_sync(guard, instruction, &modifiers),
             ("redux", _) => self.redux(guard, instruction, &modifiers),
+            ("mma", _) => self.mma(guard, instruction, &modifiers),
             ("activemask", _) => {
                 let d = self.target(instruction, self.operand(instruction, 0)?, Class::W32)?;
                 self.emit(guard, Op::ActiveMask { d });
@@ -1339,6 +1341,36 @@ impl<'a> Decoder<'a> {
         let operand = self.operand(instruction, 2)?.clone();
         let mask = self.source32(guard, instruction, &operand)?;
         self.emit(guard, Op::Redux { f, d, a, mask });
+        Ok(())
+    }
+
+    fn mma(&mut self, guard: Guard, instruction: &Instruction, modifiers: &[&str]) -> Result<(), LoadError> {
+        let Some(shape) = Shape::find(modifiers) else { return Err(self.wrong(instruction, "")) };
+        let counts = shape.counts();
+        let mut fragments: [Vec<R>; 4] = Default::default();
+        for (index, count) in [counts.d, counts.a, counts.b, counts.c].into_iter().enumerate() {
+            let parts = match self.operand(instruction, index)? {
+                Operand::Vector(parts) => parts.clone(),
+                single => vec![single.clone()],
+            };
+            if parts.len() != count {
+                let reason = format!("{} registers for a matrix that has {count} in a lane", parts.len());
+                return Err(self.wrong(instruction, reason));
+            }
+            for part in &parts {
+                let class = if shape.wide() { Class::W64 } else { Class::W32 };
+                fragments[index].push(match (index, shape.wide()) {
+                    (0, _) => self.target(instruction, part, class)?,
+                    (_, true) => self.source64(guard, instruction, part)?,
+                    (_, false) => self.source32(guard, instruction, part)?,
+                });
+            }
+        }
+        if instruction.operands.len() != 4 {
+            return Err(self.wrong(instruction, format!("{} operands", instruction.operands.len())));
+        }
+        let [d, a, b, c] = fragments;
+        self.emit(guard, Op::Mma(Box::new(Mma { shape, a, b, c, d })));
         Ok(())
     }
 

@@ -48,13 +48,16 @@
 //! # What differs from a GPU
 //!
 //! Time: there is no model of it, clocks count instructions. Memory is sequentially consistent. `.approx`
-//! functions are computed in double precision and rounded, so their last bits differ from the hardware's.
+//! functions are computed in double precision and rounded, so their last bits differ from the hardware's. The order
+//! in which `mma.sync` adds is not documented: here products are added to C one after another, each by a fused
+//! multiply-add to nearest, in double precision for `f64` and in single for `f16` and `bf16`.
 
 mod alu;
 mod block;
 mod decode;
 mod error;
 mod memory;
+mod mma;
 mod op;
 mod parse;
 mod report;

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::alu::Alu;
+use crate::mma::Mma;
 
 /// Index of a register in its file.
 pub(crate) type R = u16;
@@ -205,6 +206,7 @@ pub(crate) enum Op {
     Vote { mode: VoteMode, d: R, a: PredSource, mask: R },
     Match { all: bool, wide: bool, d: R, p: R, a: R, mask: R },
     Redux { f: fn(u64, u64) -> u64, d: R, a: R, mask: R },
+    Mma(Box<Mma>),
     ActiveMask { d: R },
     Barrier { kind: BarrierKind, d: R, id: R, threads: R, a: PredSource },
     WarpBarrier { mask: R },
@@ -243,6 +245,7 @@ impl std::fmt::Debug for Op {
             Op::Vote { .. } => "vote",
             Op::Match { .. } => "match",
             Op::Redux { .. } => "redux",
+            Op::Mma(_) => "matrix product",
             Op::ActiveMask { .. } => "activemask",
             Op::Barrier { .. } => "barrier",
             Op::WarpBarrier { .. } => "warp barrier",

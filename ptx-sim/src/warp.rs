@@ -1087,6 +1087,21 @@ impl Warp {
                 let ready = self.gather(exec, *mask)?;
                 Ok(self.after_sync(exec, ready))
             }
+            Op::Mma(mma) => {
+                // Of an aligned instruction every lane of the warp takes part.
+                if exec != ALL && exec != 0 {
+                    if self.mask != exec || self.exited != 0 {
+                        let kind = FaultKind::SyncDeadlock { waiting: exec, missing: !exec };
+                        return Err(self.fault(exec.trailing_zeros() as usize, kind));
+                    }
+                    self.park(exec);
+                    return Ok(Next::Elsewhere);
+                }
+                if exec == ALL {
+                    mma.run(&mut self.w32, &mut self.w64);
+                }
+                Ok(self.after_sync(exec, exec))
+            }
             Op::ActiveMask { d } => {
                 blend(&mut self.w32[usize::from(*d)], &[exec; 32], exec);
                 Ok(Next::Advance)

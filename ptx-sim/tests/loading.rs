@@ -85,6 +85,9 @@ fn what_is_not_supported_is_named_with_its_line() {
         "wgmma.fence.sync.aligned",
         "tex.2d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%rd1, {%f1, %f1}]",
         "setp.most.u32 %p1, %r1, %r2",
+        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r1}, {%r1}, {%r1}, {%r1, %r1}",
+        "mma.sync.aligned.m8n8k4.col.col.f64.f64.f64.f64 {%d1, %d1}, {%d1}, {%d1}, {%d1, %d1}",
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.bf16.f32 {%f1, %f1, %f1, %f1}, {%r1, %r1}, {%r1}, {%f1, %f1, %f1, %f1}",
     ] {
         let name = instruction.split(' ').next().unwrap();
         for guard in ["", "@!%p2 "] {
@@ -118,6 +121,10 @@ fn operands_that_do_not_fit_are_refused() {
         ("call 5;", "an indirect call"),
         ("bar.red.popc.u32 %r1;", "popc"),
         ("mov.b32 5, %r1;", "a result of the form"),
+        (
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f1}, {%r1, %r1}, {%r1}, {%f1, %f1, %f1, %f1};",
+            "2 registers for a matrix that has 4 in a lane",
+        ),
     ] {
         let text = refusal(&with_body(body)).to_string();
         assert!(text.contains(part) && text.starts_with("PTX line 7: "), "{body}: {text}");

@@ -155,6 +155,63 @@ pub fn kernels() -> Vec<Kernel> {
             ..DEFAULT
         },
         Kernel {
+            name: "products_of_matrices",
+            since: 80,
+            body: r#"
+  // A is 8 by 4 and B 4 by 8, of the warp's words; C counts.
+  const int lane = threadIdx.x % 32;
+  double d0 = lane, d1 = -lane;
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+d"(d0), "+d"(d1) : "d"(double(in[i])), "d"(double(in[i] % 7) - 3));
+  out[i] = uint64_t(int64_t(d0)) * 1000003 + uint64_t(int64_t(d1));"#,
+            expected: |words| per_lane(words, |lane, warp| {
+                // Both matrices stand by the lane's number: A by rows, B by columns.
+                let sum = |row: usize, column: usize| (0..4)
+                    .map(|k| warp[4 * row + k] as i64 * (warp[4 * column + k] as i64 % 7 - 3))
+                    .sum::<i64>();
+                let (row, column) = (lane / 4, lane % 4 * 2);
+                let [first, second] = [sum(row, column) + lane as i64, sum(row, column + 1) - lane as i64];
+                (first as u64).wrapping_mul(1_000_003).wrapping_add(second as u64)
+            }),
+            ..DEFAULT
+        },
+        Kernel {
+            name: "products_of_matrices_of_halves",
+            since: 80,
+            body: r#"
+  // Small whole numbers in f16 and bf16; each lane's register holds its own word's low bits twice, the second negated.
+  const float low = float(in[i] % 8), high = -float(in[i] % 5);
+  uint32_t half_pair, bf_pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(half_pair) : "f"(high), "f"(low));
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bf_pair) : "f"(high), "f"(low));
+  float small[4] = {1, 2, 3, 4}, large[4] = {0, 0, 0, 0}, other[4] = {0, 0, 0, 0};
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+               : "+f"(small[0]), "+f"(small[1]), "+f"(small[2]), "+f"(small[3]) : "r"(half_pair), "r"(0u), "r"(half_pair));
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(large[0]), "+f"(large[1]), "+f"(large[2]), "+f"(large[3])
+               : "r"(0u), "r"(half_pair), "r"(half_pair), "r"(0u), "r"(half_pair), "r"(half_pair));
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(other[0]), "+f"(other[1]), "+f"(other[2]), "+f"(other[3])
+               : "r"(0u), "r"(bf_pair), "r"(bf_pair), "r"(0u), "r"(bf_pair), "r"(bf_pair));
+  bool same = true;
+  for (int k = 0; k < 4; ++k) same = same && large[k] == other[k];
+  out[i] = uint64_t(int64_t(small[0] + 1000 * small[1] + 10 * small[2] + 100 * small[3] + 7 * large[0] + 3 * large[3])) + (same ? 1ull << 40 : 0);"#,
+            expected: |words| per_lane(words, |lane, warp| {
+                // Element k of row (of A) or column (of B) g: the lane 4g + k/2, and one of its two numbers.
+                let element = |g: usize, k: usize| {
+                    let word = warp[4 * g + k / 2];
+                    if k % 2 == 0 { (word % 8) as i64 } else { -((word % 5) as i64) }
+                };
+                let sum = |row: usize, column: usize| (0..8).map(|k| element(row, k) * element(column, k)).sum::<i64>();
+                let (row, column) = (lane / 4, lane % 4 * 2);
+                // Rows 0 to 7 have zeros in the first half of k or nowhere, rows 8 to 15 in the second or everywhere.
+                let (first, second) = (sum(row, column), sum(row, column + 1));
+                let all = (first + 1) + 1000 * (second + 2) + 10 * 3 + 100 * 4 + 7 * first + 3 * second;
+                (all as u64).wrapping_add(1 << 40)
+            }),
+            ..DEFAULT
+        },
+        Kernel {
             name: "shuffles",
             body: r#"
   const uint64_t value = in[i] << 20 | in[i];

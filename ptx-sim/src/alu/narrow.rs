@@ -275,6 +275,21 @@ pub(super) fn mixed(mut m: Mnemonic) -> Option<Alu> {
     })))
 }
 
+/// The number of the low 16 bits, in `f16`.
+pub(crate) fn f16_to_f32(bits: u32) -> f32 {
+    F16::widen(bits)
+}
+
+/// The number of the low 16 bits, in `bf16`.
+pub(crate) fn bf16_to_f32(bits: u32) -> f32 {
+    Bf16::widen(bits)
+}
+
+/// The nearest number in `f16`, ties to even.
+pub(crate) fn f32_to_f16(x: f32) -> u32 {
+    F16::narrow(x)
+}
+
 /// Conversions between a 16-bit format and single precision, to nearest.
 pub(super) fn convert(from: &str, to: &str, ftz: bool) -> Option<Alu> {
     Some(match (from, to) {
