@@ -107,7 +107,7 @@ pub struct Suite {
 }
 
 /// A generated matrix with random values, as data.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Spec {
     pub name: &'static str,
     pub class: &'static str,
@@ -226,7 +226,7 @@ impl Entry {
 }
 
 impl Spec {
-    fn entry(&self) -> Result<Entry, SuiteError> {
+    pub(crate) fn entry(&self) -> Result<Entry, SuiteError> {
         let set = |generator: Generator, &(name, value): &(&str, f64)| generator.set(name, value);
         let generator =
             Generator::new(self.class).and_then(|generator| self.parameters.iter().try_fold(generator, set));
