@@ -115,6 +115,7 @@ algorithms! {
     csr_scalar: CsrScalar,
     csr_vector: CsrVector,
     light_vector: LightVector,
+    hola: Hola,
 }
 
 impl Algorithm {

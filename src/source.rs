@@ -14,6 +14,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/arithmetic.cuh", include_str!("../templates/prelude/arithmetic.cuh")),
     ("prelude/scaling.cuh", include_str!("../templates/prelude/scaling.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
+    ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
 ];
 
 /// What stands in for the generated prelude where a template is opened in an editor.

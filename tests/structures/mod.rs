@@ -125,6 +125,10 @@ pub fn all() -> Vec<Structure> {
     add("full_middle_row", 3000, one_full(200));
     add("full_last_row", 3000, one_full(399));
     add("full_column", 50, (0..800).map(|i| if i % 50 == 7 { vec![7] } else { vec![7, i % 50] }).collect());
+    // Stretches of empty rows longer than any block's share, a long row between them.
+    let hypersparse =
+        (0..9000).map(|i| if i == 4500 { span(3000) } else { span(if i % 37 == 5 { 1 + i % 3 } else { 0 }) });
+    add("hypersparse", 3000, hypersparse.collect());
     add("alternating_empty", 64, (0..500).map(|i| if i % 2 == 0 { vec![] } else { span(9) }).collect());
     // Row lengths around every edge of a group, warp, block and tile.
     let edges = [

@@ -1,0 +1,111 @@
+//! Equal shares of nonzeros for blocks and threads.
+
+use super::{Plan, Plans};
+use crate::config::{ConfigError, KernelConfig};
+use crate::expr::{Expr, Variable};
+use crate::parameter::parameters;
+use crate::program::{Arg, Buffer, Guarantees, Pass};
+use crate::source::csr_product_args;
+use crate::types::IndexType;
+
+/// Static shared memory that a block may have on every architecture.
+const SHARED_BYTES: u32 = 48 * 1024;
+
+parameters! {
+    /// Equal shares of nonzeros for blocks and threads (Hola-SpMV).
+    pub struct Hola {
+        /// Nonzeros a thread; published: 4 below 300,000 nonzeros, else 8.
+        nnz_per_thread = 8, one of [4, 8, 16];
+        /// 1 assigns rows to blocks once for a structure, 0 in every product, as published.
+        prepared = 1, one of [0, 1];
+        /// 1 sorts the columns of a thread before x is read, as published.
+        sort_columns = 0, one of [0, 1];
+    }
+}
+
+impl Plans for Hola {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        let (types, threads) = (config.types(), config.threads_per_block());
+        let bytes = threads * self.nnz_per_thread * (types.accumulator.size() as u32 + 2) + threads / 8;
+        if bytes > SHARED_BYTES {
+            return Err(ConfigError::Combination {
+                key: "nnz_per_thread",
+                reason: format!(
+                    "threads_per_block = {threads} with nnz_per_thread = {} and sums in {} take {bytes} bytes of \
+                     shared memory, and a block has {SHARED_BYTES}; lower one of them",
+                    self.nnz_per_thread, types.accumulator
+                ),
+            });
+        }
+        if self.prepared == 0 && types.y != types.accumulator {
+            return Err(ConfigError::Combination {
+                key: "prepared",
+                reason: format!(
+                    "with prepared = 0 parts of a row are added in y's own type, which is {} where sums are {}: too \
+                     coarse; use prepared = 1, or y of the type of sums",
+                    types.y, types.accumulator
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    fn plan(&self, config: &KernelConfig) -> Plan {
+        let types = config.types();
+        let threads_per_block = config.threads_per_block();
+        let nnz_per_block = threads_per_block * self.nnz_per_thread;
+        // A matrix without nonzeros has a block too, which scales y; one without rows has none.
+        let num_blocks =
+            Expr::from(Variable::Nnz).div_ceil(nnz_per_block).max(Expr::from(Variable::NumRows).min(1));
+        let assign = Pass {
+            kernel: "spmv_hola_assign_rows".into(),
+            grid: Expr::from(Variable::NumRows).div_ceil(threads_per_block),
+            threads_per_block,
+            shared_bytes: 0,
+            args: vec![
+                Arg::Size(Variable::NumRows.into(), IndexType::U32),
+                Arg::Size(num_blocks.clone(), IndexType::U32),
+                Arg::RowOffsets,
+                Arg::Buffer(0),
+                Arg::Y,
+                Arg::Beta(types.accumulator),
+            ],
+        };
+        let mut args = csr_product_args(config);
+        args.insert(1, Arg::Size(Variable::Nnz.into(), types.offset));
+        args.extend([0, 1, 2].map(Arg::Buffer));
+        let multiply = Pass {
+            kernel: "spmv_hola".into(),
+            grid: num_blocks.clone(),
+            threads_per_block,
+            shared_bytes: 0,
+            args,
+        };
+        let shared_rows = num_blocks.clone() * self.prepared;
+        let sum_bytes = types.accumulator.size() as u32;
+        let buffers = vec![
+            Buffer::new("block_rows", (num_blocks + 1) * 4),
+            Buffer::new("carries", shared_rows.clone() * sum_bytes).zeroed(),
+            Buffer::new("arrivals", shared_rows * 4).zeroed(),
+        ];
+        let (prepare, multiply) = match self.prepared {
+            0 => (vec![], vec![assign, multiply]),
+            _ => (vec![assign], vec![multiply]),
+        };
+        // A thread's chain; the threads of a block one after the other; the blocks one after the other. No term
+        // passes through more sums than there are terms.
+        let along = Expr::from(Variable::RowNnz).div_ceil(nnz_per_block) + 1 + threads_per_block + self.nnz_per_thread;
+        Plan {
+            prepare,
+            multiply,
+            buffers,
+            counts: vec![],
+            guarantees: Guarantees {
+                bit_reproducible: false,
+                fill_touches_x: false,
+                summation_depth: Expr::from(Variable::RowNnz).min(along) + 5,
+                operation: config.operation(),
+            },
+        }
+    }
+}

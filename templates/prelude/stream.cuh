@@ -1,0 +1,34 @@
+// Data that a product reads once: loads that bring up to 16 bytes at a time and leave the caches to x.
+
+template <int kBytes>
+struct Packet;
+template <>
+struct Packet<4> {
+  using Type = uint32_t;
+};
+template <>
+struct Packet<8> {
+  using Type = uint2;
+};
+template <>
+struct Packet<16> {
+  using Type = uint4;
+};
+
+// kCount consecutive entries from an address that is aligned to 16 bytes, or to all of them where they are fewer.
+template <int kCount, typename T>
+__device__ __forceinline__ void load_streaming(T* to, const T* __restrict__ from) {
+  constexpr int kBytes = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
+  constexpr int kPerPacket = kBytes / sizeof(T);
+  using PacketT = typename Packet<kBytes>::Type;
+#pragma unroll
+  for (int i = 0; i < kCount; i += kPerPacket) {
+    union {
+      PacketT packet;
+      T entries[kPerPacket];
+    } loaded;
+    loaded.packet = __ldcs(reinterpret_cast<const PacketT*>(from + i));
+#pragma unroll
+    for (int j = 0; j < kPerPacket; ++j) to[i + j] = loaded.entries[j];
+  }
+}
