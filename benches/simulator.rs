@@ -104,6 +104,13 @@ const KINDS: &[(&str, &str)] = &[
     ("store, f32", "st.global.f32 [%rd1], %f1;"),
     ("load, shared", "ld.shared.f32 %f3, [%r4];"),
     ("store, shared", "st.shared.f32 [%r4], %f1;"),
+    ("load, shared, scattered", "ld.shared.f32 %f3, [%r10];"),
+    ("atomic, shared", "red.shared.add.f32 [%r4], %f1;"),
+    ("barrier", "bar.sync 0;"),
+    (
+        "store, load behind a barrier",
+        "st.shared.f32 [%r4], %f1; bar.sync 0; ld.shared.f32 %f3, [%r10]; bar.sync 0;",
+    ),
     ("shuffle", "shfl.sync.bfly.b32 %r5, %r1, 4, 6175, 0xffffffff;"),
     ("ballot", "vote.sync.ballot.b32 %r5, %p1, 0xffffffff;"),
     ("atomic, one address", "red.global.add.u32 [%rd6], 1;"),
@@ -136,7 +143,7 @@ const KIND_KERNEL: &str = "
 .target sm_90
 .address_size 64
 .visible .entry kind(.param .u64 data, .param .u32 rounds) {
-  .reg .pred %p<4>; .reg .b32 %r<10>; .reg .b64 %rd<10>; .reg .f32 %f<8>; .reg .f64 %d<4>;
+  .reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %rd<10>; .reg .f32 %f<8>; .reg .f64 %d<4>;
   .shared .align 4 .b8 shared[128];
   ld.param.u64 %rd6, [data];
   ld.param.u32 %r9, [rounds];
@@ -158,6 +165,7 @@ const KIND_KERNEL: &str = "
   mov.u32 %r7, shared;
   shl.b32 %r4, %r1, 2;
   add.s32 %r4, %r4, %r7;
+  mad.lo.u32 %r10, %r6, 4, %r7;
   st.shared.f32 [%r4], %f1;
   mov.u32 %r8, 0;
 loop:

@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     memory: Memory,
     races: RaceDetector,
     /// The interval between barriers; never the same in two blocks.
-    interval: u64,
+    interval: u32,
     race: Option<Race>,
     /// Whether any memory changed since this was last cleared.
     pub(crate) progress: bool,
@@ -53,7 +53,7 @@ impl Shared {
         let bytes = context.shared_bytes;
         Shared {
             memory: Memory::new(bytes),
-            races: RaceDetector::new(bytes, context.kernel.sub_word_shared),
+            races: RaceDetector::new(bytes, context.kernel.shared_cell),
             interval: 0,
             race: None,
             progress: false,
@@ -61,32 +61,53 @@ impl Shared {
     }
 
     fn start(&mut self) {
-        self.interval += 1;
+        self.next_interval();
         self.race = None;
         self.memory.mark_allocated(0, self.memory.len());
+    }
+
+    fn next_interval(&mut self) {
+        self.interval = self.interval.checked_add(1).unwrap_or_else(|| {
+            self.races.forget();
+            1
+        });
     }
 
     pub(crate) fn take_race(&mut self) -> Option<Race> {
         self.race.take()
     }
 
-    fn touch(&mut self, at: u64, bytes: u32, kind: AccessKind, access: Access) {
-        let race = self.races.access(at, bytes, kind, Access { interval: self.interval, ..access });
+    /// The bytes, for accesses that the caller reports to [`Shared::touch`].
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// An access by a thread; the race that it makes, where it makes one.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, at: u64, bytes: u32, kind: AccessKind, access: Access) -> Option<Race> {
+        self.races.access(at, bytes, kind, &Access { interval: self.interval, ..access })
+    }
+
+    fn remember(&mut self, race: Option<Race>) {
         self.race = self.race.or(race);
     }
 
     pub(crate) fn load(&mut self, at: u64, bytes: u32, access: Access) -> Result<u64, Bad> {
         let value = self.memory.load(at, bytes)?;
-        self.touch(at, bytes, AccessKind::Read, access);
+        let race = self.touch(at, bytes, AccessKind::Read, access);
+        self.remember(race);
         Ok(value)
     }
 
     pub(crate) fn store(&mut self, at: u64, bytes: u32, value: u64, access: Access) -> Result<bool, Bad> {
         let changed = self.memory.store(at, bytes, value)?;
-        self.touch(at, bytes, if changed { AccessKind::Write } else { AccessKind::SameWrite }, access);
+        let race =
+            self.touch(at, bytes, if changed { AccessKind::Write } else { AccessKind::SameWrite }, access);
+        self.remember(race);
         Ok(changed)
     }
 
+    #[inline(always)]
     pub(crate) fn update(
         &mut self,
         at: u64,
@@ -94,8 +115,9 @@ impl Shared {
         new: impl Fn(u64) -> u64,
         access: Access,
     ) -> Result<(u64, bool), Bad> {
-        let updated = self.memory.update(at, bytes, new)?;
-        self.touch(at, bytes, AccessKind::Atomic, access);
+        let updated = self.memory.update_alone(at, bytes, new)?;
+        let race = self.touch(at, bytes, AccessKind::Atomic, access);
+        self.remember(race);
         Ok(updated)
     }
 }
@@ -227,7 +249,10 @@ impl Block {
         let count = self.warps.len();
         let runs = |index: &usize| !self.waiting[*index] && !self.done[*index];
         match &mut self.random {
-            None => (0..count).map(|step| (self.next + step) % count).find(runs),
+            None => {
+                let next = if self.next < count { self.next } else { 0 };
+                (next..count).chain(0..next).find(runs)
+            }
             Some(random) => {
                 let ready: Vec<usize> = (0..count).filter(runs).collect();
                 (!ready.is_empty()).then(|| ready[random.below(ready.len())])
@@ -252,18 +277,22 @@ impl Block {
 
     /// Lets the warps at a barrier go on, if everybody is there.
     fn release(&mut self, id: usize, counters: &mut Counters) {
-        let alive = self.done.iter().filter(|done| !**done).count() as u32 * 32;
         let barrier = &mut self.barriers[id];
-        let expected = barrier.threads.unwrap_or(alive);
-        if barrier.arrived == 0 || barrier.arrived < expected {
+        if barrier.arrived == 0 {
             return;
         }
-        let passed = std::mem::take(barrier);
-        for (warp, arrival) in passed.waiting {
+        let alive = || self.done.iter().filter(|done| !**done).count() as u32 * 32;
+        if barrier.arrived < barrier.threads.unwrap_or_else(alive) {
+            return;
+        }
+        let mut passed = std::mem::take(barrier);
+        for (warp, arrival) in passed.waiting.drain(..) {
             self.waiting[warp] = false;
             self.warps[warp].barrier_result(&arrival, passed.count, !passed.not_all, passed.any);
         }
-        self.shared.interval += 1;
+        // Its room is there for the next time.
+        barrier.waiting = passed.waiting;
+        self.shared.next_interval();
         counters.barriers += 1;
     }
 }

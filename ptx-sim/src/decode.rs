@@ -26,8 +26,8 @@ pub(crate) struct Kernel {
     pub(crate) initial64: Vec<(R, u64)>,
     pub(crate) shared_bytes: u64,
     pub(crate) local_bytes: u64,
-    /// Whether shared memory is accessed in units of less than 4 bytes.
-    pub(crate) sub_word_shared: bool,
+    /// The smallest unit in which shared memory is accessed, at most 4 bytes, as a shift.
+    pub(crate) shared_cell: u32,
     /// Whether the result can depend on the order in which blocks run: then they run one after another.
     pub(crate) order_matters: bool,
 }
@@ -194,12 +194,13 @@ impl<'a> Decoder<'a> {
             let target = *self.entries.get(&name).ok_or(LoadError::Undeclared { line, name })?;
             self.ops[op] = Op::Call { target };
         }
-        let sub_word = |op: &Op| match op {
-            Op::Load(access) | Op::Store(access) => {
-                matches!(access.space, Space::Shared | Space::Generic) && access.bytes < 4
-            }
-            Op::Atomic(atomic) => matches!(atomic.space, Space::Shared | Space::Generic) && atomic.bytes < 4,
-            _ => false,
+        let unit = |op: &Op| {
+            let (space, bytes) = match op {
+                Op::Load(access) | Op::Store(access) => (access.space, access.bytes),
+                Op::Atomic(atomic) => (atomic.space, atomic.bytes),
+                _ => return None,
+            };
+            matches!(space, Space::Shared | Space::Generic).then_some(bytes)
         };
         let ordered = |op: &Op| match op {
             Op::Atomic(atomic) => {
@@ -212,7 +213,7 @@ impl<'a> Decoder<'a> {
             name: entry.name.clone(),
             params: self.params,
             param_bytes: self.param_bytes,
-            sub_word_shared: self.ops.iter().any(sub_word),
+            shared_cell: self.ops.iter().filter_map(unit).fold(4, u32::min).trailing_zeros(),
             order_matters: self.ops.iter().any(ordered),
             ops: self.ops,
             guards: self.guards,

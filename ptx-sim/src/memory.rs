@@ -235,6 +235,19 @@ impl Memory {
         }
     }
 
+    /// As [`Memory::update`], where nobody else has the memory.
+    #[inline(always)]
+    pub(crate) fn update_alone(
+        &mut self,
+        at: u64,
+        bytes: u32,
+        new: impl Fn(u64) -> u64,
+    ) -> Result<(u64, bool), Bad> {
+        let old = self.load(at, bytes)?;
+        let changed = self.store(at, bytes, new(old))?;
+        Ok((old, changed))
+    }
+
     #[inline(always)]
     fn u64_at(&self, words: &[AtomicU64], at: u64) -> u64 {
         words[(at / 8) as usize].load(Relaxed)
@@ -324,13 +337,13 @@ impl Global {
 
 /// Who touched a cell of shared memory last, and when.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Touch {
+struct Touch {
     /// A thread in the block; with [`OF_WARP`], that one and others of its warp; or [`MANY`].
     who: u32,
     /// The block's interval between barriers; unique over all blocks.
-    interval: u64,
+    interval: u32,
     /// The warp's interval between warp-wide synchronisations.
-    warp_interval: u64,
+    warp_interval: u32,
     /// The instruction, to name both sides of a race.
     pc: u32,
 }
@@ -345,16 +358,25 @@ impl Touch {
         (self.who != MANY).then_some(self.who & !OF_WARP)
     }
 
+    #[inline(always)]
     fn in_warp_of(&self, access: &Access) -> bool {
-        self.thread().is_some_and(|thread| thread / 32 == access.thread / 32)
+        // Of [`MANY`] bits are left that no thread has.
+        (self.who ^ access.thread) & !(OF_WARP | 31) == 0
     }
 
-    /// Whether somebody else was here whom no synchronisation of the warp orders before an access.
+    /// Whether somebody else was here in this interval whom no synchronisation of the warp orders before an access.
+    #[inline(always)]
     fn by_another(&self, access: &Access) -> bool {
-        match self.in_warp_of(access) {
-            true => self.warp_interval == access.warp_interval && self.who != access.thread,
-            false => true,
-        }
+        self.interval == access.interval
+            && match self.in_warp_of(access) {
+                true => self.warp_interval == access.warp_interval && self.who != access.thread,
+                false => true,
+            }
+    }
+
+    #[cold]
+    fn race(&self, other_wrote: bool) -> Option<Race> {
+        Some(Race { other_thread: self.thread(), other_pc: self.pc, other_wrote })
     }
 }
 
@@ -366,22 +388,28 @@ pub(crate) struct Race {
     pub(crate) other_wrote: bool,
 }
 
+/// A few bytes of shared memory that are always accessed together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    write: Touch,
+    read: Touch,
+    atomic: Touch,
+}
+
 /// Finds unordered accesses of shared memory.
 #[derive(Debug)]
 pub(crate) struct RaceDetector {
-    /// Bytes a cell, as a shift: 4-byte cells, or 1-byte ones where a kernel accesses smaller units.
+    /// Bytes a cell, as a shift.
     shift: u32,
-    writes: Vec<Touch>,
-    reads: Vec<Touch>,
-    atomics: Vec<Touch>,
+    cells: Vec<Cell>,
 }
 
 /// One access, as the detector sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) thread: u32,
-    pub(crate) interval: u64,
-    pub(crate) warp_interval: u64,
+    pub(crate) interval: u32,
+    pub(crate) warp_interval: u32,
     pub(crate) pc: u32,
 }
 
@@ -395,50 +423,57 @@ pub(crate) enum AccessKind {
 }
 
 impl RaceDetector {
-    pub(crate) fn new(bytes: u64, sub_word: bool) -> RaceDetector {
-        let shift = if sub_word { 0 } else { 2 };
-        let cells = (bytes >> shift) as usize + 1;
-        let empty = || vec![Touch::default(); cells];
-        RaceDetector { shift, writes: empty(), reads: empty(), atomics: empty() }
+    /// For so many bytes in cells of `1 << shift` bytes, at most the smallest unit that is accessed.
+    pub(crate) fn new(bytes: u64, shift: u32) -> RaceDetector {
+        RaceDetector { shift, cells: vec![Cell::default(); (bytes >> shift) as usize + 1] }
     }
 
-    pub(crate) fn access(&mut self, at: u64, bytes: u32, kind: AccessKind, access: Access) -> Option<Race> {
+    /// Forgets every access, so that intervals may count from the beginning.
+    pub(crate) fn forget(&mut self) {
+        self.cells.fill(Cell::default());
+    }
+
+    #[inline(always)]
+    pub(crate) fn access(&mut self, at: u64, bytes: u32, kind: AccessKind, access: &Access) -> Option<Race> {
         let first = (at >> self.shift) as usize;
         let last = ((at + u64::from(bytes) - 1) >> self.shift) as usize;
-        let mut race = None;
-        for cell in first..=last.min(self.writes.len() - 1) {
-            let collides = |touch: &Touch| touch.interval == access.interval && touch.by_another(&access);
-            let described = |touch: &Touch, other_wrote| Race {
-                other_thread: touch.thread(),
-                other_pc: touch.pc,
-                other_wrote,
-            };
-            let (write, read, atomic) = (&self.writes[cell], &self.reads[cell], &self.atomics[cell]);
-            if kind != AccessKind::SameWrite && collides(write) {
-                race = race.or(Some(described(write, true)));
-            }
-            if kind != AccessKind::Atomic && collides(atomic) {
-                race = race.or(Some(described(atomic, true)));
-            }
-            if kind != AccessKind::Read && collides(read) {
-                race = race.or(Some(described(read, false)));
-            }
-            let record = match kind {
-                AccessKind::Write | AccessKind::SameWrite => &mut self.writes[cell],
-                AccessKind::Read => &mut self.reads[cell],
-                AccessKind::Atomic => &mut self.atomics[cell],
-            };
-            // Two readers, or two atomics, do not collide, and both are remembered.
-            let joins =
-                kind != AccessKind::Write && record.interval == access.interval && record.by_another(&access);
-            let who = match joins {
-                true if record.in_warp_of(&access) => access.thread | OF_WARP,
-                true => MANY,
-                false => access.thread,
-            };
-            *record =
-                Touch { who, interval: access.interval, warp_interval: access.warp_interval, pc: access.pc };
+        if first == last {
+            return self.cells.get_mut(first)?.access(kind, access);
         }
+        let mut race = None;
+        for cell in self.cells.get_mut(first..=last)? {
+            race = race.or(cell.access(kind, access));
+        }
+        race
+    }
+}
+
+impl Cell {
+    #[inline(always)]
+    fn access(&mut self, kind: AccessKind, access: &Access) -> Option<Race> {
+        let mut race = None;
+        if kind != AccessKind::SameWrite && self.write.by_another(access) {
+            race = self.write.race(true);
+        }
+        if kind != AccessKind::Atomic && self.atomic.by_another(access) {
+            race = race.or(self.atomic.race(true));
+        }
+        if kind != AccessKind::Read && self.read.by_another(access) {
+            race = race.or(self.read.race(false));
+        }
+        let record = match kind {
+            AccessKind::Write | AccessKind::SameWrite => &mut self.write,
+            AccessKind::Read => &mut self.read,
+            AccessKind::Atomic => &mut self.atomic,
+        };
+        // Two readers, or two atomics, do not collide, and both are remembered.
+        let who = match kind != AccessKind::Write && record.by_another(access) {
+            true if record.in_warp_of(access) => access.thread | OF_WARP,
+            true => MANY,
+            false => access.thread,
+        };
+        let Access { interval, warp_interval, pc, .. } = *access;
+        *record = Touch { who, interval, warp_interval, pc };
         race
     }
 }
@@ -471,36 +506,36 @@ mod tests {
     #[test]
     fn races_are_between_threads_without_a_barrier() {
         let access = |thread, interval, warp_interval| Access { thread, interval, warp_interval, pc: 1 };
-        let mut detector = RaceDetector::new(64, false);
-        assert_eq!(detector.access(0, 4, AccessKind::Write, access(1, 1, 1)), None);
-        assert_eq!(detector.access(0, 4, AccessKind::Read, access(1, 1, 1)), None);
+        let mut detector = RaceDetector::new(64, 2);
+        assert_eq!(detector.access(0, 4, AccessKind::Write, &access(1, 1, 1)), None);
+        assert_eq!(detector.access(0, 4, AccessKind::Read, &access(1, 1, 1)), None);
         // Another lane of the warp, after a warp-wide synchronisation; then without; then another warp.
-        assert_eq!(detector.access(0, 4, AccessKind::Read, access(2, 1, 2)), None);
-        assert!(detector.access(0, 4, AccessKind::Read, access(2, 1, 1)).is_some());
-        assert!(detector.access(0, 4, AccessKind::Read, access(40, 1, 9)).is_some());
+        assert_eq!(detector.access(0, 4, AccessKind::Read, &access(2, 1, 2)), None);
+        assert!(detector.access(0, 4, AccessKind::Read, &access(2, 1, 1)).is_some());
+        assert!(detector.access(0, 4, AccessKind::Read, &access(40, 1, 9)).is_some());
         // Writers of one value do not collide, unless somebody else read before.
-        assert_eq!(detector.access(40, 4, AccessKind::Write, access(1, 2, 1)), None);
-        assert_eq!(detector.access(40, 4, AccessKind::SameWrite, access(70, 2, 1)), None);
-        assert!(detector.access(40, 4, AccessKind::Write, access(99, 2, 1)).is_some());
-        assert_eq!(detector.access(44, 4, AccessKind::Read, access(1, 2, 1)), None);
-        assert!(detector.access(44, 4, AccessKind::SameWrite, access(70, 2, 1)).is_some());
+        assert_eq!(detector.access(40, 4, AccessKind::Write, &access(1, 2, 1)), None);
+        assert_eq!(detector.access(40, 4, AccessKind::SameWrite, &access(70, 2, 1)), None);
+        assert!(detector.access(40, 4, AccessKind::Write, &access(99, 2, 1)).is_some());
+        assert_eq!(detector.access(44, 4, AccessKind::Read, &access(1, 2, 1)), None);
+        assert!(detector.access(44, 4, AccessKind::SameWrite, &access(70, 2, 1)).is_some());
         // Behind a barrier.
-        assert_eq!(detector.access(0, 4, AccessKind::Write, access(40, 2, 9)), None);
+        assert_eq!(detector.access(0, 4, AccessKind::Write, &access(40, 2, 9)), None);
         // Readers do not collide with each other, a writer collides with many.
-        assert_eq!(detector.access(8, 4, AccessKind::Read, access(1, 2, 1)), None);
-        assert_eq!(detector.access(8, 4, AccessKind::Read, access(70, 2, 1)), None);
-        assert!(detector.access(8, 4, AccessKind::Write, access(70, 2, 1)).is_some());
+        assert_eq!(detector.access(8, 4, AccessKind::Read, &access(1, 2, 1)), None);
+        assert_eq!(detector.access(8, 4, AccessKind::Read, &access(70, 2, 1)), None);
+        assert!(detector.access(8, 4, AccessKind::Write, &access(70, 2, 1)).is_some());
         // Several lanes of a warp read before its synchronisation, one writes behind it.
-        assert_eq!(detector.access(24, 4, AccessKind::Read, access(1, 2, 1)), None);
-        assert_eq!(detector.access(24, 4, AccessKind::Read, access(2, 2, 1)), None);
-        assert!(detector.access(24, 4, AccessKind::Write, access(2, 2, 1)).is_some());
-        assert_eq!(detector.access(28, 4, AccessKind::Read, access(1, 2, 1)), None);
-        assert_eq!(detector.access(28, 4, AccessKind::Read, access(2, 2, 1)), None);
-        assert_eq!(detector.access(28, 4, AccessKind::Write, access(1, 2, 2)), None);
-        assert!(detector.access(28, 4, AccessKind::Read, access(33, 2, 1)).is_some());
+        assert_eq!(detector.access(24, 4, AccessKind::Read, &access(1, 2, 1)), None);
+        assert_eq!(detector.access(24, 4, AccessKind::Read, &access(2, 2, 1)), None);
+        assert!(detector.access(24, 4, AccessKind::Write, &access(2, 2, 1)).is_some());
+        assert_eq!(detector.access(28, 4, AccessKind::Read, &access(1, 2, 1)), None);
+        assert_eq!(detector.access(28, 4, AccessKind::Read, &access(2, 2, 1)), None);
+        assert_eq!(detector.access(28, 4, AccessKind::Write, &access(1, 2, 2)), None);
+        assert!(detector.access(28, 4, AccessKind::Read, &access(33, 2, 1)).is_some());
         // Atomics do not collide with each other.
-        assert_eq!(detector.access(16, 8, AccessKind::Atomic, access(1, 2, 1)), None);
-        assert_eq!(detector.access(20, 4, AccessKind::Atomic, access(70, 2, 1)), None);
-        assert!(detector.access(20, 4, AccessKind::Read, access(99, 2, 1)).is_some());
+        assert_eq!(detector.access(16, 8, AccessKind::Atomic, &access(1, 2, 1)), None);
+        assert_eq!(detector.access(20, 4, AccessKind::Atomic, &access(70, 2, 1)), None);
+        assert!(detector.access(20, 4, AccessKind::Read, &access(99, 2, 1)).is_some());
     }
 }

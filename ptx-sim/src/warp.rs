@@ -3,7 +3,7 @@
 use crate::alu::{Alu, L32, L64};
 use crate::block::{Arrival, Context, Shared};
 use crate::decode::Kernel;
-use crate::memory::{self, Bad, GLOBAL_BASE, LOCAL_BASE, Memory, SHARED_BASE, WINDOW};
+use crate::memory::{self, AccessKind, Bad, GLOBAL_BASE, LOCAL_BASE, Memory, SHARED_BASE, WINDOW};
 use crate::op::*;
 use crate::report::{Counters, FaultKind};
 
@@ -50,7 +50,7 @@ pub(crate) struct Warp {
     local: Memory,
     local_bytes: u64,
     /// Counts warp-wide synchronisations: accesses of shared memory by lanes of one warp are ordered by them.
-    interval: u64,
+    interval: u32,
     /// Warp instructions executed, for clocks.
     executed: u64,
     /// Whether registers hold what does not change from block to block. Nothing writes those.
@@ -149,7 +149,7 @@ impl Warp {
         self.pc = 0;
         self.others.clear();
         self.stacks.clear();
-        self.interval += 1;
+        self.interval = self.interval.wrapping_add(1);
         self.executed = 0;
         self.random = random;
         self.starving = false;
@@ -422,7 +422,7 @@ impl Warp {
     /// Ends a warp-wide instruction: who was not ready waits.
     fn after_sync(&mut self, exec: u32, ready: u32) -> Next {
         if ready != 0 {
-            self.interval += 1;
+            self.interval = self.interval.wrapping_add(1);
         }
         if ready == exec {
             return Next::Advance;
@@ -696,6 +696,11 @@ impl Warp {
                     return Ok(());
                 }
             }
+            (Space::Shared, ..) => {
+                if let Some(done) = self.load_shared(shared, counters, access, exec) {
+                    return done;
+                }
+            }
             (Space::Global, 1, 8) => {
                 if let Some(loaded) = self.load_plain::<8>(context, counters, access, exec) {
                     blend(&mut self.w64[usize::from(access.values[0].register)], &loaded, exec);
@@ -753,6 +758,66 @@ impl Warp {
         counters.global_load_bytes += u64::from(exec.count_ones()) * BYTES;
         counters.global_load_sectors += sectors;
         Some(loaded)
+    }
+
+    /// The usual load of shared memory; none, and nothing done, where anything about it needs a closer look.
+    fn load_shared(
+        &mut self,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        access: &Access,
+        exec: u32,
+    ) -> Option<Result<(), WarpFault>> {
+        match (access.bytes, access.lanes) {
+            (4, 1) => self.load_shared_of::<4, 1>(shared, counters, access, exec),
+            (4, 2) => self.load_shared_of::<4, 2>(shared, counters, access, exec),
+            (4, 4) => self.load_shared_of::<4, 4>(shared, counters, access, exec),
+            (8, 1) => self.load_shared_of::<8, 1>(shared, counters, access, exec),
+            (8, 2) => self.load_shared_of::<8, 2>(shared, counters, access, exec),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn load_shared_of<const BYTES: u64, const PARTS: usize>(
+        &mut self,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        access: &Access,
+        exec: u32,
+    ) -> Option<Result<(), WarpFault>> {
+        let total = BYTES * PARTS as u64;
+        // A narrow value in a wide register may have to be extended.
+        if access.values[..PARTS].iter().any(|value| value.register != NONE && value.wide != (BYTES == 8)) {
+            return None;
+        }
+        let at = self.addresses(&access.address);
+        let mut loaded = [[0; 32]; PARTS];
+        {
+            let memory = shared.memory();
+            for lane in lanes(exec) {
+                if at[lane] & (total - 1) != 0 {
+                    return None;
+                }
+                for (part, loaded) in loaded.iter_mut().enumerate() {
+                    loaded[lane] = memory.load_plain::<BYTES>(at[lane].wrapping_add(part as u64 * BYTES))?;
+                }
+            }
+        }
+        for lane in lanes(exec) {
+            if let Some(race) = shared.touch(at[lane], total as u32, AccessKind::Read, self.access_by(lane)) {
+                return Some(Err(self.race(race, at[lane], lane)));
+            }
+        }
+        count_shared(counters, &at, exec, total as u32);
+        for (value, loaded) in access.values.iter().zip(&loaded) {
+            match value.register {
+                NONE => {}
+                register if BYTES == 8 => blend(&mut self.w64[usize::from(register)], loaded, exec),
+                register => blend(&mut self.w32[usize::from(register)], &loaded.map(|v| v as u32), exec),
+            }
+        }
+        Some(Ok(()))
     }
 
     fn load_any(
@@ -855,6 +920,11 @@ impl Warp {
         access: &Access,
         exec: u32,
     ) -> Result<(), WarpFault> {
+        if access.space == Space::Shared
+            && let Some(done) = self.store_shared(context, shared, counters, access, exec)
+        {
+            return done;
+        }
         let total = access.bytes * u32::from(access.lanes);
         let mut touched = Touched::default();
         for lane in lanes(exec) {
@@ -893,6 +963,73 @@ impl Warp {
         Ok(())
     }
 
+    /// The usual store to shared memory; none, and nothing done, where anything about it needs a closer look.
+    fn store_shared(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        access: &Access,
+        exec: u32,
+    ) -> Option<Result<(), WarpFault>> {
+        match (access.bytes, access.lanes) {
+            (4, 1) => self.store_shared_of::<4, 1>(context, shared, counters, access, exec),
+            (4, 2) => self.store_shared_of::<4, 2>(context, shared, counters, access, exec),
+            (4, 4) => self.store_shared_of::<4, 4>(context, shared, counters, access, exec),
+            (8, 1) => self.store_shared_of::<8, 1>(context, shared, counters, access, exec),
+            (8, 2) => self.store_shared_of::<8, 2>(context, shared, counters, access, exec),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn store_shared_of<const BYTES: u64, const PARTS: usize>(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        access: &Access,
+        exec: u32,
+    ) -> Option<Result<(), WarpFault>> {
+        let total = BYTES * PARTS as u64;
+        let at = self.addresses(&access.address);
+        let last = shared.memory().len().checked_sub(total)?;
+        if lanes(exec).any(|lane| at[lane] & (total - 1) != 0 || at[lane] > last) {
+            return None;
+        }
+        let mut progress = false;
+        for lane in lanes(exec) {
+            let mut race = None;
+            for (part, value) in access.values.iter().enumerate().take(PARTS) {
+                let value = match BYTES {
+                    8 => self.w64[usize::from(value.register)][lane],
+                    _ => self.w32[usize::from(value.register)][lane].into(),
+                };
+                let place = at[lane] + part as u64 * BYTES;
+                let changed = match shared.memory().store(place, BYTES as u32, value) {
+                    Ok(changed) => changed,
+                    Err(bad) => {
+                        let space = Space::Shared;
+                        return Some(Err(self.bad_access(context, bad, space, at[lane], total as u32, lane)));
+                    }
+                };
+                progress |= changed;
+                let by = self.access_by(lane);
+                race = race.or(match changed {
+                    true => shared.touch(place, BYTES as u32, AccessKind::Write, by),
+                    false => shared.touch(place, BYTES as u32, AccessKind::SameWrite, by),
+                });
+            }
+            if let Some(race) = race {
+                return Some(Err(self.race(race, at[lane], lane)));
+            }
+        }
+        shared.progress |= progress;
+        count_shared(counters, &at, exec, total as u32);
+        Some(Ok(()))
+    }
+
+    #[inline(always)]
     fn access_by(&self, lane: usize) -> memory::Access {
         memory::Access {
             thread: self.index * 32 + lane as u32,
@@ -1271,7 +1408,7 @@ impl Warp {
 
     /// Gives the result of a barrier that reduces.
     pub(crate) fn barrier_result(&mut self, arrival: &Arrival, count: u32, all: bool, any: bool) {
-        self.interval += 1;
+        self.interval = self.interval.wrapping_add(1);
         let d = usize::from(arrival.d);
         match arrival.kind {
             BarrierKind::Count => blend(&mut self.w32[d], &[count; 32], arrival.lanes),
@@ -1381,32 +1518,71 @@ impl Touched {
         self.count_shared(counters, bytes);
     }
 
-    /// Lanes that meet in a bank with different words wait for each other. Accesses of 8 bytes go in halves of a
-    /// warp, of 16 bytes in quarters.
     fn count_shared(&self, counters: &mut Counters, bytes: u32) {
-        if self.num_shared == 0 {
-            return;
-        }
-        counters.shared_requests += 1;
-        let offsets = &self.shared[..self.num_shared];
-        // Neighbouring lanes at neighbouring places, or all at one, never meet.
-        let step = if offsets.len() > 1 { offsets[1].wrapping_sub(offsets[0]) } else { 0 };
-        let even = offsets.windows(2).all(|pair| pair[1].wrapping_sub(pair[0]) == step);
-        if even && (step == 0 || step == u64::from(bytes.max(4))) {
-            return;
-        }
-        let words = u64::from(bytes.div_ceil(4));
-        for part in offsets.chunks((128 / bytes.max(4)) as usize) {
-            let mut banks = [0u64; 32];
-            for (index, at) in part.iter().enumerate() {
-                // Accesses are aligned, so two of them share all of their words or none.
-                if part[..index].iter().any(|other| other / 4 == at / 4) {
-                    continue;
-                }
-                (0..words).for_each(|word| banks[((at / 4 + word) % 32) as usize] += 1);
-            }
-            let passes = banks.into_iter().max().unwrap_or(1);
-            counters.shared_bank_conflicts += passes.saturating_sub(1);
+        if self.num_shared > 0 {
+            counters.shared_requests += 1;
+            counters.shared_bank_conflicts += bank_conflicts(&self.shared[..self.num_shared], bytes);
         }
     }
+}
+
+/// Counts an access of shared memory by some lanes at their offsets.
+#[inline(always)]
+fn count_shared(counters: &mut Counters, at: &L64, exec: u32, bytes: u32) {
+    if exec == 0 {
+        return;
+    }
+    counters.shared_requests += 1;
+    if exec == ALL {
+        counters.shared_bank_conflicts += bank_conflicts(at, bytes);
+        return;
+    }
+    let (mut offsets, mut count) = ([0; 32], 0);
+    for lane in lanes(exec) {
+        offsets[count] = at[lane];
+        count += 1;
+    }
+    counters.shared_bank_conflicts += bank_conflicts(&offsets[..count], bytes);
+}
+
+/// Passes beyond those that the bytes need: lanes that meet in a bank with different words wait for each other.
+/// Accesses of 8 bytes go in halves of a warp, of 16 bytes in quarters.
+#[inline(always)]
+fn bank_conflicts(offsets: &[u64], bytes: u32) -> u64 {
+    // Accesses are aligned to their size, so two of them share all of their banks or none.
+    let size = bytes.max(4);
+    let (shift, places) = (size.trailing_zeros(), 128 / size);
+    let all_at_one = offsets.iter().fold(true, |one, at| one & (*at >> shift == offsets[0] >> shift));
+    if all_at_one {
+        return 0;
+    }
+    let mut conflicts = 0;
+    for part in offsets.chunks(places as usize) {
+        let taken = part.iter().fold(0u32, |taken, at| taken | 1 << ((at >> shift) as u32 & (places - 1)));
+        if taken.count_ones() as usize != part.len() {
+            conflicts += conflicts_of(part, shift, places);
+        }
+    }
+    conflicts
+}
+
+/// The same for lanes that go together, some of which meet: the most different words in one place, less one.
+fn conflicts_of(part: &[u64], shift: u32, places: u32) -> u64 {
+    const END: u8 = u8::MAX;
+    // The lanes with different words in each place, as lists.
+    let (mut first, mut next, mut lengths) = ([END; 32], [END; 32], [0u8; 32]);
+    for (lane, at) in part.iter().enumerate() {
+        let word = at >> shift;
+        let place = (word as u32 & (places - 1)) as usize;
+        let mut other = first[place];
+        while other != END && part[usize::from(other)] >> shift != word {
+            other = next[usize::from(other)];
+        }
+        if other == END {
+            next[lane] = first[place];
+            first[place] = lane as u8;
+            lengths[place] += 1;
+        }
+    }
+    u64::from(lengths.into_iter().max().unwrap_or(1).saturating_sub(1))
 }

@@ -200,7 +200,7 @@ pub fn kernels() -> Vec<Kernel> {
                 // Element k of row (of A) or column (of B) g: the lane 4g + k/2, and one of its two numbers.
                 let element = |g: usize, k: usize| {
                     let word = warp[4 * g + k / 2];
-                    if k % 2 == 0 { (word % 8) as i64 } else { -((word % 5) as i64) }
+                    if k.is_multiple_of(2) { (word % 8) as i64 } else { -((word % 5) as i64) }
                 };
                 let sum = |row: usize, column: usize| (0..8).map(|k| element(row, k) * element(column, k)).sum::<i64>();
                 let (row, column) = (lane / 4, lane % 4 * 2);
