@@ -88,6 +88,30 @@ impl Shared {
         self.races.access(at, bytes, kind, &Access { interval: self.interval, ..access })
     }
 
+    /// Begins a copy to some bytes by a thread. Until it arrives they hold nothing: whoever reads them faults.
+    pub(crate) fn begin_copy(&mut self, at: u64, bytes: u32, access: Access) -> Result<Option<Race>, Bad> {
+        if at & u64::from(bytes - 1) != 0 {
+            return Err(Bad::Misaligned);
+        }
+        if at.checked_add(bytes.into()).is_none_or(|end| end > self.memory.len()) {
+            return Err(Bad::OutOfBounds);
+        }
+        self.memory.mark_allocated(at, bytes.into());
+        self.progress = true;
+        Ok(self.touch(at, bytes, AccessKind::Write, access))
+    }
+
+    /// Ends a copy: the bytes arrive. What was written to them meanwhile is a race.
+    pub(crate) fn end_copy(&mut self, at: u64, bytes: &[u8], access: Access) -> Option<Race> {
+        let written = (at..).take(bytes.len()).find(|at| self.memory.load(*at, 1).is_ok());
+        if let Some(at) = written {
+            return self.races.last_write(at);
+        }
+        self.memory.write_bytes(at, bytes);
+        self.progress = true;
+        self.touch(at, bytes.len() as u32, AccessKind::Write, access)
+    }
+
     fn remember(&mut self, race: Option<Race>) {
         self.race = self.race.or(race);
     }

@@ -1426,7 +1426,6 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `cp.async` copies at once; `commit_group` and `wait_group` then have nothing to do.
     fn cp_async(
         &mut self,
         guard: Guard,
@@ -1434,8 +1433,19 @@ impl<'a> Decoder<'a> {
         modifiers: &[&str],
     ) -> Result<(), LoadError> {
         match modifiers {
-            ["async", "commit_group" | "wait_group" | "wait_all"] => {
-                self.emit(guard, Op::Nop);
+            ["async", "commit_group"] => {
+                self.emit(guard, Op::CommitCopies);
+                Ok(())
+            }
+            ["async", "wait_all"] => {
+                self.emit(guard, Op::WaitForCopies { but: None });
+                Ok(())
+            }
+            ["async", "wait_group"] => {
+                let Operand::Int(but) = *self.operand(instruction, 0)? else {
+                    return Err(self.wrong(instruction, "a number of groups that is no constant"));
+                };
+                self.emit(guard, Op::WaitForCopies { but: Some(u32::try_from(but).unwrap_or(u32::MAX)) });
                 Ok(())
             }
             ["async", "ca" | "cg", "shared" | "shared::cta", "global", rest @ ..]
@@ -1444,29 +1454,18 @@ impl<'a> Decoder<'a> {
                 let Operand::Int(bytes @ (4 | 8 | 16)) = *self.operand(instruction, 2)? else {
                     return Err(self.wrong(instruction, "a size other than 4, 8 and 16"));
                 };
-                if instruction.operands.len() != 3 {
-                    return Err(self.wrong(instruction, "a source size or predicate"));
-                }
-                let (to, from) =
-                    (self.operand(instruction, 0)?.clone(), self.operand(instruction, 1)?.clone());
-                let (to, _) = self.address(instruction, &to, Space::Shared)?;
-                let (from, _) = self.address(instruction, &from, Space::Global)?;
-                let (unit, lanes) = if bytes == 4 { (4, 1) } else { (8, bytes / 8) };
-                let mut values = [Value { register: NONE, wide: false }; 4];
-                for value in values.iter_mut().take(lanes as usize) {
-                    let class = if unit == 8 { Class::W64 } else { Class::W32 };
-                    *value = Value { register: self.register(class)?, wide: unit == 8 };
-                }
-                let access = |space, address| Access {
-                    space,
-                    bytes: unit,
-                    lanes: lanes as u8,
-                    signed: false,
-                    address,
-                    values,
+                // A cache policy comes last.
+                let operands = instruction.operands.len() - usize::from(rest.contains(&"L2::cache_hint"));
+                let source_bytes = match operands {
+                    3 => NONE,
+                    4 => self.source32(guard, instruction, self.operand(instruction, 3)?)?,
+                    other => return Err(self.wrong(instruction, format!("{other} operands"))),
                 };
-                self.emit(guard, Op::Load(access(Space::Global, from)));
-                self.emit(guard, Op::Store(access(Space::Shared, to)));
+                let (to, _) = self.address(instruction, self.operand(instruction, 0)?, Space::Shared)?;
+                let (from, from_space) =
+                    self.address(instruction, self.operand(instruction, 1)?, Space::Global)?;
+                let copy = AsyncCopy { to, from, from_space, bytes: bytes as u32, source_bytes };
+                self.emit(guard, Op::AsyncCopy(copy));
                 Ok(())
             }
             _ => Err(self.wrong(instruction, "")),

@@ -428,6 +428,11 @@ impl RaceDetector {
         RaceDetector { shift, cells: vec![Cell::default(); (bytes >> shift) as usize + 1] }
     }
 
+    /// The last write of a byte, as the other side of a race with something that is not in the records.
+    pub(crate) fn last_write(&self, at: u64) -> Option<Race> {
+        self.cells.get((at >> self.shift) as usize)?.write.race(true)
+    }
+
     /// Forgets every access, so that intervals may count from the beginning.
     pub(crate) fn forget(&mut self) {
         self.cells.fill(Cell::default());

@@ -187,32 +187,134 @@ pub(crate) struct Carry {
     pub(crate) flag: R,
 }
 
+/// A copy from global to shared memory that arrives when it is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AsyncCopy {
+    /// In shared memory.
+    pub(crate) to: Address,
+    pub(crate) from: Address,
+    pub(crate) from_space: Space,
+    /// 4, 8 or 16.
+    pub(crate) bytes: u32,
+    /// How many bytes are read, the others are zero; [`NONE`] for all.
+    pub(crate) source_bytes: R,
+}
+
 /// One operation of a warp.
 pub(crate) enum Op {
-    Alu { f: Alu, d: R, sources: [R; 4] },
-    Compare { f: Alu, p: R, q: R, a: R, b: R, combine: PredOp, c: PredSource },
-    Select32 { d: R, a: R, b: R, p: PredSource },
-    Select64 { d: R, a: R, b: R, p: PredSource },
-    Pred { f: PredOp, d: R, a: PredSource, b: PredSource },
-    Copy32 { d: R, a: R },
-    Copy64 { d: R, a: R },
-    Clock { d: R, wide: bool, part: Clock },
+    Alu {
+        f: Alu,
+        d: R,
+        sources: [R; 4],
+    },
+    Compare {
+        f: Alu,
+        p: R,
+        q: R,
+        a: R,
+        b: R,
+        combine: PredOp,
+        c: PredSource,
+    },
+    Select32 {
+        d: R,
+        a: R,
+        b: R,
+        p: PredSource,
+    },
+    Select64 {
+        d: R,
+        a: R,
+        b: R,
+        p: PredSource,
+    },
+    Pred {
+        f: PredOp,
+        d: R,
+        a: PredSource,
+        b: PredSource,
+    },
+    Copy32 {
+        d: R,
+        a: R,
+    },
+    Copy64 {
+        d: R,
+        a: R,
+    },
+    Clock {
+        d: R,
+        wide: bool,
+        part: Clock,
+    },
     Carry(Carry),
     Load(Access),
     Store(Access),
     Atomic(Atomic),
-    CopyLocal { from: u64, to: u64, bytes: u64 },
-    Shuffle { mode: ShuffleMode, d: R, p: R, a: R, b: R, c: R, mask: R },
-    Vote { mode: VoteMode, d: R, a: PredSource, mask: R },
-    Match { all: bool, wide: bool, d: R, p: R, a: R, mask: R },
-    Redux { f: fn(u64, u64) -> u64, d: R, a: R, mask: R },
+    AsyncCopy(AsyncCopy),
+    CommitCopies,
+    /// Waits for all groups of copies but so many of the youngest; for copies that are in no group too, where none.
+    WaitForCopies {
+        but: Option<u32>,
+    },
+    CopyLocal {
+        from: u64,
+        to: u64,
+        bytes: u64,
+    },
+    Shuffle {
+        mode: ShuffleMode,
+        d: R,
+        p: R,
+        a: R,
+        b: R,
+        c: R,
+        mask: R,
+    },
+    Vote {
+        mode: VoteMode,
+        d: R,
+        a: PredSource,
+        mask: R,
+    },
+    Match {
+        all: bool,
+        wide: bool,
+        d: R,
+        p: R,
+        a: R,
+        mask: R,
+    },
+    Redux {
+        f: fn(u64, u64) -> u64,
+        d: R,
+        a: R,
+        mask: R,
+    },
     Mma(Box<Mma>),
-    ActiveMask { d: R },
-    Barrier { kind: BarrierKind, d: R, id: R, threads: R, a: PredSource },
-    WarpBarrier { mask: R },
-    Branch { target: u32 },
-    BranchIndex { index: R, targets: Box<[u32]> },
-    Call { target: u32 },
+    ActiveMask {
+        d: R,
+    },
+    Barrier {
+        kind: BarrierKind,
+        d: R,
+        id: R,
+        threads: R,
+        a: PredSource,
+    },
+    WarpBarrier {
+        mask: R,
+    },
+    Branch {
+        target: u32,
+    },
+    BranchIndex {
+        index: R,
+        targets: Box<[u32]>,
+    },
+    Call {
+        target: u32,
+    },
     Return,
     Exit,
     Trap,
@@ -240,6 +342,8 @@ impl std::fmt::Debug for Op {
             Op::Load(_) => "load",
             Op::Store(_) => "store",
             Op::Atomic(_) => "atomic",
+            Op::AsyncCopy(_) => "asynchronous copy",
+            Op::CommitCopies | Op::WaitForCopies { .. } => "group of copies",
             Op::CopyLocal { .. } => "argument",
             Op::Shuffle { .. } => "shuffle",
             Op::Vote { .. } => "vote",

@@ -53,11 +53,24 @@ pub(crate) struct Warp {
     interval: u32,
     /// Warp instructions executed, for clocks.
     executed: u64,
+    /// Copies to shared memory that have not been waited for, in the order in which they began.
+    copies: Vec<CopyInFlight>,
+    /// Groups of copies that each lane has closed.
+    groups: [u32; 32],
     /// Whether registers hold what does not change from block to block. Nothing writes those.
     started: bool,
     random: Option<Random>,
     /// Whether a slice ended while groups waited for their turn.
     starving: bool,
+}
+
+/// A copy of a lane to shared memory that has not arrived.
+struct CopyInFlight {
+    lane: usize,
+    group: u32,
+    at: u64,
+    len: usize,
+    bytes: [u8; 16],
 }
 
 /// Groups of a warp that get a turn though they are not the lowest: lanes may wait for each other.
@@ -133,6 +146,8 @@ impl Warp {
             local_bytes: kernel.local_bytes,
             interval: 1,
             executed: 0,
+            copies: Vec::new(),
+            groups: [0; 32],
             started: false,
             random: None,
             starving: false,
@@ -151,6 +166,8 @@ impl Warp {
         self.stacks.clear();
         self.interval = self.interval.wrapping_add(1);
         self.executed = 0;
+        self.copies.clear();
+        self.groups = [0; 32];
         self.random = random;
         self.starving = false;
         self.local.mark_allocated(0, self.local_bytes * 32);
@@ -1117,6 +1134,86 @@ impl Warp {
         Ok(())
     }
 
+    /// Begins asynchronous copies: global memory is read now, shared memory is written when somebody waits.
+    fn begin_copies(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        copy: &AsyncCopy,
+        exec: u32,
+    ) -> Result<(), WarpFault> {
+        let mut touched = Touched::default();
+        for lane in lanes(exec) {
+            let address = self.address(&copy.from, lane);
+            let (space, from) = Self::resolve(copy.from_space, address);
+            touched.add(space, from);
+            let source_bytes = match copy.source_bytes {
+                NONE => copy.bytes,
+                register => self.w32[usize::from(register)][lane],
+            };
+            if source_bytes > copy.bytes {
+                let kind = FaultKind::BadOperand {
+                    what: "a copy whose source has more bytes than it:",
+                    value: source_bytes.into(),
+                };
+                return Err(self.fault(lane, kind));
+            }
+            let memory = match space {
+                Space::Module => context.variables,
+                _ => &context.global.memory,
+            };
+            let aligned = from & u64::from(copy.bytes - 1) == 0;
+            let mut bad = if aligned { Ok(()) } else { Err(Bad::Misaligned) };
+            let mut bytes = [0; 16];
+            for (offset, byte) in bytes.iter_mut().enumerate().take(source_bytes as usize) {
+                match memory.load(from.wrapping_add(offset as u64), 1) {
+                    Ok(value) => *byte = value as u8,
+                    Err(problem) => bad = bad.and(Err(problem)),
+                }
+            }
+            if let Err(bad) = bad {
+                return Err(self.bad_access(context, bad, space, address, copy.bytes, lane));
+            }
+            let at = self.address(&copy.to, lane);
+            touched.add(Space::Shared, at);
+            match shared.begin_copy(at, copy.bytes, self.access_by(lane)) {
+                Ok(None) => {}
+                Ok(Some(race)) => return Err(self.race(race, at, lane)),
+                Err(bad) => return Err(self.bad_access(context, bad, Space::Shared, at, copy.bytes, lane)),
+            }
+            self.copies.push(CopyInFlight {
+                lane,
+                group: self.groups[lane],
+                at,
+                len: copy.bytes as usize,
+                bytes,
+            });
+        }
+        touched.count_load(counters, copy.bytes);
+        Ok(())
+    }
+
+    /// Lets copies of lanes arrive, but for those of the youngest groups.
+    fn end_copies(&mut self, shared: &mut Shared, but: Option<u32>, exec: u32) -> Result<(), WarpFault> {
+        let mut copies = std::mem::take(&mut self.copies);
+        let groups = self.groups;
+        let arrives = |copy: &CopyInFlight| {
+            // Groups that are closed and not among the youngest; the open one counts as one that is not closed.
+            let closed = |but: u32| copy.group < groups[copy.lane].saturating_sub(but);
+            exec >> copy.lane & 1 == 1 && but.is_none_or(closed)
+        };
+        for copy in copies.iter().filter(|copy| arrives(copy)) {
+            let access = self.access_by(copy.lane);
+            if let Some(race) = shared.end_copy(copy.at, &copy.bytes[..copy.len], access) {
+                return Err(self.race(race, copy.at, copy.lane));
+            }
+        }
+        copies.retain(|copy| !arrives(copy));
+        self.copies = copies;
+        Ok(())
+    }
+
     fn rare(
         &mut self,
         context: &Context<'_>,
@@ -1128,6 +1225,18 @@ impl Warp {
         match op {
             Op::Atomic(atomic) => {
                 self.atomic(context, shared, counters, atomic, exec)?;
+                Ok(Next::Advance)
+            }
+            Op::AsyncCopy(copy) => {
+                self.begin_copies(context, shared, counters, copy, exec)?;
+                Ok(Next::Advance)
+            }
+            Op::CommitCopies => {
+                lanes(exec).for_each(|lane| self.groups[lane] = self.groups[lane].wrapping_add(1));
+                Ok(Next::Advance)
+            }
+            Op::WaitForCopies { but } => {
+                self.end_copies(shared, *but, exec)?;
                 Ok(Next::Advance)
             }
             Op::Shuffle { mode, d, p, a, b, c, mask } => {
@@ -1585,4 +1694,41 @@ fn conflicts_of(part: &[u64], shift: u32, places: u32) -> u64 {
         }
     }
     u64::from(lengths.into_iter().max().unwrap_or(1).saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As they are defined: for each part of the warp the most different words of a bank, less one.
+    fn conflicts_by_definition(offsets: &[u64], bytes: u32) -> u64 {
+        let passes = |part: &[u64]| {
+            let words: std::collections::HashSet<u64> = part
+                .iter()
+                .flat_map(|at| (0..u64::from(bytes.div_ceil(4))).map(move |word| at / 4 + word))
+                .collect();
+            (0..32).map(|bank| words.iter().filter(|word| *word % 32 == bank).count()).max().unwrap_or(0)
+        };
+        let parts = offsets.chunks((128 / bytes.max(4)) as usize);
+        // A word that everybody reads is sent once.
+        if offsets.iter().all(|at| at / u64::from(bytes.max(4)) == offsets[0] / u64::from(bytes.max(4))) {
+            return 0;
+        }
+        parts.map(|part| passes(part).saturating_sub(1) as u64).sum()
+    }
+
+    #[test]
+    fn bank_conflicts_are_those_of_the_definition() {
+        let mut random = Random(3);
+        for bytes in [1, 2, 4, 8, 16] {
+            for (step, range) in [(0, 1), (1, 1), (2, 1), (3, 1), (32, 1), (33, 1), (1, 40), (1, 2000)] {
+                for count in [1, 5, 16, 31, 32] {
+                    let at = |lane: u64| (lane * step + random.below(range) as u64) * u64::from(bytes);
+                    let offsets: Vec<u64> = (0..count).map(at).collect();
+                    let expected = conflicts_by_definition(&offsets, bytes);
+                    assert_eq!(bank_conflicts(&offsets, bytes), expected, "{bytes} bytes at {offsets:?}");
+                }
+            }
+        }
+    }
 }

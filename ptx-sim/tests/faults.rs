@@ -251,6 +251,46 @@ fn races_on_shared_memory() {
 }
 
 #[test]
+fn copies_have_not_arrived_before_they_are_waited_for() {
+    let copy = "cp.async.ca.shared.global [%rd2], [%in], 4;";
+    for body in [
+        format!("{copy} ld.shared.u32 %r2, [%rd2];"),
+        format!("{copy} cp.async.commit_group; ld.shared.u32 %r2, [%rd2];"),
+        format!("{copy} cp.async.commit_group; cp.async.wait_group 1; ld.shared.u32 %r2, [%rd2];"),
+        format!("{copy} cp.async.wait_group 0; ld.shared.u32 %r2, [%rd2];"),
+        format!("{copy} bar.sync 0; ld.shared.u32 %r2, [%rd3];"),
+    ] {
+        let kernel = sharing(&body).words(&[3]);
+        for schedule in SCHEDULES {
+            let fault = kernel.fault(schedule);
+            assert!(
+                matches!(fault.kind, FaultKind::Uninitialised { space: "shared", .. }),
+                "{body}: {fault}"
+            );
+        }
+        sharing(&format!("{copy} cp.async.wait_all; bar.sync 0; ld.shared.u32 %r2, [%rd3];"))
+            .words(&[3])
+            .run();
+    }
+    // Written while a copy is on its way, by another thread behind a barrier and by the same.
+    for body in [
+        format!("{copy} bar.sync 0; st.shared.u32 [%rd3], 7; bar.sync 0;\n.loc 1 53 1\ncp.async.wait_all;"),
+        format!("{copy} st.shared.u32 [%rd2], 7;\n.loc 1 53 1\ncp.async.wait_all;"),
+        format!("{copy} {copy}\n.loc 1 53 1\ncp.async.wait_all;"),
+    ] {
+        for schedule in SCHEDULES {
+            let fault = sharing(&body).words(&[3]).fault(schedule);
+            assert!(matches!(fault.kind, FaultKind::SharedRace { other_wrote: true, .. }), "{body}: {fault}");
+            assert_eq!(fault.location.line, 53, "{body}: {fault}");
+        }
+    }
+    // A source of more bytes than are copied.
+    let fault =
+        sharing("cp.async.ca.shared.global [%rd2], [%in], 4, 5;").words(&[3]).fault(Schedule::Natural);
+    assert!(matches!(fault.kind, FaultKind::BadOperand { value: 5, .. }), "{fault}");
+}
+
+#[test]
 fn both_sides_of_a_race_are_named() {
     let kernel = sharing("st.shared.u32 [%rd2], %tid;\n.loc 1 53 1\nld.shared.u32 %r2, [%rd3];");
     let fault = kernel.fault(Schedule::Natural);

@@ -849,6 +849,40 @@ fn asynchronous_copies_of_every_size() {
 }
 
 #[test]
+fn asynchronous_copies_fill_up_with_zeros() {
+    let words: Vec<u32> = (0..128).map(|word| 0x0101_0101 * (word + 1)).collect();
+    let body = "mov.u64 %rd1, sh; mad.wide.u32 %rd2, %tid, 16, %rd1; mad.wide.u32 %rd3, %tid, 16, %in; and.b32 %r9, %tid, 15;
+                createpolicy.fractional.L2::evict_first.b64 %rd4, 0f3F800000;
+                cp.async.cg.shared.global.L2::cache_hint [%rd2], [%rd3], 16, %r9, %rd4; cp.async.wait_all;
+                ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%rd2]; st.global.v4.u32 [%slot], {%r1, %r2, %r3, %r4};";
+    let out = Kernel::new(body).module(".shared .align 16 .b8 sh[512];").words(&words).run();
+    for lane in 0..32 {
+        let mut bytes: Vec<u8> =
+            words[4 * lane..4 * lane + 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes[lane % 16..].fill(0);
+        let found: Vec<u8> = out.out[lane].iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(found, bytes, "lane {lane}");
+    }
+}
+
+#[test]
+fn groups_of_copies_arrive_in_order() {
+    // The second group is still on its way when the first is read; what is in no group arrives with all.
+    let body = "mov.u32 %r1, sh; mad.lo.u32 %r1, %tid, 4, %r1; mad.wide.u32 %rd3, %tid, 4, %in;
+                cp.async.ca.shared.global [%r1], [%rd3], 4; cp.async.commit_group;
+                cp.async.ca.shared.global [%r1+128], [%rd3+128], 4; cp.async.commit_group;
+                cp.async.ca.shared.global [%r1+256], [%rd3+256], 4;
+                cp.async.wait_group 1; ld.shared.u32 %r2, [%r1]; cp.async.wait_group 0; ld.shared.u32 %r3, [%r1+128];
+                cp.async.wait_all; ld.shared.u32 %r4, [%r1+256]; st.global.v4.u32 [%slot], {%r2, %r3, %r4, %r2};";
+    let words: Vec<u32> = (0..96).map(|word| word * 5).collect();
+    let out = Kernel::new(body).module(".shared .align 16 .b8 sh[384];").words(&words).run();
+    for lane in 0..32 {
+        assert_eq!(out.out[lane][..3], [words[lane], words[lane + 32], words[lane + 64]]);
+    }
+    assert_eq!(out.report.counters.global_load_requests, 3);
+}
+
+#[test]
 fn lanes_that_part_meet_again() {
     // Nested conditions, and loops whose trip count differs from lane to lane.
     let body = "mov.u32 %r1, 0; mov.u32 %r2, 0;

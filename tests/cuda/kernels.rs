@@ -628,6 +628,135 @@ template <typename T> __device__ Complex<T> sum_of_warp(Complex<T> value) {
             ..DEFAULT
         },
         Kernel {
+            name: "copies_in_two_stages",
+            since: 80,
+            body: r#"
+  // While one half of the tile is read, the other is on its way.
+  __shared__ alignas(16) uint64_t tile[2][96];
+  auto fetch = [&](int stage, int from) {
+    const uint32_t at = uint32_t(__cvta_generic_to_shared(&tile[stage][threadIdx.x & ~1u]));
+    if (threadIdx.x % 2 == 0) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(at), "l"(in + from + threadIdx.x) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  };
+  uint64_t sum = 0;
+  fetch(0, 0);
+  for (int step = 0; step < 3; ++step) {
+    if (step < 2) {
+      fetch((step + 1) % 2, (step + 1) * 96);
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+    } else {
+      asm volatile("cp.async.wait_group 0;" ::: "memory");
+    }
+    __syncthreads();
+    sum += tile[step % 2][95 - threadIdx.x] * (step + 1);
+    __syncthreads();
+  }
+  out[i] = sum;"#,
+            expected: |words| per_thread(words, |thread, _| {
+                (0..3).map(|step| words[step * 96 + 95 - thread % 96] * (step as u64 + 1)).sum()
+            }),
+            ..DEFAULT
+        },
+        Kernel {
+            name: "wide_vectors_of_every_memory",
+            body: r#"
+  __shared__ float4 tile[96];
+  __shared__ double2 pairs[96];
+  const float4* source = reinterpret_cast<const float4*>(in);
+  uint32_t a, b, c, d;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(source + threadIdx.x));
+  const float4 streamed = __ldcs(source + threadIdx.x);
+  const double2 two = __ldcs(reinterpret_cast<const double2*>(in) + threadIdx.x);
+  tile[threadIdx.x] = make_float4(float(a), float(b), float(c), float(d));
+  pairs[threadIdx.x] = two;
+  __syncthreads();
+  const float4 other = tile[95 - threadIdx.x];
+  const double2 pair = pairs[95 - threadIdx.x];
+  __syncwarp(0xffffffffu);
+  if (i % 2 == 0) {
+    const uint4 result = make_uint4(uint32_t(other.x), uint32_t(other.z), __float_as_uint(streamed.x), uint32_t(__double_as_longlong(pair.y)));
+    reinterpret_cast<uint4*>(out)[i / 2] = result;
+  }"#,
+            expected: |words| per_thread(words, |thread, _| {
+                let even = thread & !1;
+                let (own, other) = (2 * (even % 96), 2 * (95 - even % 96));
+                if thread % 2 == 0 { words[other] | words[other + 1] << 32 } else { words[own] | words[other + 1] << 32 }
+            }),
+            ..DEFAULT
+        },
+        Kernel {
+            name: "bits_and_halves",
+            body: r#"
+  const uint32_t value = uint32_t(in[i]) * 2654435761u;
+  uint32_t field, inserted, bytes, halves, sum;
+  asm("bfe.u32 %0, %1, 5, 11;" : "=r"(field) : "r"(value));
+  asm("bfi.b32 %0, %1, %2, 8, 12;" : "=r"(inserted) : "r"(value), "r"(0xffffffffu));
+  asm("prmt.b32 %0, %1, %2, 0x1476;" : "=r"(bytes) : "r"(value), "r"(0x11223344u));
+  asm("{ .reg .b16 l, h; cvt.rn.f16.f32 l, %1; cvt.rn.f16.f32 h, %2; mov.b32 %0, {l, h}; }" : "=r"(halves) : "f"(float(in[i] % 64)), "f"(2.0f));
+  asm("fma.rn.f16x2 %0, %1, %1, %1;" : "=r"(sum) : "r"(halves));
+  const int8_t small = reinterpret_cast<const int8_t*>(in)[8 * i];
+  const uint32_t counted = __popc(value) + __clz(value) + __ffs(value) + (__brev(value) & 15) + uint32_t(small + 128);
+  const uint32_t group = __match_any_sync(0xffffffffu, in[i] % 4);
+  const uint64_t total = __shfl_sync(group, in[i] << 20, __ffs(group) - 1);
+  out[i] = field + uint64_t(inserted) + bytes + sum + counted + total;"#,
+            expected: |words| per_lane(words, |lane, warp| {
+                let word = warp[lane];
+                let value = (word as u32).wrapping_mul(2_654_435_761);
+                let field = value >> 5 & 0x7ff;
+                let inserted = !(0xfff << 8) | (value & 0xfff) << 8;
+                let pool = u64::from(value) | 0x1122_3344 << 32;
+                let bytes = (0..4).fold(0, |all, at| all | ((pool >> (8 * ([6, 7, 4, 1][at])) & 0xff) as u32) << (8 * at));
+                let square = |x: f32| u32::from(half::f16::from_f32(x * x + x).to_bits());
+                let sum = square((word % 64) as f32) | square(2.0) << 16;
+                let first = if value == 0 { 0 } else { value.trailing_zeros() + 1 };
+                let counted = value.count_ones() + value.leading_zeros() + first + (value.reverse_bits() & 15)
+                    + (i32::from(word as i8) + 128) as u32;
+                let leader = warp.iter().position(|other| other % 4 == word % 4).unwrap();
+                u64::from(field) + u64::from(inserted) + u64::from(bytes) + u64::from(sum) + u64::from(counted) + (warp[leader] << 20)
+            }),
+            ..DEFAULT
+        },
+        Kernel {
+            name: "a_scan_that_looks_back",
+            blocks: 150,
+            threads: 32,
+            outputs: 150 * 32 + 302,
+            body: r#"
+  // Blocks take tickets, publish their sums and wait for those before them.
+  volatile uint64_t* sums = out + gridDim.x * 32 + 2;
+  volatile uint64_t* flags = sums + gridDim.x;
+  uint32_t ticket = 0;
+  if (threadIdx.x == 0) ticket = uint32_t(atomicAdd(out + gridDim.x * 32, 1ull));
+  ticket = __shfl_sync(0xffffffffu, ticket, 0);
+  uint64_t sum = in[ticket * 32 + threadIdx.x];
+  for (int step = 1; step < 32; step *= 2) {
+    const uint64_t other = __shfl_up_sync(0xffffffffu, sum, step);
+    if (threadIdx.x >= step) sum += other;
+  }
+  uint64_t before = 0;
+  if (ticket > 0) {
+    while (flags[ticket - 1] == 0) {}
+    __threadfence();
+    before = sums[ticket - 1];
+  }
+  out[ticket * 32 + threadIdx.x] = before + sum;
+  if (threadIdx.x == 31) {
+    sums[ticket] = before + sum;
+    __threadfence();
+    flags[ticket] = 1;
+  }"#,
+            expected: |words| {
+                let mut sum = 0;
+                let mut all: Vec<u64> = words.iter().map(|word| { sum += word; sum }).collect();
+                let sums: Vec<u64> = all.iter().copied().skip(31).step_by(32).collect();
+                all.extend([150, 0]);
+                all.extend(sums);
+                all.extend([1; 150]);
+                all
+            },
+            ..DEFAULT
+        },
+        Kernel {
             name: "acquire_and_release",
             outputs: 4,
             body: r#"
