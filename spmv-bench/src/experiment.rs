@@ -186,6 +186,21 @@ pub struct PublishedSpeedUp {
     pub peer_better: Option<f64>,
 }
 
+/// What an experiment asks of a measurement, beside its matrices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestParts {
+    /// Types of the values.
+    pub values: &'static [ValueType],
+    /// `plain`, `transpose`.
+    pub operations: &'static [&'static str],
+    /// Names of contenders that this version has; `cusparse:*` stands for all of that library.
+    pub contenders: Vec<String>,
+    /// Whether every value of each parameter must take part, not only the defaults.
+    pub each_parameter: bool,
+    /// Whether figures are wanted that the simulator counts.
+    pub counters: bool,
+}
+
 /// Why an experiment cannot be named or its matrices found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -269,6 +284,29 @@ impl Experiment {
         }
     }
 
+    /// What must be measured so that [`Experiment::tables`] finds its rows.
+    pub fn request_parts(&self) -> RequestParts {
+        let available = self.contenders.iter().filter(|contender| contender.is_available());
+        let mut contenders: Vec<String> = available
+            .map(|contender| {
+                if contender.name.contains(':') {
+                    contender.name.into()
+                } else {
+                    format!("{}:*", contender.name)
+                }
+            })
+            .collect();
+        contenders.sort();
+        contenders.dedup();
+        RequestParts {
+            values: self.values,
+            operations: self.operations,
+            contenders,
+            each_parameter: self.contenders.iter().any(|contender| !contender.settings.is_empty()),
+            counters: self.metrics.iter().any(|metric| metric.is_counted()),
+        }
+    }
+
     /// Contenders that this version has no kernel for.
     pub fn unavailable(&self) -> impl Iterator<Item = &'static Contender> {
         self.contenders.iter().filter(|contender| !contender.is_available())
@@ -309,6 +347,11 @@ impl Metric {
             Metric::GlobalLoadEfficiency => "global load efficiency",
             Metric::ExtraBytesPerNonzero => "additional memory, bytes a nonzero",
         }
+    }
+
+    /// Whether the simulator counts it.
+    pub fn is_counted(self) -> bool {
+        matches!(self, Metric::WarpExecutionEfficiency | Metric::GlobalLoadEfficiency)
     }
 
     /// The figure of a row, where it was measured.
@@ -436,6 +479,22 @@ mod tests {
         assert!(find("004-fig7").unwrap().entries(Some(folder.path())).unwrap().len() > 5);
         // A whole collection is the whole folder.
         assert_eq!(find("004-table2").unwrap().entries(Some(folder.path())).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn requests_name_what_there_is() {
+        let parts = find("001-fig4").unwrap().request_parts();
+        for name in ["ours:csr_scalar", "ours:csr_vector", "cusparse:*"] {
+            assert!(parts.contenders.iter().any(|contender| contender == name), "{parts:?}");
+        }
+        assert!(parts.each_parameter && !parts.counters);
+        assert!(find("003-survey").unwrap().request_parts().counters);
+        for experiment in all() {
+            for name in experiment.request_parts().contenders {
+                let known = name.strip_prefix("ours:").is_none_or(|name| AlgorithmSpec::find(name).is_some());
+                assert!(known, "{}: {name}", experiment.name);
+            }
+        }
     }
 
     #[test]

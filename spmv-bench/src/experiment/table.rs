@@ -95,9 +95,7 @@ impl Experiment {
         head.extend(expects.then(|| "paper expects".to_owned()));
         head.extend(quoted.iter().map(|contender| format!("{}, paper", contender.label)));
 
-        let figure_of = |line: &Line, contender: &Contender| {
-            fastest(contender, &line.rows).and_then(|row| metric.of(row))
-        };
+        let figure_of = |line: &Line, contender: &Contender| figure(metric, contender, &line.rows);
         let quote = |contender: &'static Contender, matrix: Option<&str>| {
             let figure = published(contender).find(|figure| figure.matrix == matrix && matrix.is_some());
             figure.map_or_else(String::new, |figure| significant(figure.figure))
@@ -184,7 +182,9 @@ impl Experiment {
                     .collect();
                 let lines = self.lines(&measured);
                 for peer in self.contenders.iter().filter(|contender| contender.label != speed_ups.of) {
-                    let time = |contender: &Contender, line: &Line| fastest(contender, &line.rows)?.time_ms();
+                    let time = |contender: &Contender, line: &Line| {
+                        figure(Metric::Milliseconds, contender, &line.rows)
+                    };
                     let ratios: Vec<f64> = lines
                         .iter()
                         .filter_map(|line| Some(time(peer, line)? / time(of?, line)?))
@@ -301,12 +301,16 @@ impl Metric {
     }
 }
 
-fn fastest<'a>(contender: &Contender, rows: &[&'a Row]) -> Option<&'a Row> {
+/// The figure of the contender's fastest row that has one. What the simulator checked and counted has no time, and
+/// counts too.
+fn figure(metric: Metric, contender: &Contender, rows: &[&Row]) -> Option<f64> {
     let time = |row: &Row| row.time_ms().unwrap_or(f64::MAX);
+    let usable = |row: &&&Row| row.is_ok() || (row.status.starts_with("skipped") && row.time_ms().is_none());
     rows.iter()
-        .copied()
-        .filter(|row| row.is_ok() && contender.matches(row))
+        .filter(|row| contender.matches(row) && metric.of(row).is_some())
+        .filter(usable)
         .min_by(|a, b| time(a).total_cmp(&time(b)))
+        .and_then(|row| metric.of(row))
 }
 
 /// Why there is no figure.
@@ -448,6 +452,17 @@ mod tests {
         assert_eq!(cell(table, "mean", "LightSpMV, paper"), "34.9");
         assert_eq!(cell(table, "mean", "CSR Scalar"), "6");
         assert_eq!(cell(table, "like_F1", "LightSpMV, paper"), "");
+        // What the simulator counted stands without a time, what is wrong does not.
+        let counted = |status: &str| Row {
+            cold_ms: None,
+            warp_execution_efficiency: Some(0.75),
+            status: status.into(),
+            ..measured("like_cant", "ours:csr_scalar", "unroll=1", 1.0)
+        };
+        for (status, expected) in [("skipped: checked on the simulator", "0.75"), ("wrong: row 1", "wrong")] {
+            let tables = experiment.tables(&Record { rows: vec![counted(status)], ..Record::default() });
+            assert_eq!(cell(&tables[0], "like_cant", "CSR Scalar"), expected);
+        }
         // By nonzeros a row, ascending.
         assert_eq!(table.rows[0][..2], ["like_webbase-1M", "3"]);
         assert!(table.rows.iter().all(|row| row.len() == table.head.len()), "{table}");
