@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    algorithms, cache, compile, completions, demo, doctor, generate, inspect, man, matrix, run,
+    algorithms, bench, cache, compile, completions, demo, doctor, generate, inspect, man, matrix, run,
 };
 use crate::failure::{Failure, Kind};
 
@@ -26,6 +26,7 @@ Start here:
   spmv demo                            a tour on a real matrix that comes with the command
   spmv doctor                          what this machine has, what it lacks and what to do
   spmv run A.mtx                       read, generate, compile, run, verify, time
+  spmv bench --suite standard          measured beside cuSPARSE and the CPU
   spmv gen --algorithm csr_vector      the CUDA text of a kernel
 
 Exit codes:
@@ -42,6 +43,7 @@ Environment:
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(run::Run),
+    Bench(bench::Bench),
     Gen(generate::Generate),
     Compile(compile::Compile),
     Algorithms(algorithms::Algorithms),
@@ -59,6 +61,7 @@ impl Command {
     pub fn json(&self) -> bool {
         match self {
             Command::Run(run) => run.output.json,
+            Command::Bench(bench) => bench.output.json,
             Command::Gen(generate) => generate.output.json,
             Command::Compile(compile) => compile.output.json,
             Command::Algorithms(algorithms) => algorithms.output.json,
@@ -71,9 +74,10 @@ impl Command {
         }
     }
 
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self, verbose: u8) -> Result<(), Failure> {
         match self {
             Command::Run(run) => run.run(),
+            Command::Bench(bench) => bench.run(verbose > 0),
             Command::Gen(generate) => generate.run(),
             Command::Compile(compile) => compile.run(),
             Command::Algorithms(algorithms) => algorithms.run(),

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     };
     let json = cli.command.json();
     logging::start(cli.verbose, json);
-    match cli.command.run() {
+    match cli.command.run(cli.verbose) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.tell(json),
     }

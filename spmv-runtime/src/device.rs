@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaContext, CudaStream};
 use ptx_sim::{Counters, Schedule};
-use spmv_codegen::{KernelConfig, Program, ValueType, VectorProgram};
+use spmv_codegen::{KernelConfig, Pass, Program, ValueType, VectorProgram};
 
 use crate::artifact::Artifact;
 use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
@@ -62,6 +62,15 @@ impl Kernel {
     /// Machine code, PTX, log and resources.
     pub fn artifact(&self) -> &Artifact {
         &self.artifact
+    }
+
+    /// Blocks of a pass of the program that are resident on one multiprocessor at a time.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] where the program has no such pass.
+    pub fn resident_blocks(&self, pass: &Pass) -> Result<u32, Error> {
+        let function = self.module.function(&pass.kernel)?;
+        self.module.resident_blocks(function, pass.threads_per_block, pass.shared_bytes)
     }
 }
 

@@ -107,7 +107,8 @@ impl DeviceMatrix {
         self.offset
     }
 
-    pub(crate) fn addresses(&self) -> (u64, u64, u64) {
+    /// Where row offsets, column indices and values are in device memory.
+    pub fn addresses(&self) -> (u64, u64, u64) {
         (self.row_offsets.address(), self.col_indices.address(), self.values.address())
     }
 }

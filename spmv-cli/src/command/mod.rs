@@ -1,6 +1,7 @@
 //! The commands, one a module.
 
 pub mod algorithms;
+pub mod bench;
 pub mod cache;
 pub mod compile;
 pub mod completions;

@@ -1,0 +1,263 @@
+//! The generated kernels.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rayon::prelude::*;
+use spmv_runtime::codegen::{Algorithm, Arg, Coefficient, ConfigError, KernelConfig, Pass, ValueType};
+use spmv_runtime::{COMMON_KEYS, Device, DeviceMatrix, Element, Kernel, Origin, Spmv};
+
+use crate::contender::{Absent, Contender, Facts, Prepared, Product, Task};
+use crate::request::{Operation, Request, Variants, ours_name};
+
+/// Configurations that take part, and why others do not.
+pub(crate) struct Configs {
+    pub(crate) configs: Vec<KernelConfig>,
+    /// Algorithms that refuse their default configuration: name and reason.
+    pub(crate) refused: Vec<(String, String)>,
+}
+
+/// The selected algorithms' configurations for a type and an operation.
+pub(crate) fn configs(request: &Request, value: ValueType, operation: Operation) -> Configs {
+    let mut found = Configs { configs: Vec::new(), refused: Vec::new() };
+    for spec in Algorithm::ALL {
+        let name = ours_name(spec.name);
+        if !request.contenders.has(&name) {
+            continue;
+        }
+        let Some(operation) = operation.of_kernels() else {
+            found.refused.push((name, format!("there are no kernels for the operation {operation}")));
+            continue;
+        };
+        let with = |changes: &[(&str, &str)]| -> Result<KernelConfig, ConfigError> {
+            let mut builder = KernelConfig::builder((spec.default)()).value(value).operation(operation);
+            builder = builder.alpha(known(request.alpha)).beta(known(request.beta));
+            for (key, text) in changes {
+                builder.set(key, text)?;
+            }
+            builder.build()
+        };
+        match with(&[]) {
+            Ok(config) => found.configs.push(config),
+            Err(error) => {
+                found.refused.push((name, error.to_string()));
+                continue;
+            }
+        }
+        let mut changes = Vec::new();
+        if request.variants != Variants::Default {
+            for parameter in spec.parameters {
+                changes.extend(parameter.allowed.iter().map(|value| (parameter.name, value.to_string())));
+            }
+        }
+        if request.variants == Variants::All {
+            let threads = COMMON_KEYS.iter().filter(|key| key.name == THREADS_PER_BLOCK);
+            changes.extend(threads.flat_map(|key| (key.allowed)().into_iter().map(|text| (key.name, text))));
+        }
+        let named = request.configurations.iter().filter(|named| named.algorithm == spec.name);
+        for settings in named.map(|named| &named.settings) {
+            let settings: Vec<_> = settings.iter().map(|(key, text)| (&**key, &**text)).collect();
+            match with(&settings) {
+                Ok(config) if found.configs.contains(&config) => {}
+                Ok(config) => found.configs.push(config),
+                Err(error) => found.refused.push((name.clone(), error.to_string())),
+            }
+        }
+        // What the algorithm refuses is no variant of it.
+        for config in changes.iter().filter_map(|(key, text)| with(&[(key, text)]).ok()) {
+            if !found.configs.contains(&config) {
+                found.configs.push(config);
+            }
+        }
+    }
+    found
+}
+
+const THREADS_PER_BLOCK: &str = "threads_per_block";
+
+/// What a kernel may know of alpha or beta. None is made for alpha = 0, which is no product.
+fn known(number: f64) -> Coefficient {
+    match number {
+        1.0 => Coefficient::One,
+        -1.0 => Coefficient::MinusOne,
+        0.0 => Coefficient::Zero,
+        _ => Coefficient::Any,
+    }
+}
+
+/// Kernels of a device, compiled and loaded before anything is timed, with what that took.
+#[derive(Default)]
+pub(crate) struct Kernels {
+    made: HashMap<KernelConfig, Result<Made, String>>,
+}
+
+#[derive(Clone, Copy)]
+struct Made {
+    /// Absent where the machine code was cached.
+    compile: Option<Duration>,
+    load: Duration,
+}
+
+impl Kernels {
+    /// Compiles and loads what is new, in parallel.
+    pub(crate) fn make(&mut self, device: &Device, configs: &[KernelConfig]) {
+        let new: Vec<_> = configs.iter().filter(|config| !self.made.contains_key(config)).collect();
+        let make = |config: &&KernelConfig| {
+            let made = device.kernel(config).map_err(|error| error.to_string()).map(|(_, from)| Made {
+                compile: (from.origin == Origin::Compiled).then_some(from.compile),
+                load: from.load,
+            });
+            (**config, made)
+        };
+        let made: Vec<_> = new.par_iter().with_max_len(1).map(make).collect();
+        self.made.extend(made);
+    }
+}
+
+/// One configuration.
+pub(crate) struct Ours<'k> {
+    config: KernelConfig,
+    name: String,
+    params: String,
+    kernels: &'k Kernels,
+}
+
+impl<'k> Ours<'k> {
+    pub(crate) fn new(config: KernelConfig, kernels: &'k Kernels) -> Ours<'k> {
+        Ours { name: ours_name(config.algorithm().name()), params: params(&config), config, kernels }
+    }
+}
+
+/// Parameters of the algorithm, and the block size.
+pub(crate) fn params(config: &KernelConfig) -> String {
+    let own = config.algorithm().spec().parameters;
+    let told = |key: &str| key == THREADS_PER_BLOCK || own.iter().any(|parameter| parameter.name == key);
+    let settings = config.settings().into_iter().filter(|(key, _)| told(key));
+    settings.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(";")
+}
+
+impl<V: Element> Contender<V> for Ours<'_> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn params(&self) -> &str {
+        &self.params
+    }
+
+    fn prepare<'t>(&'t self, task: &'t Task<'_, V>) -> Result<Prepared<'t, V>, Absent> {
+        let Some(on) = &task.device else {
+            return Err(Absent::Skipped("there is no device to run kernels".into()));
+        };
+        let made = match self.kernels.made.get(&self.config) {
+            Some(Ok(made)) => Some(*made),
+            Some(Err(error)) => return Err(Absent::Failed(error.clone())),
+            None => None,
+        };
+        let device = &on.device;
+        let mut plan = Spmv::with(device, &on.matrix, self.config)?;
+        let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
+        let on_gpu = on.instruments.is_some();
+        let mut facts = Facts {
+            prepare_ms: on_gpu.then(|| ms(plan.prepare_time())),
+            compile_ms: made.and_then(|made| made.compile).map(ms),
+            load_ms: made.filter(|_| on_gpu).map(|made| ms(made.load)),
+            extra_bytes: plan.workspace_bytes(),
+            moved_bytes: stored_bytes(&plan, &on.matrix) + task.vector_bytes(),
+            deterministic: Some(plan.program().guarantees.bit_reproducible),
+            ..Facts::default()
+        };
+        if let Some(pass) = main_pass(plan.kernel()) {
+            let resources = plan.kernel().artifact().kernels.iter();
+            facts.registers =
+                resources.clone().find(|kernel| kernel.name == pass.kernel).map(|kernel| kernel.registers);
+            if let Some(instruments) = on.instruments {
+                let threads = plan.kernel().resident_blocks(pass)? * pass.threads_per_block;
+                let most = instruments.threads_per_multiprocessor().map_err(Absent::Failed)?;
+                facts.occupancy = Some(f64::from(threads) / f64::from(most.max(1)));
+            }
+        }
+        let guarantees = plan.program().guarantees.clone();
+        let (alpha, beta) = (task.alpha, task.beta);
+        Ok(Prepared {
+            product: Product::OnDevice(Box::new(move |x, y| {
+                plan.apply(alpha, x, beta, y).map_err(|error| error.to_string())
+            })),
+            facts,
+            depth: Box::new(move |row_nnz| guarantees.depth(row_nnz)),
+        })
+    }
+}
+
+/// The pass that multiplies: the first that reads x.
+fn main_pass(kernel: &Kernel) -> Option<&Pass> {
+    kernel.program().multiply.iter().find(|pass| pass.args.contains(&Arg::X))
+}
+
+/// Bytes of the arrays of the matrix that a product reads, and of the workspace where it uses any.
+fn stored_bytes(plan: &Spmv, matrix: &DeviceMatrix) -> u64 {
+    let reads =
+        |wanted: fn(&Arg) -> bool| plan.program().multiply.iter().any(|pass| pass.args.iter().any(wanted));
+    let (rows, nnz) = (matrix.num_rows() as u64, matrix.nnz() as u64);
+    let parts = [
+        (reads(|arg| matches!(arg, Arg::RowOffsets)), (rows + 1) * matrix.offset_type().size() as u64),
+        (reads(|arg| matches!(arg, Arg::ColIndices)), nnz * size_of::<u32>() as u64),
+        (reads(|arg| matches!(arg, Arg::Values)), nnz * matrix.value_type().size() as u64),
+        (reads(|arg| matches!(arg, Arg::Buffer(_))), plan.workspace_bytes()),
+    ];
+    parts.iter().filter(|(read, _)| *read).map(|(_, bytes)| bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Configuration, Place, Selection};
+
+    fn request(patterns: &[&str], variants: Variants) -> Request {
+        let contenders =
+            Selection::new(patterns.iter().map(|pattern| (*pattern).to_owned()).collect()).unwrap();
+        Request { contenders, variants, ..Request::new(Vec::new(), Place::Cpu) }
+    }
+
+    #[test]
+    fn variants_change_one_parameter_at_a_time() {
+        let all = |variants| {
+            let request = request(&["ours:csr_vector"], variants);
+            let found = configs(&request, ValueType::F64, Operation::Plain);
+            assert!(found.refused.is_empty());
+            found.configs.iter().map(params).collect::<Vec<_>>()
+        };
+        assert_eq!(all(Variants::Default).len(), 1);
+        let each = all(Variants::Each);
+        assert_eq!(each.len(), 5);
+        assert!(each.contains(&"threads_per_vector=2;threads_per_block=256".to_owned()), "{each:?}");
+        let with_blocks = all(Variants::All);
+        assert!(with_blocks.len() > each.len());
+        assert!(with_blocks.iter().any(|params| params.ends_with("threads_per_block=64")));
+    }
+
+    #[test]
+    fn configurations_can_be_named() {
+        let named = |key: &str, value: &str| Configuration {
+            algorithm: "csr_vector".into(),
+            settings: vec![("threads_per_vector".into(), "4".into()), (key.into(), value.into())],
+        };
+        let request = Request {
+            configurations: vec![named("threads_per_block", "128"), named("unroll", "1")],
+            ..request(&["ours:csr_vector"], Variants::Default)
+        };
+        let found = configs(&request, ValueType::F32, Operation::Plain);
+        assert_eq!(params(&found.configs[1]), "threads_per_vector=4;threads_per_block=128");
+        assert!(found.refused[0].1.contains("no setting `unroll`"), "{:?}", found.refused);
+    }
+
+    #[test]
+    fn refused_combinations_are_left_out() {
+        let request = request(&["ours:csr_scalar"], Variants::All);
+        let found = configs(&request, ValueType::F32, Operation::Plain);
+        let problems: Vec<_> =
+            found.configs.iter().flat_map(|config| config.to_builder().problems()).collect();
+        assert!(problems.is_empty(), "{problems:?}");
+        assert!(found.configs.iter().all(|config| config.scaling().beta == Coefficient::Zero));
+    }
+}

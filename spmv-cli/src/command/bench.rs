@@ -1,0 +1,485 @@
+//! `spmv bench`: products side by side, of our kernels, cuSPARSE and the CPU.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use spmv_bench::bench::{self, Event};
+use spmv_bench::record::{Head, Record, RecordError, Row};
+use spmv_bench::request::{Effort, Operation, Place, Request, Selection, Variants};
+use spmv_bench::suite::{self, Entry, SuiteError};
+use spmv_runtime::codegen::ValueType;
+use spmv_runtime::matrix::generate::Generator;
+use spmv_runtime::ptx_sim::Schedule;
+
+use crate::device::{DeviceChoice, Opened, open, parse_device};
+use crate::failure::{Failure, Kind};
+use crate::progress::Progress;
+use crate::quantity;
+use crate::report::{OutputArgs, fact, print_json};
+use crate::settings::{key_and_value, value_types};
+
+/// Measure products side by side: generated kernels, cuSPARSE and the CPU
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Bench {
+    /// Matrix Market files, and folders, whose files and folders are searched for .mtx and .mtx.gz
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A suite of generated matrices, or one matrix of it as SUITE/MATRIX; may be repeated
+    #[arg(long = "suite", value_name = "NAME")]
+    suites: Vec<String>,
+    /// A generated matrix (`spmv matrix classes` lists classes and parameters); may be repeated
+    #[arg(long = "class", value_name = "NAME[:KEY=VALUE,...]")]
+    classes: Vec<String>,
+    /// Types of values, x and y
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_value = "f32,f64", value_parser = value_types())]
+    value: Vec<ValueType>,
+    /// A itself, its transpose, or both
+    #[arg(long, value_name = "plain,transpose", value_delimiter = ',', default_value = "plain", value_parser = parse_operation)]
+    operation: Vec<Operation>,
+    /// Who takes part; * stands for any text [default: ours:*,cusparse:*,cpu:parallel]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    contenders: Vec<String>,
+    /// Configurations of our algorithms: the default one; and each value of each of its parameters, one at a
+    /// time; and all block sizes
+    #[arg(long, value_name = "default|each|all", default_value = "default", value_parser = parse_variants)]
+    variants: Variants,
+    /// A cuSPARSE library, its file, its folder or the name that the dynamic loader knows; may be repeated
+    /// [default: the one that the loader finds]
+    #[arg(long, value_name = "PATH")]
+    cusparse: Vec<PathBuf>,
+    /// Where kernels run: a GPU, the simulator, which times nothing, or nowhere. `auto` takes the first GPU, and the
+    /// simulator where there is none
+    #[arg(long, value_name = "auto|cuda[:N]|sim|cpu", default_value = "auto", value_parser = parse_device)]
+    device: DeviceChoice,
+    /// Samples that a median is taken of; who is 30 times slower than the best gets 3
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=1000))]
+    samples: u32,
+    /// Milliseconds that a contender may take on a matrix; it gets 3 samples all the same
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    time_limit_per_contender: u64,
+    /// alpha
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    alpha: f64,
+    /// beta; 0 stores y without reading it
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    beta: f64,
+    /// Seed of x, and of y where beta is not 0
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Also count on the simulator how well our kernels use warps and loads
+    #[arg(long)]
+    metrics: bool,
+    /// The most nonzeros of a matrix that the simulator runs
+    #[arg(long, value_name = "NNZ", default_value_t = 300_000)]
+    simulated_nnz: usize,
+    /// Compute and check one product of each contender and time nothing: for profilers
+    #[arg(long)]
+    once: bool,
+    /// Write the record to a file
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the record to FOLDER/<GPU>/<date>-<commit>.csv
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  spmv bench A.mtx B.mtx.gz
+  spmv bench --suite standard --record benches/record
+  spmv bench --class stencil_27:nx=128,ny=128,nz=128 --variants each --value f64
+  spmv bench matrices/ --contenders 'ours:csr_*,cusparse:*' --cusparse /opt/cs -v
+  ncu --clock-control none spmv bench A.mtx --contenders ours:csr_vector --value f32 --once
+
+Contenders:
+  ours:<algorithm>      generated kernels, with alpha and beta known where they are 1, -1 or 0
+  cusparse:csr_alg1     and csr_alg2, coo_alg1, coo_alg2, csc (for the transpose), sell, bsr, op
+                        (plans of cusparseSpMVOp): with and without preprocess
+  cpu:parallel          and, where it is asked for, cpu:serial
+
+Time:
+  Contenders take turns, sample by sample, on the same matrix in one process. Cold: the L2 cache
+  is flushed before each product, and events around the product are all that is timed. Warm:
+  products follow one another. Medians; the spread is the distance of the quartiles over the
+  median. The roof is what a copy kernel moves in the same run; the part of it that a product
+  reaches counts the matrix as stored, x once, y once. Analysis, conversion, compiling and
+  loading are timed apart. CPU contenders are timed warm.
+
+Verification:
+  As `spmv run`; for cuSPARSE and the CPU with the depth of a sum in any order. Exit code 1 if a
+  result of ours is wrong. -v tells of every contender.
+
+JSON (--json), one object; figures that were not measured are null:
+  head          date, commit, gpu, arch, driver, cuda, nvrtc, cusparse, cpu, cpu_threads,
+                l2_bytes, copy_gb_per_s, launch_ms, command, wall_s, notes
+  rows          matrix, class, rows, cols, nnz, value, operation, contender, params, cold_ms,
+                warm_ms, spread, samples, prepare_ms, convert_ms, compile_ms, load_ms,
+                extra_bytes, moved_bytes, roof_fraction, err_over_bound, deterministic, held_out,
+                occupancy, registers, warp_execution_efficiency, global_load_efficiency,
+                break_even (products), status (ok, wrong: ..., failed: ..., skipped: ...)
+  A record is the same as CSV; its first line is `# ` and the head.";
+
+fn parse_operation(text: &str) -> Result<Operation, String> {
+    text.parse().map_err(|_| format!("allowed: {}", Operation::ALL.map(Operation::name).join(", ")))
+}
+
+fn parse_variants(text: &str) -> Result<Variants, String> {
+    let found = Variants::NAMES.into_iter().find(|(name, _)| *name == text);
+    found
+        .map(|(_, variants)| variants)
+        .ok_or_else(|| format!("allowed: {}", Variants::NAMES.map(|(name, _)| name).join(", ")))
+}
+
+impl Bench {
+    pub fn run(self, verbose: bool) -> Result<(), Failure> {
+        let request = self.request()?;
+        self.measure(&request, verbose)
+    }
+
+    fn request(&self) -> Result<Request, Failure> {
+        let entries = self.entries()?;
+        let contenders = match &self.contenders[..] {
+            [] => Selection::default(),
+            patterns => Selection::new(patterns.to_vec())
+                .map_err(|error| Failure::new(Kind::Usage, error.to_string()))?,
+        };
+        let [alpha, beta] = [("alpha", self.alpha), ("beta", self.beta)].map(|(name, number)| {
+            let allowed = number.is_finite() && (number as f32).is_finite();
+            let message = format!("--{name} {number:?}: not a finite number of type f32");
+            allowed.then_some(number).ok_or_else(|| Failure::new(Kind::Usage, message))
+        });
+        let place = match open(self.device, Schedule::Natural)? {
+            Opened::Device(device, _) => Place::Device(device),
+            Opened::Cpu(_) => Place::Cpu,
+        };
+        Ok(Request {
+            values: self.value.clone(),
+            operations: self.operation.clone(),
+            contenders,
+            variants: self.variants,
+            cusparse: self.cusparse.clone(),
+            effort: Effort {
+                samples: self.samples as usize,
+                limit: Duration::from_millis(self.time_limit_per_contender),
+            },
+            alpha: alpha?,
+            beta: beta?,
+            seed: self.seed,
+            metrics: self.metrics,
+            simulated_nnz: self.simulated_nnz,
+            once: self.once,
+            command: command_line(),
+            ..Request::new(entries, place)
+        })
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>, Failure> {
+        if self.files.is_empty() && self.suites.is_empty() && self.classes.is_empty() {
+            let suites: Vec<_> = suite::ALL.iter().map(|suite| suite.name).collect();
+            let message = "no matrix is named: give files or folders, --suite or --class";
+            return Err(Failure::new(Kind::Usage, message)
+                .help(format!("suites are {}; `spmv matrix classes` lists classes", suites.join(", "))));
+        }
+        let mut entries = Vec::new();
+        for name in &self.suites {
+            entries.extend(suite::named(name).map_err(unusable)?);
+        }
+        for class in &self.classes {
+            entries.push(Entry::generated(class, generator(class)?));
+        }
+        if !self.files.is_empty() {
+            entries.extend(suite::files(&self.files).map_err(unusable)?);
+        }
+        Ok(entries)
+    }
+
+    /// Runs a request, tells what comes of it, writes the records that are asked for.
+    fn measure(&self, request: &Request, verbose: bool) -> Result<(), Failure> {
+        let tell = !self.output.json;
+        let mut doing: Option<Progress> = None;
+        let mut what = String::new();
+        let mut first_unreadable = None;
+        let mut told: io::Result<()> = if tell { heading(&mut io::stdout().lock()) } else { Ok(()) };
+        let record = bench::run(request, &mut |event| {
+            drop(doing.take());
+            match event {
+                Event::Matrix { name, number, of } => {
+                    what = format!("{number} of {of}: {name}");
+                    doing = Some(Progress::start(format!("{what}: reading")));
+                }
+                Event::Step(step) => doing = Some(Progress::start(format!("{what}: {step}"))),
+                Event::Rows(rows) if tell && told.is_ok() => {
+                    told = summary(&mut io::stdout().lock(), rows, verbose);
+                }
+                Event::Unreadable { name, error } => {
+                    let message = error.to_string();
+                    if tell && told.is_ok() {
+                        told = writeln!(io::stdout().lock(), "{name:<24} left out: {message}");
+                    }
+                    first_unreadable.get_or_insert(message);
+                }
+                _ => {}
+            }
+        });
+        told?;
+        if let Some(file) = &self.csv {
+            save(&record, file)?;
+        }
+        if let Some(folder) = &self.record {
+            let file = folder.join(place_of(&record.head));
+            save(&record, &file)?;
+            if tell {
+                fact(&mut io::stdout().lock(), "recorded in", file.display())?;
+            }
+        }
+        match tell {
+            true => ending(&mut io::stdout().lock(), &record)?,
+            false => print_json(&record)?,
+        }
+        let wrong = record.rows.iter().find(|row| row.side() == "ours" && row.status.starts_with("wrong"));
+        if let Some(row) = wrong {
+            let message = format!("{} of {} {}: {}", row.label(), row.value, row.matrix, row.status);
+            return Err(Failure::new(Kind::Verification, message));
+        }
+        match first_unreadable {
+            Some(message) => Err(Failure::new(Kind::Input, message)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `NAME` or `NAME:KEY=VALUE,...`; the key `seed` is the generator's.
+fn generator(text: &str) -> Result<Generator, Failure> {
+    let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+    let mut generator = Generator::new(name)?;
+    for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+        let wrong = |message: String| Failure::new(Kind::Usage, format!("--class {text}: {message}"));
+        let (key, value) = key_and_value(setting).map_err(wrong)?;
+        generator = match key.as_str() {
+            "seed" => {
+                let seed = value.parse().map_err(|_| wrong(format!("`{value}` is no seed")))?;
+                generator.seed(seed)
+            }
+            key => generator.set_text(key, &value)?,
+        };
+    }
+    Ok(generator)
+}
+
+fn unusable(error: SuiteError) -> Failure {
+    let kind = match &error {
+        SuiteError::UnknownSuite { .. } | SuiteError::UnknownMatrix { .. } => Kind::Usage,
+        _ => Kind::Input,
+    };
+    Failure::new(kind, error.to_string())
+}
+
+fn save(record: &Record, file: &Path) -> Result<(), Failure> {
+    record.save(file).map_err(|error| match error {
+        RecordError::File { source, .. } => Failure::unwritable(file, source),
+        error => Failure::new(Kind::Environment, error.to_string()),
+    })
+}
+
+/// `nvidia-h200/2026-01-31T12-00-00-0123456.csv`.
+fn place_of(head: &Head) -> PathBuf {
+    let gpu = head.gpu.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let date = head.date.trim_end_matches('Z').replace(':', "-");
+    let commit: String = head.commit.chars().take(7).collect();
+    PathBuf::from(gpu).join(format!("{date}-{commit}.csv"))
+}
+
+fn command_line() -> String {
+    let words = std::env::args().skip(1).map(|word| match word.contains(char::is_whitespace) {
+        true => format!("'{word}'"),
+        false => word,
+    });
+    std::iter::once("spmv".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn heading(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<24} {:<4} {:<9} {:>12}  {:<20} {:>9} {:>5}  {:<20} {:>9} {:>8}",
+        "matrix",
+        "type",
+        "operation",
+        "nonzeros",
+        "best of ours",
+        "time",
+        "roof",
+        "best other",
+        "time",
+        "speed-up"
+    )
+}
+
+/// The fastest right one of a side.
+fn best<'r>(rows: &'r [Row], side: &str) -> Option<&'r Row> {
+    let right = rows.iter().filter(|row| row.side() == side && row.is_ok() && row.time_ms().is_some());
+    right.min_by(|a, b| a.time_ms().unwrap_or(f64::MAX).total_cmp(&b.time_ms().unwrap_or(f64::MAX)))
+}
+
+/// The best of cuSPARSE, of the CPU where there is none.
+fn best_other(rows: &[Row]) -> Option<&Row> {
+    best(rows, "cusparse").or_else(|| best(rows, "cpu"))
+}
+
+fn speed_up(rows: &[Row]) -> Option<f64> {
+    Some(best_other(rows)?.time_ms()? / best(rows, "ours")?.time_ms()?)
+}
+
+/// One line of a matrix, type and operation; with details, one more of each contender.
+fn summary(out: &mut dyn Write, rows: &[Row], details: bool) -> io::Result<()> {
+    let Some(first) = rows.first() else { return Ok(()) };
+    let name = |row: Option<&Row>| row.map_or("-".to_owned(), |row| row.contender.clone());
+    let time = |row: Option<&Row>| row.and_then(Row::time_ms).map_or("-".to_owned(), quantity::milliseconds);
+    let (ours, other) = (best(rows, "ours"), best_other(rows));
+    let line = format!(
+        "{:<24} {:<4} {:<9} {:>12}  {:<20} {:>9} {:>5}  {:<20} {:>9} {:>8}  {}",
+        first.matrix,
+        first.value,
+        first.operation,
+        quantity::count(first.nnz as usize),
+        name(ours).trim_start_matches("ours:"),
+        time(ours),
+        percent(ours.and_then(|row| row.roof_fraction)),
+        name(other),
+        time(other),
+        speed_up(rows).map_or("-".to_owned(), |ratio| format!("{ratio:.2}x")),
+        outcome(rows)
+    );
+    writeln!(out, "{}", line.trim_end())?;
+    for row in rows.iter().filter(|row| details || row.status.starts_with("wrong")) {
+        detail(out, row)?;
+    }
+    out.flush()
+}
+
+fn percent(part: Option<f64>) -> String {
+    part.map_or("-".to_owned(), |part| format!("{:.0}%", part * 100.0))
+}
+
+/// What did not go well, and what was not timed though it is right.
+fn outcome(rows: &[Row]) -> String {
+    let count = |what: &str, starts: &str| {
+        let number = rows.iter().filter(|row| row.status.starts_with(starts)).count();
+        (number > 0).then(|| format!("{number} {what}"))
+    };
+    let parts = [
+        count("wrong", "wrong"),
+        count("failed", "failed"),
+        count("right on the simulator", "skipped: checked on the simulator"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn detail(out: &mut dyn Write, row: &Row) -> io::Result<()> {
+    let mut parts = Vec::new();
+    let mut tell = |what: &str, ms: Option<f64>| {
+        parts.extend(ms.map(|ms| format!("{what} {}", quantity::milliseconds(ms))));
+    };
+    tell("cold", row.cold_ms);
+    tell("warm", row.warm_ms);
+    tell("prepared in", row.prepare_ms.filter(|ms| *ms > 0.0));
+    tell("converted in", row.convert_ms);
+    parts.extend(row.spread.map(|spread| format!("spread {:.1}%", spread * 100.0)));
+    parts.extend(row.samples.map(|samples| format!("{samples} samples")));
+    parts.extend(row.roof_fraction.map(|part| format!("{:.0}% of the roof", part * 100.0)));
+    parts.extend(row.occupancy.map(|part| format!("occupancy {:.0}%", part * 100.0)));
+    parts.extend(row.warp_execution_efficiency.map(|part| format!("warps {:.0}%", part * 100.0)));
+    parts.extend(row.global_load_efficiency.map(|part| format!("loads {:.0}%", part * 100.0)));
+    if !row.is_ok() {
+        parts.push(row.status.clone());
+    }
+    writeln!(out, "    {:<56} {}", row.label(), parts.join(", "))
+}
+
+/// Roof, mean speed-up a type, and notes.
+fn ending(out: &mut dyn Write, record: &Record) -> io::Result<()> {
+    let head = &record.head;
+    if head.copy_gb_per_s > 0.0 {
+        let launch = quantity::milliseconds(head.launch_ms);
+        fact(out, "roof", format_args!("{:.0} GB/s copied; a launch takes {launch}", head.copy_gb_per_s))?;
+    }
+    let same = |a: &Row, b: &Row| (&a.matrix, &a.value, &a.operation) == (&b.matrix, &b.value, &b.operation);
+    for value in ValueType::ALL {
+        let groups = record.rows.chunk_by(same).filter(|rows| rows[0].value == value.name());
+        let ratios: Vec<f64> = groups
+            .filter(|rows| best(rows, "cusparse").is_some())
+            .filter_map(speed_up)
+            .map(f64::ln)
+            .collect();
+        if !ratios.is_empty() {
+            let mean = (ratios.iter().sum::<f64>() / ratios.len() as f64).exp();
+            fact(
+                out,
+                "speed-up",
+                format_args!("{mean:.2}x over cuSPARSE in {value}, geometric mean of {}", ratios.len()),
+            )?;
+        }
+    }
+    for note in &head.notes {
+        fact(out, "note", note)?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(contender: &str, ms: f64, status: &str) -> Row {
+        Row {
+            matrix: "a".into(),
+            value: "f32".into(),
+            operation: "plain".into(),
+            nnz: 1000,
+            contender: contender.into(),
+            cold_ms: Some(ms),
+            status: status.into(),
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn the_best_right_ones_are_compared() {
+        let rows = [
+            row("ours:a", 2.0, "ok"),
+            row("ours:b", 0.1, "wrong: 1 of 2 rows"),
+            row("cusparse:sell", 3.0, "ok"),
+            row("cusparse:bsr", 0.5, "failed: x"),
+            row("cpu:parallel", 1.0, "ok"),
+        ];
+        assert_eq!(speed_up(&rows), Some(1.5));
+        let mut out = Vec::new();
+        summary(&mut out, &rows, false).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().next().unwrap().ends_with("1.50x  1 wrong, 1 failed"), "{text}");
+        assert!(text.contains("ours:b") && !text.contains("cusparse:bsr"), "{text}");
+    }
+
+    #[test]
+    fn records_are_named_by_machine_and_commit() {
+        let head = Head {
+            gpu: "NVIDIA H200".into(),
+            date: "2026-01-31T12:00:00Z".into(),
+            commit: "0123456789".into(),
+            ..Head::default()
+        };
+        assert_eq!(place_of(&head), Path::new("nvidia-h200/2026-01-31T12-00-00-0123456.csv"));
+    }
+
+    #[test]
+    fn classes_have_parameters_and_a_seed() {
+        let made = generator("uniform:rows=100,cols=50,per_row=3,seed=7").unwrap().generate::<f32, u32>();
+        assert_eq!(made.unwrap().nnz(), 300);
+        for wrong in ["unifrom", "uniform:rows", "uniform:rows=x", "uniform:seed=-1", "uniform:sides=2"] {
+            assert_eq!(generator(wrong).unwrap_err().kind(), Kind::Usage, "{wrong}");
+        }
+    }
+}
