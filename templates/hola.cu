@@ -4,9 +4,12 @@
 // Paper:     Steinberger, Zayer and Seidel 2017 (Globally homogeneous, locally adaptive SpMV on the GPU), algorithms 2 to 6
 // Suits:     rows of any length, giants and empty ones among them: every thread has the same number of nonzeros
 // Suffers:   short regular rows, where finding the rows costs more than it evens out
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once; extra: 4 a block of threads_per_block * nnz_per_thread nonzeros (0.002 a nonzero for 256 * 8); prepared = 1 adds a sum and a counter (0.006 together for f32), so that rows are assigned once and y is written once; prepared = 0 reads the row offsets twice
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once; extra: 4 a block of threads_per_block * nnz_per_thread nonzeros (0.002 a nonzero for 256 * 8), and with prepared = 1 a sum and a counter more (0.006 together for f32), so that rows are assigned once and y is written once
 // Guarantee: not bit-reproducible: sums meet by atomics in shared memory and, for rows that blocks share, in global memory
 // Launch:    prepared = 1: rows are assigned once for a structure, one pass a product; prepared = 0: assigned in every product, two passes, as in the paper
+//
+// A row's sum waits in shared memory at the place of the row's last nonzero in the block, not at its number as in the
+// paper: a block then needs neither a flag nor a second mode for empty rows, however many there are.
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerThread = 8;
@@ -49,7 +52,8 @@ spmv_hola_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* __r
     }
   }
   // A row over many blocks is the whole warp's.
-  const bool is_long = first + 4 <= last;
+  const bool is_long = first + 32 <= last;
+#pragma unroll 1
   for (uint32_t block = first; !is_long && block <= last; ++block) block_rows[block] = row;
   for (uint32_t longs = __ballot_sync(kAllLanes, is_long); longs != 0; longs &= longs - 1) {
     const int source = __ffs(longs) - 1;
@@ -61,11 +65,23 @@ spmv_hola_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* __r
 
 // What a block knows of its share.
 struct Share {
-  OffsetT begin;       // its first nonzero
-  int nnz;             // how many it has
-  uint32_t first_row;  // the row of the first
-  uint32_t num_rows;   // rows that it writes or shares
+  OffsetT begin;        // its first nonzero
+  int nnz;              // how many it has
+  uint32_t first_row;   // the row of the first
+  uint32_t next_row;    // the row of the next block's first, or the number of rows
+
+  // The part of a row that lies in the share, from the share's begin; empty for empty rows.
+  __device__ __forceinline__ int from(OffsetT row_begin) const {
+    return row_begin > begin ? int(row_begin - begin) : 0;
+  }
+  __device__ __forceinline__ int to(OffsetT row_end) const {
+    return row_end - begin < OffsetT(nnz) ? int(row_end - begin) : nnz;
+  }
 };
+
+// Where the sum of the row waits whose last nonzero in the block is this one: lanes that end rows do not meet in a
+// bank.
+__device__ __forceinline__ int sum_place(int nonzero) { return nonzero + nonzero / int(128 / sizeof(AccumT)); }
 
 // Batcher's odd-even merge sort of the keys, which the companions follow; the compiler knows all indices.
 template <typename Key, typename Companion>
@@ -171,25 +187,53 @@ struct Output {
 
   __device__ __forceinline__ void whole(uint32_t row, AccumT sum) const { store_scaled(y, row, sum, alpha, beta); }
 
-  // Of a row that blocks may share. Parts meet by atomics: in y, which holds beta * y already, or in the sum of the
-  // row's first block, from where the part that comes last takes it to y and leaves zeros for the next product.
-  __device__ __forceinline__ void part(uint32_t row, OffsetT begin, OffsetT end, AccumT sum) const {
-    const OffsetT first = begin / kNnzPerBlock, last = (end - 1) / kNnzPerBlock;
-    if (begin >= end || first == last) return whole(row, sum);
-    if constexpr (kPrepared) {
-      atomicAdd(carries + first, sum);
-      __threadfence();
-      const uint32_t others = uint32_t(last - first);
-      if (atomicInc(arrivals + first, others) != others) return;
-      __threadfence();
-      const AccumT total = *static_cast<volatile AccumT*>(carries + first);
-      carries[first] = AccumT(0);
-      whole(row, total);
-    } else {
+  // Of a row that blocks share. Where y holds beta * y already, parts are added to it. Else they meet at the row's
+  // first block, and the part that comes last writes y and leaves zeros for the next product.
+  __device__ __noinline__ void part(uint32_t row, OffsetT begin, OffsetT end, AccumT sum) const {
+    if constexpr (!kPrepared) {
       if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
       if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
       atomicAdd(y + row, YT(sum));
+      return;
     }
+    const OffsetT first = begin / kNnzPerBlock;
+    const uint32_t others = uint32_t((end - 1) / kNnzPerBlock - first);
+    if (others == 1) {
+      // Two parts: the first to come leaves itself in the word, and no fence is needed. Zero means that nobody has.
+      const auto mine = ~word_of(sum);
+      const auto other = atomicCAS(reinterpret_cast<decltype(word_of(sum))*>(carries + first), 0, mine == 0 ? 1 : mine);
+      if (other == 0) return;
+      sum += sum_of(~other);
+    } else {
+      atomicAdd(carries + first, sum);
+      if (arrive(arrivals + first, others) != others) return;
+      sum = take(carries + first);
+    }
+    carries[first] = AccumT(0);
+    whole(row, sum);
+  }
+
+  static __device__ uint32_t word_of(float sum) { return __float_as_uint(sum); }
+  static __device__ unsigned long long word_of(double sum) { return __double_as_longlong(sum); }
+  static __device__ float sum_of(uint32_t word) { return __uint_as_float(word); }
+  static __device__ double sum_of(unsigned long long word) { return __longlong_as_double(word); }
+
+  // __threadfence would empty the first-level cache of the multiprocessor, and with it the x that other blocks reuse:
+  // the part is released before it is counted, and only who comes last acquires.
+  static __device__ uint32_t arrive(uint32_t* counter, uint32_t others) {
+    uint32_t before;
+    asm volatile("atom.release.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(others) : "memory");
+    return before;
+  }
+  static __device__ float take(float* sum) {
+    uint32_t word;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(sum) : "memory");
+    return __uint_as_float(word);
+  }
+  static __device__ double take(double* sum) {
+    unsigned long long word;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(sum) : "memory");
+    return __longlong_as_double(word);
   }
 };
 
@@ -207,107 +251,45 @@ __device__ __forceinline__ void single_row(const Share& share, const AccumT (&pr
   out.part(share.first_row, __ldg(row_offsets + share.first_row), __ldg(row_offsets + share.first_row + 1), sum);
 }
 
-// More rows than the output buffer holds, most of them empty: nonzeros learn where their row begins in the block,
-// and sums meet there.
-__device__ __forceinline__ void many_rows(const Share& share, const AccumT (&products)[kNnzPerThread],
-                                          const OffsetT* __restrict__ row_offsets, uint16_t* starts, AccumT* sums,
-                                          const Output& out) {
-  for (int i = threadIdx.x; i < kNnzPerBlock; i += kThreadsPerBlock) sums[i] = 0;
-  for (uint32_t r = threadIdx.x; r < share.num_rows; r += kThreadsPerBlock) {
-    const OffsetT begin = __ldg(row_offsets + share.first_row + r), end = __ldg(row_offsets + share.first_row + r + 1);
-    if (begin == end) {
-      out.whole(share.first_row + r, AccumT(0));
-      continue;
-    }
-    const int from = begin > share.begin ? int(begin - share.begin) : 0;
-    const int to = end - share.begin < OffsetT(share.nnz) ? int(end - share.begin) : share.nnz;
-    for (int i = from; i < to; ++i) starts[i] = uint16_t(from);
-  }
-  __syncthreads();
-  const int first = threadIdx.x * kNnzPerThread;
-  AccumT sum = 0;
-#pragma unroll
-  for (int i = 0; i < kNnzPerThread; ++i) {
-    if (first + i >= share.nnz) break;
-    sum += products[i];
-    const bool last = i + 1 == kNnzPerThread || first + i + 1 >= share.nnz;
-    if (last || starts[first + i + 1] != starts[first + i]) {
-      atomicAdd(sums + starts[first + i], sum);
-      sum = 0;
-    }
-  }
-  __syncthreads();
-  for (uint32_t r = threadIdx.x; r < share.num_rows; r += kThreadsPerBlock) {
-    const OffsetT begin = __ldg(row_offsets + share.first_row + r), end = __ldg(row_offsets + share.first_row + r + 1);
-    if (begin == end) continue;
-    out.part(share.first_row + r, begin, end, sums[begin > share.begin ? int(begin - share.begin) : 0]);
-  }
-}
-
-// AssignRowsLocal (algorithm 4): the row in which each thread's nonzeros begin, a bit for every nonzero that ends a
-// row, a flag for every warp that meets empty rows; and zeros for those rows.
-__device__ __forceinline__ void assign_rows_local(const Share& share, const OffsetT* __restrict__ row_offsets,
-                                                  uint32_t* thread_rows, uint32_t* row_ends, uint32_t* has_empty,
-                                                  AccumT* sums) {
-  for (uint32_t base = threadIdx.x & ~31; base < share.num_rows; base += kThreadsPerBlock) {
-    const uint32_t r = base + (threadIdx.x & 31);
-    int first = 1, last = 0;
-    if (r < share.num_rows) {
-      const OffsetT begin = __ldg(row_offsets + share.first_row + r);
-      const OffsetT end = __ldg(row_offsets + share.first_row + r + 1);
-      const int from = begin > share.begin ? int(begin - share.begin) : 0;
-      const int to = end - share.begin < OffsetT(share.nnz) ? int(end - share.begin) : share.nnz;
-      if (begin == end) {
-        if (from < kNnzPerBlock) atomicOr(has_empty + from / (32 * kNnzPerThread), 1u);
-        sums[r] = 0;
-      } else {
+// AssignRowsLocal (algorithm 4): a bit for every nonzero that ends a row in the block, and for every thread where the
+// row ends in which its nonzeros begin.
+__device__ __forceinline__ void assign_rows_local(const Share& share, uint32_t num_rows,
+                                                  const OffsetT* __restrict__ row_offsets, uint32_t* row_ends,
+                                                  int* thread_ends) {
+#pragma unroll 1
+  for (uint32_t base = share.first_row + (threadIdx.x & ~31); base <= share.next_row; base += kThreadsPerBlock) {
+    const uint32_t row = base + (threadIdx.x & 31);
+    int first = 1, last = 0, end = 0;
+    if (row <= share.next_row && row < num_rows) {
+      const int from = share.from(__ldg(row_offsets + row));
+      end = share.to(__ldg(row_offsets + row + 1)) - 1;
+      if (from <= end) {
         first = (from + kNnzPerThread - 1) / kNnzPerThread;
-        last = (to - 1) / kNnzPerThread;
-        atomicOr(row_ends + last, 1u << (to - 1 - last * kNnzPerThread));
+        last = end / kNnzPerThread;
+        atomicOr(row_ends + last, 1u << end % kNnzPerThread);
       }
     }
     // A row over many threads is the whole warp's.
-    const bool is_long = first + 4 <= last;
-    for (int thread = first; !is_long && thread <= last; ++thread) thread_rows[thread] = r;
+    const bool is_long = first + 32 <= last;
+#pragma unroll 1
+    for (int thread = first; !is_long && thread <= last; ++thread) thread_ends[thread] = end;
     for (uint32_t longs = __ballot_sync(kAllLanes, is_long); longs != 0; longs &= longs - 1) {
       const int source = __ffs(longs) - 1;
-      const int to = __shfl_sync(kAllLanes, last, source);
+      const int to = __shfl_sync(kAllLanes, last, source), place = __shfl_sync(kAllLanes, end, source);
       int thread = __shfl_sync(kAllLanes, first, source) + (threadIdx.x & 31);
-      for (; thread <= to; thread += 32) thread_rows[thread] = base + source;
+      for (; thread <= to; thread += 32) thread_ends[thread] = place;
     }
   }
 }
 
-// Sums along the thread's nonzeros: a row that ends here is written. What is left belongs to `row`, which ends in
-// another thread; the return value.
-__device__ __forceinline__ AccumT sum_thread(const Share& share, const AccumT (&products)[kNnzPerThread],
-                                             const OffsetT* __restrict__ row_offsets, bool has_empty,
-                                             uint32_t ends, uint32_t& row, AccumT* sums) {
-  AccumT sum = 0;
-#pragma unroll
-  for (int i = 0; i < kNnzPerThread; ++i) {
-    sum += products[i];
-    if (ends >> i & 1) {
-      sums[row] = sum;
-      sum = 0;
-      ++row;
-      if (has_empty && i + 1 < kNnzPerThread) {
-        const OffsetT next = share.begin + threadIdx.x * kNnzPerThread + i + 1;
-        while (row < share.num_rows && __ldg(row_offsets + share.first_row + row + 1) <= next) ++row;
-      }
-    }
-  }
-  return sum;
-}
-
-// Parts of rows that threads share, adaptively: with few row ends in the warp, neighbours with parts of one row are
-// combined first (algorithm 6).
-__device__ __forceinline__ void add_shared_rows(AccumT sum, uint32_t row, bool ends_row, AccumT* sums) {
+// Parts of rows that end in other threads, adaptively: with few row ends in the warp, neighbours with parts of one
+// row are combined first (algorithm 6).
+__device__ __forceinline__ void add_shared_rows(AccumT sum, int end, bool ends_row, AccumT* sums) {
   const int lane = threadIdx.x & 31;
   bool adds = true;
   if (__popc(__ballot_sync(kAllLanes, ends_row)) < kRowEndsForAtomics) {
-    const uint32_t before = __shfl_up_sync(kAllLanes, row, 1);
-    adds = lane == 0 || before != row;
+    const int before = __shfl_up_sync(kAllLanes, end, 1);
+    adds = lane == 0 || before != end;
     const uint32_t later = __ballot_sync(kAllLanes, adds) & ~((2u << lane) - 1);
     const int next = later == 0 ? 32 : __ffs(later) - 1;
 #pragma unroll
@@ -316,7 +298,31 @@ __device__ __forceinline__ void add_shared_rows(AccumT sum, uint32_t row, bool e
       if (lane + offset < next) sum += other;
     }
   }
-  if (adds && sum != AccumT(0)) atomicAdd(sums + row, sum);
+  if (adds && sum != AccumT(0)) atomicAdd(sums + sum_place(end), sum);
+}
+
+// Whole lines of y at a time (WriteBufferInnerCoalesced); rows that other blocks share by atomics.
+__device__ __forceinline__ void write_rows(const Share& share, uint32_t num_rows,
+                                           const OffsetT* __restrict__ row_offsets, const AccumT* sums,
+                                           const Output& out) {
+  const uint32_t stop = min(share.next_row, num_rows - 1);
+#pragma unroll 1
+  for (uint32_t row = (share.first_row & ~31) + threadIdx.x; row <= stop; row += kThreadsPerBlock) {
+    if (row < share.first_row) continue;
+    const OffsetT begin = __ldg(row_offsets + row), end = __ldg(row_offsets + row + 1);
+    // The next block's first row counts here only if it begins here; an empty row before it does.
+    if (row == share.next_row && begin >= share.begin + share.nnz) continue;
+    if (begin == end) {
+      out.whole(row, AccumT(0));
+      continue;
+    }
+    const AccumT sum = sums[sum_place(share.to(end) - 1)];
+    if (begin < share.begin || end > share.begin + share.nnz) {
+      out.part(row, begin, end, sum);
+    } else {
+      out.whole(row, sum);
+    }
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -324,18 +330,17 @@ spmv_hola(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
           const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
           YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ block_rows, AccumT* carries,
           uint32_t* arrivals) {
-  __shared__ AccumT sums[kNnzPerBlock];
-  __shared__ uint32_t assignment[kNnzPerBlock / 2];
-  __shared__ uint32_t has_empty[kWarps];
-  uint32_t* const thread_rows = assignment;
-  uint32_t* const row_ends = assignment + kThreadsPerBlock;
+  __shared__ AccumT sums[kNnzPerBlock + kNnzPerBlock * sizeof(AccumT) / 128];
+  __shared__ uint32_t row_ends[kThreadsPerBlock];
+  __shared__ int thread_ends[kThreadsPerBlock];
   const Output out{y, alpha, beta, carries, arrivals};
 
   Share share;
   share.begin = OffsetT(blockIdx.x) * kNnzPerBlock;
   share.nnz = nnz - share.begin < OffsetT(kNnzPerBlock) ? int(nnz - share.begin) : kNnzPerBlock;
   share.first_row = __ldg(block_rows + blockIdx.x);
-  const uint32_t next_row = __ldg(block_rows + blockIdx.x + 1);
+  share.next_row = __ldg(block_rows + blockIdx.x + 1);
+  row_ends[threadIdx.x] = 0;
 
   AccumT products[kNnzPerThread] = {};
   if (!skips_product(alpha)) {
@@ -345,37 +350,27 @@ spmv_hola(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
       load_and_premultiply<false>(products, share, col_indices, values, x);
     }
   }
-  if (next_row == share.first_row) return single_row(share, products, row_offsets, sums, out);
-
-  // The row where the next block begins counts here too if it begins here.
-  share.num_rows = next_row - share.first_row;
-  if (next_row < num_rows && __ldg(row_offsets + next_row) < share.begin + share.nnz) ++share.num_rows;
+  if (share.next_row == share.first_row) return single_row(share, products, row_offsets, sums, out);
+  __syncthreads();
+  assign_rows_local(share, num_rows, row_offsets, row_ends, thread_ends);
   to_matrix_order(products);
-  if (share.num_rows > kNnzPerBlock) {
-    return many_rows(share, products, row_offsets, reinterpret_cast<uint16_t*>(assignment), sums, out);
-  }
+  __syncthreads();
 
-  row_ends[threadIdx.x] = 0;
-  if (threadIdx.x < kWarps) has_empty[threadIdx.x] = 0;
-  __syncthreads();
-  assign_rows_local(share, row_offsets, thread_rows, row_ends, has_empty, sums);
-  __syncthreads();
-  const bool any = threadIdx.x * kNnzPerThread < share.nnz;
-  uint32_t row = any ? thread_rows[threadIdx.x] : 0;
+  // Sums along the thread's nonzeros; what is left belongs to the row in which the next thread begins.
   const uint32_t ends = row_ends[threadIdx.x];
-  const AccumT rest = sum_thread(share, products, row_offsets, has_empty[threadIdx.x / 32] != 0, ends, row, sums);
-  __syncthreads();
-  add_shared_rows(rest, row, ends != 0, sums);
-  __syncthreads();
-
-  // Whole lines of y at a time; the first and the last row may be shared with other blocks.
-  for (int64_t r = int64_t(threadIdx.x) - share.first_row % 32; r < share.num_rows; r += kThreadsPerBlock) {
-    if (r < 0) continue;
-    const uint32_t at = share.first_row + uint32_t(r);
-    if (r == 0 || r + 1 == share.num_rows) {
-      out.part(at, __ldg(row_offsets + at), __ldg(row_offsets + at + 1), sums[r]);
-    } else {
-      out.whole(at, sums[r]);
+  AccumT sum = 0;
+#pragma unroll
+  for (int i = 0; i < kNnzPerThread; ++i) {
+    sum += products[i];
+    if (ends >> i & 1) {
+      sums[sum_place(threadIdx.x * kNnzPerThread + i)] = sum;
+      sum = 0;
     }
   }
+  const int next = (threadIdx.x + 1) * kNnzPerThread;
+  const int end = next < share.nnz ? thread_ends[threadIdx.x + 1] : -1;
+  __syncthreads();
+  add_shared_rows(sum, end, ends != 0, sums);
+  __syncthreads();
+  write_rows(share, num_rows, row_offsets, sums, out);
 }

@@ -26,7 +26,9 @@ parameters! {
 impl Plans for Hola {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
         let (types, threads) = (config.types(), config.threads_per_block());
-        let bytes = threads * self.nnz_per_thread * (types.accumulator.size() as u32 + 2) + threads / 8;
+        let sum_bytes = types.accumulator.size() as u32;
+        let nnz_per_block = threads * self.nnz_per_thread;
+        let bytes = (nnz_per_block + nnz_per_block * sum_bytes / 128) * sum_bytes + threads * 8;
         if bytes > SHARED_BYTES {
             return Err(ConfigError::Combination {
                 key: "nnz_per_thread",
