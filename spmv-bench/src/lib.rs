@@ -5,16 +5,26 @@
 
 pub mod bench;
 mod check;
+pub mod compare;
 mod contender;
 mod cpu;
 mod cusparse;
 pub mod experiment;
+mod geomean;
 mod instruments;
+mod join;
 mod layout;
 mod machine;
 mod ours;
+pub mod plot;
+pub mod problem;
 pub mod quartiles;
 pub mod record;
+pub mod report;
 pub mod request;
 pub mod suite;
+pub mod table;
 mod timing;
+
+pub use self::geomean::geomean;
+pub use self::join::{JoinError, join};
