@@ -6,6 +6,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
     algorithms, bench, cache, compile, completions, demo, doctor, generate, inspect, man, matrix, run,
+    algorithms, cache, compare, compile, completions, demo, doctor, generate, inspect, man, matrix, plot,
+    results, run,
 };
 use crate::failure::{Failure, Kind};
 
@@ -49,6 +51,9 @@ pub enum Command {
     Algorithms(algorithms::Algorithms),
     Inspect(inspect::Inspect),
     Matrix(matrix::Matrix),
+    Compare(compare::Compare),
+    Plot(plot::Plot),
+    Results(results::Results),
     Doctor(doctor::Doctor),
     Cache(cache::Cache),
     Demo(demo::Demo),
@@ -67,10 +72,12 @@ impl Command {
             Command::Algorithms(algorithms) => algorithms.output.json,
             Command::Inspect(inspect) => inspect.output.json,
             Command::Matrix(matrix) => matrix.json(),
+            Command::Compare(compare) => compare.output.json,
+            Command::Plot(plot) => plot.output.json,
             Command::Doctor(doctor) => doctor.output.json,
             Command::Cache(cache) => cache.output.json,
             Command::Demo(demo) => demo.output.json,
-            Command::Completions(_) | Command::Man(_) => false,
+            Command::Results(_) | Command::Completions(_) | Command::Man(_) => false,
         }
     }
 
@@ -83,6 +90,9 @@ impl Command {
             Command::Algorithms(algorithms) => algorithms.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Matrix(matrix) => matrix.run(),
+            Command::Compare(compare) => compare.run(),
+            Command::Plot(plot) => plot.run(),
+            Command::Results(results) => results.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Cache(cache) => cache.run(),
             Command::Demo(demo) => demo.run(),

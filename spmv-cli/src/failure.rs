@@ -23,6 +23,8 @@ pub enum Kind {
     OutputClosed,
     /// The product was computed, and it is wrong.
     Verification,
+    /// A record is slower than allowed.
+    Slower,
     /// What was asked for is not allowed.
     Usage,
     /// A file is missing or malformed.
@@ -40,7 +42,7 @@ impl Kind {
     pub const fn code(self) -> u8 {
         match self {
             Kind::OutputClosed => 0,
-            Kind::Verification => 1,
+            Kind::Verification | Kind::Slower => 1,
             Kind::Usage => 2,
             Kind::Input => 3,
             Kind::Environment => 4,
@@ -57,6 +59,7 @@ impl Kind {
         match self {
             Kind::OutputClosed => "output_closed",
             Kind::Verification => "verification",
+            Kind::Slower => "slower",
             Kind::Usage => "usage",
             Kind::Input => "input",
             Kind::Environment => "environment",

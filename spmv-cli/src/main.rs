@@ -19,6 +19,7 @@ mod product;
 mod progress;
 mod quantity;
 mod reading;
+mod records;
 mod report;
 mod settings;
 

@@ -3,6 +3,7 @@
 pub mod algorithms;
 pub mod bench;
 pub mod cache;
+pub mod compare;
 pub mod compile;
 pub mod completions;
 pub mod demo;
@@ -11,4 +12,6 @@ pub mod generate;
 pub mod inspect;
 pub mod man;
 pub mod matrix;
+pub mod plot;
+pub mod results;
 pub mod run;
