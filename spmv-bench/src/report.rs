@@ -15,8 +15,8 @@ figure{margin:1.5rem 0;padding:.6rem;background:#fff;color:#222;border:1px solid
 figure svg{max-width:100%;height:auto}
 figcaption{font-size:.85rem;margin:.3rem .4rem}
 table{border-collapse:collapse;font-size:.82rem;margin:1rem 0}
-th,td{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #8885;overflow-wrap:anywhere}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
+th,td{padding:.2rem .6rem;text-align:left;border-bottom:1px solid #8885;overflow-wrap:break-word}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 tr.loss{background:#d55e0028}
 .wide{overflow-x:auto}
 ";

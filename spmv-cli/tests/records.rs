@@ -29,7 +29,10 @@ fn plot(folder: &Path) -> (String, Vec<(String, String)>) {
         .unwrap()
         .map(|file| file.unwrap().path())
         .map(|path| {
-            (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(&path).unwrap())
+            (
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                std::fs::read_to_string(&path).unwrap(),
+            )
         })
         .collect();
     pictures.sort();

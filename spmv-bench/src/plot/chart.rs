@@ -20,6 +20,7 @@ const TICK: f64 = 11.0;
 const TICKS: usize = 10;
 
 const FRAME: Stroke = Stroke { colour: "#444444", width: 1.0, dash: "" };
+const THIN: Stroke = Stroke { colour: "#888888", width: 0.5, dash: "" };
 const GRID: Stroke = Stroke { colour: LIGHT, width: 0.7, dash: "" };
 
 /// What a legend shows in front of a name.
@@ -109,6 +110,12 @@ impl Chart {
         self.svg.rect(x0 + 1.0, y1, (x1 - x0 - 2.0).max(0.5), y0 - y1, fill, hint);
     }
 
+    /// Fills the place of a pair of names, each by its index, but for narrow gaps.
+    pub fn cell(&mut self, x: usize, y: usize, fill: &str) {
+        let ((x0, y0), (x1, y1)) = (self.at(x as f64, y as f64), self.at(x as f64 + 1.0, y as f64 + 1.0));
+        self.svg.rect(x0 + 1.0, y1 + 1.0, x1 - x0 - 2.0, y0 - y1 - 2.0, fill, "");
+    }
+
     /// A text in the middle of a place.
     pub fn note(&mut self, x: f64, y: f64, text: &str, colour: &'static str) {
         let (x, y) = self.at(x, y);
@@ -121,9 +128,11 @@ impl Chart {
         self.svg.outline(self.left, TOP, self.width, self.height, FRAME);
     }
 
-    /// A vertical line over the whole height.
+    /// A vertical line over the whole height, with a white edge that sets it off from what it crosses.
     pub fn mark(&mut self, x: f64, stroke: Stroke) {
         let (x, _) = self.at(x, self.y.low());
+        let edge = Stroke { colour: "#ffffff", width: stroke.width + 3.0, dash: "" };
+        self.svg.line((x, TOP + 1.0), (x, TOP + self.height - 1.0), edge);
         self.svg.line((x, TOP), (x, TOP + self.height), stroke);
     }
 
@@ -174,7 +183,10 @@ impl Chart {
                     self.svg.polyline(&line, style.stroke(2.0), "");
                     self.svg.marker(style.marker, middle, style.colour, "");
                 }
-                Sample::Area(fill) => self.svg.rect(left + 4.0, y - 6.0, 20.0, 12.0, fill, ""),
+                Sample::Area(fill) => {
+                    self.svg.rect(left + 4.0, y - 6.0, 20.0, 12.0, fill, "");
+                    self.svg.outline(left + 4.0, y - 6.0, 20.0, 12.0, THIN);
+                }
             }
             let name = shortened(name, LEGEND_CHARACTERS);
             self.svg.text(left + 36.0, y + 4.0, &name, Type::new(LEGEND_TEXT, Anchor::Start));

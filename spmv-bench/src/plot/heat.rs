@@ -128,13 +128,13 @@ fn map(title: &str, subtitle: &str, x: &str, y: &str, cells: &Cells<'_>, all: us
         x: Axis::names(x, columns.iter().map(|name| (*name).to_owned()).collect()),
         y: Axis::names(y, rows.iter().map(|name| (*name).to_owned()).collect()),
         legend: &legend,
-        area: (92.0 * columns.len().clamp(3, 12) as f64, 44.0 * rows.len().clamp(3, 16) as f64),
+        area: (102.0 * columns.len().clamp(3, 12) as f64, 44.0 * rows.len().clamp(3, 16) as f64),
     });
     for (column, x) in columns.iter().enumerate() {
         for (row, y) in rows.iter().enumerate() {
             let Some(cell) = cells.get(&(*x, *y)) else { continue };
             let (left, bottom) = (column as f64, row as f64);
-            chart.bar((left, left + 1.0), (bottom, bottom + 1.0), &hex(colour(cell.relative)), "");
+            chart.cell(column, row, &hex(colour(cell.relative)));
             let ink = if place(cell.relative) < 0.5 { "#ffffff" } else { "#000000" };
             chart.note(left + 0.5, bottom + 0.5, &cell.text(all), ink);
         }
@@ -151,7 +151,7 @@ fn bars(title: &str, subtitle: &str, x: &str, cells: &Cells<'_>, all: usize) -> 
         x: Axis::names(x, columns.iter().map(|name| (*name).to_owned()).collect()),
         y: Axis::linear("time over the contender's best", 0.0, tallest * 1.12),
         legend: &[],
-        area: (70.0 * columns.len().max(5) as f64, AREA.1),
+        area: (102.0 * columns.len().max(4) as f64, AREA.1),
     });
     for (column, x) in columns.iter().enumerate() {
         if let Some(cell) = cells.get(&(*x, "")) {

@@ -227,3 +227,134 @@ fn file_name(text: &str) -> String {
     }
     name.trim_matches(['-', '.']).to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Row;
+
+    /// Many matrices with long names, two value types, many contenders, times over four decades, some failures.
+    fn record() -> Record {
+        let mut rows = Vec::new();
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f64 / f64::from(1 << 24)
+        };
+        for matrix in 0..21 {
+            for value in ["f32", "f64"] {
+                for contender in 0..20 {
+                    let (side, name) = match contender {
+                        0..4 => ("cusparse", format!("csr_alg{contender}_preprocess")),
+                        4..6 => ("cpu", format!("threads_{contender}")),
+                        _ => ("ours", format!("an_algorithm_with_a_very_long_name_{contender}")),
+                    };
+                    let nnz = 10f64.powf(3.0 + 4.0 * random()) as u64;
+                    let failed = random() < 0.1;
+                    let status = if failed { "failed: <it> & fell" } else { "ok" };
+                    rows.push(Row {
+                        matrix: format!("<group>/a matrix & its very long name, number {matrix}"),
+                        value: value.into(),
+                        operation: "plain".into(),
+                        contender: format!("{side}:{name}"),
+                        rows: 1 + nnz / (1 + matrix * 10),
+                        nnz,
+                        cold_ms: (!failed).then(|| 10f64.powf(-3.0 + 4.0 * random())),
+                        moved_bytes: Some(nnz * 8),
+                        status: status.into(),
+                        ..Row::default()
+                    });
+                }
+            }
+        }
+        let head = Head { gpu: "NVIDIA <H200>".into(), copy_gb_per_s: 4253.0, ..Head::default() };
+        Record { head, rows }
+    }
+
+    #[test]
+    fn pictures_are_whole_and_the_same_each_time() {
+        let record = record();
+        let drawn = gallery(&record);
+        let names: Vec<&str> = drawn.pictures.iter().map(|picture| &*picture.name).collect();
+        let expected = ["throughput", "roofline", "profile"]
+            .map(|kind| [format!("{kind}-f32-plain"), format!("{kind}-f64-plain")]);
+        let [[a, b], [c, d], [e, f]] = &expected;
+        assert_eq!(names, [a, c, e, b, d, f, "speed_up-plain"]);
+        assert!(drawn.left_out.is_empty());
+        let mut text = Vec::new();
+        record.write(&mut text).unwrap();
+        assert_eq!(gallery(&Record::read(&text[..]).unwrap()), drawn);
+    }
+
+    #[test]
+    fn nothing_leaves_the_paper_and_no_labels_meet() {
+        for picture in gallery(&record()).pictures {
+            let tree = roxmltree::Document::parse(&picture.svg).unwrap();
+            let number = |node: &roxmltree::Node<'_, '_>, name| {
+                node.attribute(name).and_then(|text| text.parse::<f64>().ok())
+            };
+            let root = tree.root_element();
+            let (width, height) = (number(&root, "width").unwrap(), number(&root, "height").unwrap());
+            let mut boxes: Vec<(f64, f64, f64, f64, &str)> = Vec::new();
+            for node in tree.descendants().filter(|node| node.has_tag_name("text")) {
+                let (x, y, size) = (
+                    number(&node, "x").unwrap(),
+                    number(&node, "y").unwrap(),
+                    number(&node, "font-size").unwrap(),
+                );
+                let text = node.text().unwrap_or("");
+                let length = svg::text_width(text, size);
+                let start = match node.attribute("text-anchor") {
+                    Some("start") => x,
+                    Some("end") => x - length,
+                    _ => x - length / 2.0,
+                };
+                if node.attribute("transform").is_none() {
+                    assert!(
+                        start >= 0.0 && start + length <= width && y <= height,
+                        "{}: {text}",
+                        picture.name
+                    );
+                    for (x0, x1, y0, y1, other) in &boxes {
+                        let meet = start < *x1 && start + length > *x0 && y - size < *y1 && y > *y0;
+                        assert!(!meet, "{}: `{text}` meets `{other}`", picture.name);
+                    }
+                    boxes.push((start, start + length, y - size, y, text));
+                }
+            }
+            assert!(boxes.len() > 10, "{}", picture.name);
+            for node in tree.descendants().filter(|node| node.has_tag_name("circle")) {
+                let (x, y) = (number(&node, "cx").unwrap(), number(&node, "cy").unwrap());
+                assert!((0.0..=width).contains(&x) && (0.0..=height).contains(&y), "{}", picture.name);
+            }
+        }
+    }
+
+    #[test]
+    fn records_without_figures_have_no_pictures() {
+        assert_eq!(gallery(&Record::default()), Gallery::default());
+        let mut failed = record();
+        failed.rows.iter_mut().for_each(|row| row.status = "wrong: all".into());
+        let gallery = gallery(&failed);
+        assert_eq!((gallery.pictures.len(), gallery.left_out.len()), (0, 7));
+        assert!(
+            gallery.left_out[0].contains("nothing to draw: no row has a right result"),
+            "{:?}",
+            gallery.left_out
+        );
+    }
+
+    #[test]
+    fn a_matrix_without_nonzeros_is_no_trouble() {
+        let mut record = record();
+        record.rows.iter_mut().for_each(|row| (row.nnz, row.rows) = (0, 0));
+        let gallery = gallery(&record);
+        assert!(
+            gallery
+                .pictures
+                .iter()
+                .all(|picture| !picture.svg.contains("NaN") && !picture.svg.contains("inf"))
+        );
+        assert_eq!(gallery.left_out.len(), 4);
+    }
+}
