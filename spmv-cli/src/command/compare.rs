@@ -14,27 +14,30 @@ use crate::report::{OutputArgs, Report, print_table, table};
 /// Set two records side by side: what became faster, what slower, what noise explains
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Rows are paired by matrix, value type, operation, contender and parameters. The ratio is the new median over
-the old one, cold where both have it. With s the spread (distance of the quartiles over the median) and n
+Rows are paired by matrix, value type, operation, contender and parameters. The ratio is the
+new median over the old one, cold where both have it. With s the spread (distance of the
+quartiles over the median) and n
 the samples of each side, noise explains a ratio up to 1 + b and down to 1 / (1 + b):
 
   b = 0.01 + 1.82 sqrt(s_old^2 / n_old + s_new^2 / n_new)
 
-that is the 95 % band of two medians, and a percent for what differs between runs. Without spread or samples
-the verdict is `unknown`. Nothing is corrected for other GPUs, drivers or clocks; heads that differ are told.
+that is the 95 % band of two medians, and a percent for what differs between runs. Without
+spread or samples the verdict is `unknown`. Nothing is corrected for other GPUs, drivers or
+clocks; heads that differ are told.
 
-Exit code 1 with --fail-on-slower where a row is slower by more than that and more than noise explains (where
-the noise is unknown it excuses nothing), or was right and is wrong or failed now.
+Exit code 1 with --fail-on-slower where a row is slower by more than that and more than noise
+explains (where the noise is unknown it excuses nothing), or was right and is wrong or failed
+now.
 
 Examples:
   spmv compare old.csv new.csv
   spmv compare old.csv new.csv --fail-on-slower 5 --json
 
 JSON (--json), one object:
-  warnings, overall (contender, pairs, geomean, faster, slower), contenders (the same of each), pairs
-  (matrix, value, operation, contender, params, caches, old_ms, new_ms, ratio, band, verdict), broken and
-  alone (matrix, value, operation, contender, params, old, new), too_slow (as pairs; empty without
-  --fail-on-slower)")]
+  warnings, overall (contender, pairs, geomean, faster, slower), contenders (the same of
+  each), pairs (matrix, value, operation, contender, params, caches, old_ms, new_ms, ratio,
+  band, verdict), broken and alone (matrix, value, operation, contender, params, old, new),
+  too_slow (as pairs; empty without --fail-on-slower)")]
 pub struct Compare {
     /// The record to compare with
     old: PathBuf,

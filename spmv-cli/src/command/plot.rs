@@ -32,8 +32,8 @@ Pictures of records, for each value type and operation:
   heat         time by one or two parameters of a contender, where --heat asks for it
   density      where a matrix has entries, where --matrix asks for it
 
-Contenders count with their best parameters on each matrix; wrong results count for nobody. Pictures that
-the records have no figures for are left out, and that is said.
+Contenders count with their best parameters on each matrix; wrong results count for nobody.
+Pictures that the records have no figures for are left out, and that is said.
 
 Examples:
   spmv plot record.csv --out pictures
@@ -89,7 +89,7 @@ impl Plot {
                     Kind::Input,
                     gallery.left_out.first().map_or_else(
                         || "the records have no rows; there is nothing to draw".to_owned(),
-                        |why| format!("there is nothing to draw: {why}"),
+                        Clone::clone,
                     ),
                 ));
             }

@@ -11,9 +11,9 @@ use crate::records;
 /// Print the table of results beside cuSPARSE as Markdown
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Geometric means come first, then a line for each matrix and value type: the best cuSPARSE path, our best
-kernel, the speed-up, and the share of the copy roof that ours reaches. Losses are in it. Matrices from
-files share a line.
+Geometric means come first, then a line for each matrix and value type: the best cuSPARSE
+path, our best kernel, the speed-up, and the share of the copy roof that ours reaches. Losses
+are in it. Matrices from files share a line.
 
 Example:
   spmv results record.csv")]
