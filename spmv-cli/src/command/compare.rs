@@ -16,8 +16,8 @@ use crate::report::{OutputArgs, Report, print_table, table};
 #[command(after_help = "\
 Rows are paired by matrix, value type, operation, contender and parameters. The ratio is the
 new median over the old one, cold where both have it. With s the spread (distance of the
-quartiles over the median) and n
-the samples of each side, noise explains a ratio up to 1 + b and down to 1 / (1 + b):
+quartiles over the median) and n the samples of each side, noise explains a ratio up to 1 + b
+and down to 1 / (1 + b):
 
   b = 0.01 + 1.82 sqrt(s_old^2 / n_old + s_new^2 / n_new)
 
