@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use spmv_bench::bench::{self, Event};
+use spmv_bench::experiment::{self, Experiment, ExperimentError};
 use spmv_bench::record::{Head, Record, RecordError, Row};
 use spmv_bench::request::{Effort, Operation, Place, Request, Selection, Variants};
 use spmv_bench::suite::{self, Entry, SuiteError};
@@ -32,6 +33,14 @@ pub struct Bench {
     /// A generated matrix (`spmv matrix classes` lists classes and parameters); may be repeated
     #[arg(long = "class", value_name = "NAME[:KEY=VALUE,...]")]
     classes: Vec<String>,
+    /// A paper's experiment: its matrices, types, operations and contenders, and its tables beside the paper's
+    /// figures; `list` tells which there are
+    #[arg(long, value_name = "NAME|list", conflicts_with_all = ["files", "suites", "classes", "value", "operation", "contenders", "variants"])]
+    paper: Option<String>,
+    /// A folder with the paper's matrices as files of their SuiteSparse names; without it, matrices of their shape
+    /// are generated
+    #[arg(long, value_name = "FOLDER", requires = "paper")]
+    matrices: Option<PathBuf>,
     /// Types of values, x and y
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_value = "f32,f64", value_parser = value_types())]
     value: Vec<ValueType>,
@@ -93,6 +102,8 @@ Examples:
   spmv bench --suite standard --record benches/record
   spmv bench --class stencil_27:nx=128,ny=128,nz=128 --variants each --value f64
   spmv bench matrices/ --contenders 'ours:csr_*,cusparse:*' --cusparse /opt/cs -v
+  spmv bench --paper 004-fig7
+  spmv bench --paper 001-fig4 --matrices suitesparse/
   ncu --clock-control none spmv bench A.mtx --contenders ours:csr_vector --value f32 --once
 
 Contenders:
@@ -136,12 +147,38 @@ fn parse_variants(text: &str) -> Result<Variants, String> {
 
 impl Bench {
     pub fn run(self, verbose: bool) -> Result<(), Failure> {
-        let request = self.request()?;
-        self.measure(&request, verbose)
+        if self.paper.as_deref() == Some("list") {
+            let list = experiment::list();
+            return match self.output.json {
+                true => print_json(&list),
+                false => Ok(write!(io::stdout().lock(), "{list}")?),
+            };
+        }
+        let experiment = self.paper.as_deref().map(experiment::find).transpose().map_err(no_experiment)?;
+        let request = match experiment {
+            Some(experiment) => self.request_of(experiment)?,
+            None => self.request(self.entries()?)?,
+        };
+        self.measure(&request, experiment, verbose)
     }
 
-    fn request(&self) -> Result<Request, Failure> {
-        let entries = self.entries()?;
+    /// What an experiment asks for; times, device and libraries are those of the command line.
+    fn request_of(&self, experiment: &Experiment) -> Result<Request, Failure> {
+        let entries = experiment.entries(self.matrices.as_deref()).map_err(no_experiment)?;
+        let parts = experiment.request_parts();
+        let usage = |error: String| Failure::new(Kind::Usage, error);
+        let operations = parts.operations.iter().map(|name| parse_operation(name)).collect::<Result<_, _>>();
+        Ok(Request {
+            values: parts.values.to_vec(),
+            operations: operations.map_err(usage)?,
+            contenders: Selection::new(parts.contenders).map_err(|error| usage(error.to_string()))?,
+            variants: if parts.each_parameter { Variants::Each } else { Variants::Default },
+            metrics: self.metrics || parts.counters,
+            ..self.request(entries)?
+        })
+    }
+
+    fn request(&self, entries: Vec<Entry>) -> Result<Request, Failure> {
         let contenders = match &self.contenders[..] {
             [] => Selection::default(),
             patterns => Selection::new(patterns.to_vec())
@@ -198,7 +235,12 @@ impl Bench {
     }
 
     /// Runs a request, tells what comes of it, writes the records that are asked for.
-    fn measure(&self, request: &Request, verbose: bool) -> Result<(), Failure> {
+    fn measure(
+        &self,
+        request: &Request,
+        experiment: Option<&Experiment>,
+        verbose: bool,
+    ) -> Result<(), Failure> {
         let tell = !self.output.json;
         let mut doing: Option<Progress> = None;
         let mut what = String::new();
@@ -237,7 +279,13 @@ impl Bench {
             }
         }
         match tell {
-            true => ending(&mut io::stdout().lock(), &record)?,
+            true => {
+                let mut out = io::stdout().lock();
+                ending(&mut out, &record)?;
+                for table in experiment.iter().flat_map(|experiment| experiment.tables(&record)) {
+                    write!(out, "\n{table}")?;
+                }
+            }
             false => print_json(&record)?,
         }
         let wrong = record.rows.iter().find(|row| row.side() == "ours" && row.status.starts_with("wrong"));
@@ -276,6 +324,14 @@ fn unusable(error: SuiteError) -> Failure {
         _ => Kind::Input,
     };
     Failure::new(kind, error.to_string())
+}
+
+fn no_experiment(error: ExperimentError) -> Failure {
+    match error {
+        ExperimentError::Suite(error) => unusable(error),
+        ExperimentError::Unknown { .. } => Failure::new(Kind::Usage, error.to_string()),
+        error => Failure::new(Kind::Input, error.to_string()),
+    }
 }
 
 fn save(record: &Record, file: &Path) -> Result<(), Failure> {
