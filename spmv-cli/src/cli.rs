@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    algorithms, bench, cache, compile, completions, demo, doctor, generate, inspect, man, matrix, run,
-    algorithms, cache, compare, compile, completions, demo, doctor, generate, inspect, man, matrix, plot,
-    results, run,
+    algorithms, bench, cache, compare, compile, completions, demo, doctor, generate, inspect, man, matrix,
+    plot, results, run,
 };
 use crate::failure::{Failure, Kind};
 
