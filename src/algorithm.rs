@@ -116,6 +116,7 @@ algorithms! {
     csr_vector: CsrVector,
     light_vector: LightVector,
     hola: Hola,
+    merge_path: MergePath,
 }
 
 impl Algorithm {

@@ -15,6 +15,8 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/scaling.cuh", include_str!("../templates/prelude/scaling.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
+    ("prelude/segmented.cuh", include_str!("../templates/prelude/segmented.cuh")),
+    ("prelude/spanning_row.cuh", include_str!("../templates/prelude/spanning_row.cuh")),
 ];
 
 /// What stands in for the generated prelude where a template is opened in an editor.

@@ -1,0 +1,52 @@
+// A row that lies in several tiles: every tile brings its piece of the sum, and the warp that brings the last piece adds
+// all of them, always in the order of the tiles, and stores the row. No tile waits for another and no pass follows.
+
+// A piece as an integer that is never 0, so that 0 can say that nobody was here yet. NaNs become one.
+__device__ __forceinline__ uint32_t piece_word(float piece) { return piece == piece ? ~__float_as_uint(piece) : 1u; }
+__device__ __forceinline__ float word_piece(uint32_t word) { return __uint_as_float(~word); }
+__device__ __forceinline__ uint64_t piece_word(double piece) {
+  return piece == piece ? ~uint64_t(__double_as_longlong(piece)) : 1ull;
+}
+__device__ __forceinline__ double word_piece(uint64_t word) { return __longlong_as_double(int64_t(~word)); }
+using PieceWordT = decltype(piece_word(AccumT()));
+
+// One entry a tile: the piece of the row that is open at its end, the piece of the row that was open at its
+// beginning, and where pieces of the row that is the first to leave the tile meet (zero between products).
+struct SpanningRows {
+  AccumT* tails;
+  AccumT* heads;
+  PieceWordT* meetings;
+};
+
+// Called by a full warp for a row in tiles `first` to `last`, with the piece of `tile`, in every lane.
+__device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row, uint32_t first, uint32_t last,
+                                          uint32_t tile, AccumT piece, YT* y, AccumT alpha, AccumT beta) {
+  const int lane = threadIdx.x & 31;
+  PieceWordT* meeting = rows.meetings + first;
+  if (last - first == 1) {
+    // The usual case: the piece travels in the atomic operation, and no fence throws entries of x out of L1.
+    if (lane != 0) return;
+    const PieceWordT other = atomicExch(meeting, piece_word(piece));
+    if (other == 0) return;
+    *meeting = 0;
+    store_scaled(y, row, piece + word_piece(other), alpha, beta);
+    return;
+  }
+  PieceWordT before = 0;
+  if (lane == 0) {
+    *(tile == last ? rows.heads + tile : rows.tails + tile) = piece;
+    __threadfence();
+    before = atomicAdd(meeting, PieceWordT(1));
+  }
+  before = __shfl_sync(0xffffffffu, before, 0);
+  if (before != last - first) return;
+  __threadfence();
+  AccumT sum = lane == 0 ? __ldcg(rows.heads + last) : AccumT(0);
+#pragma unroll 4
+  for (uint32_t t = first + lane; t < last; t += 32) sum += __ldcg(rows.tails + t);
+  sum = group_sum<32>(sum, 0xffffffffu);
+  if (lane == 0) {
+    *meeting = 0;
+    store_scaled(y, row, sum, alpha, beta);
+  }
+}
