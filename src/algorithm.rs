@@ -117,6 +117,7 @@ algorithms! {
     light_vector: LightVector,
     hola: Hola,
     merge_path: MergePath,
+    csr5: Csr5,
 }
 
 impl Algorithm {

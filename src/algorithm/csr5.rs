@@ -1,0 +1,148 @@
+//! Tiles of 32 × sigma nonzeros, transposed.
+
+use super::{Plan, Plans};
+use crate::config::KernelConfig;
+use crate::expr::{Expr, Variable};
+use crate::parameter::parameters;
+use crate::program::{Arg, Buffer, Count, Guarantees, Pass};
+use crate::types::IndexType;
+
+parameters! {
+    /// A warp a tile of 32 × sigma nonzeros in an order of their own (Liu and Vinter's CSR5).
+    pub struct Csr5 {
+        /// Nonzeros of a tile that a lane takes; near the mean row length from 4 to 32, 16 or more for long rows.
+        sigma = 16, one of [4, 8, 12, 16, 24, 32];
+    }
+}
+
+/// Entries of `buffers`.
+const TILE_ROWS: usize = 0;
+const BIT_FLAGS: usize = 1;
+const DESCRIPTORS: usize = 2;
+const EMPTY_BASES: usize = 3;
+const EMPTY_OFFSETS: usize = 4;
+const EMPTY_ROWS: usize = 5;
+const TILE_COLS: usize = 6;
+const TILE_VALUES: usize = 7;
+const TAILS: usize = 8;
+const HEADS: usize = 9;
+const MEETINGS: usize = 10;
+const COUNTS: usize = 11;
+
+/// Entries of `counts`: rows without nonzeros, and rows that begin in tiles with such rows between theirs.
+const NUM_EMPTY_ROWS: Variable = Variable::Count(0);
+const NUM_EMPTY_OFFSETS: Variable = Variable::Count(1);
+
+impl Csr5 {
+    fn tile_nnz(&self) -> u32 {
+        32 * self.sigma
+    }
+
+    fn num_tiles(&self) -> Expr {
+        Expr::from(Variable::Nnz).div_ceil(self.tile_nnz())
+    }
+
+    fn prepare(&self, config: &KernelConfig) -> Vec<Pass> {
+        let threads_per_block = config.threads_per_block();
+        let num_rows = || Arg::Size(Variable::NumRows.into(), IndexType::U32);
+        let nnz = || Arg::Size(Variable::Nnz.into(), config.types().offset);
+        let num_tiles = || Arg::Size(self.num_tiles(), IndexType::U32);
+        let pass = |kernel: &str, grid, mut args: Vec<Arg>, buffers: &[usize]| {
+            args.extend(buffers.iter().map(|buffer| Arg::Buffer(*buffer)));
+            Pass { kernel: kernel.into(), grid, threads_per_block, shared_bytes: 0, args }
+        };
+        let a_thread_a_row = || Expr::from(Variable::NumRows).div_ceil(threads_per_block);
+        let a_warp_a_tile = || self.num_tiles().div_ceil(threads_per_block / 32);
+        vec![
+            pass(
+                "spmv_csr5_mark",
+                a_thread_a_row(),
+                vec![num_rows(), nnz(), Arg::RowOffsets],
+                &[TILE_ROWS, BIT_FLAGS, EMPTY_BASES, COUNTS],
+            ),
+            pass(
+                "spmv_csr5_describe",
+                a_warp_a_tile(),
+                vec![num_tiles()],
+                &[BIT_FLAGS, TILE_ROWS, DESCRIPTORS, EMPTY_BASES, COUNTS],
+            ),
+            pass(
+                "spmv_csr5_convert",
+                a_warp_a_tile(),
+                vec![num_tiles(), nnz(), Arg::ColIndices, Arg::Values],
+                &[TILE_COLS, TILE_VALUES],
+            ),
+            pass(
+                "spmv_csr5_rows",
+                a_thread_a_row(),
+                vec![num_rows(), Arg::RowOffsets],
+                &[TILE_ROWS, DESCRIPTORS, EMPTY_BASES, EMPTY_OFFSETS, EMPTY_ROWS, COUNTS],
+            ),
+        ]
+    }
+
+    fn buffers(&self, config: &KernelConfig) -> Vec<Buffer> {
+        let types = config.types();
+        let accumulator = types.accumulator.size() as u32;
+        // Flags, ten bits and five bits.
+        let descriptor = if self.sigma <= 16 { 4 } else { 8 };
+        let entries = |size: usize| self.num_tiles() * (self.tile_nnz() * size as u32);
+        vec![
+            Buffer::new("tile_rows", self.num_tiles() * 4),
+            Buffer::new("bit_flags", self.num_tiles() * (32 * 4)).zeroed().scratch(),
+            Buffer::new("descriptors", self.num_tiles() * (32 * descriptor)),
+            Buffer::new("empty_bases", self.num_tiles() * 4).zeroed(),
+            Buffer::new("empty_offsets", Expr::from(NUM_EMPTY_OFFSETS) * 4),
+            Buffer::new("empty_rows", Expr::from(NUM_EMPTY_ROWS) * 4),
+            Buffer::new("tile_cols", entries(types.index.size())),
+            Buffer::new("tile_values", entries(types.value.size())),
+            Buffer::new("tails", self.num_tiles() * accumulator),
+            Buffer::new("heads", self.num_tiles() * accumulator),
+            Buffer::new("meetings", self.num_tiles() * accumulator).zeroed(),
+            Buffer::new("counts", 3 * 8).zeroed().scratch(),
+        ]
+    }
+}
+
+impl Plans for Csr5 {
+    fn plan(&self, config: &KernelConfig) -> Plan {
+        let types = config.types();
+        let threads_per_block = config.threads_per_block();
+        let mut args = vec![
+            Arg::Size(Variable::NumRows.into(), IndexType::U32),
+            Arg::Size(Variable::Nnz.into(), types.offset),
+            Arg::RowOffsets,
+            Arg::X,
+            Arg::Y,
+            Arg::Alpha(types.accumulator),
+            Arg::Beta(types.accumulator),
+            Arg::Size(self.num_tiles(), IndexType::U32),
+        ];
+        args.extend([TILE_ROWS, DESCRIPTORS, EMPTY_BASES, EMPTY_OFFSETS].map(Arg::Buffer));
+        args.push(Arg::Size(NUM_EMPTY_ROWS.into(), IndexType::U32));
+        args.extend([EMPTY_ROWS, TILE_COLS, TILE_VALUES, TAILS, HEADS, MEETINGS].map(Arg::Buffer));
+        let count = |name, entry: u32| Count { name, buffer: COUNTS, entry, after: entry as usize };
+        Plan {
+            prepare: self.prepare(config),
+            multiply: vec![Pass {
+                kernel: "spmv_csr5".into(),
+                grid: self.num_tiles().div_ceil(threads_per_block / 32)
+                    + Expr::from(NUM_EMPTY_ROWS).div_ceil(threads_per_block),
+                threads_per_block,
+                shared_bytes: 0,
+                args,
+            }],
+            buffers: self.buffers(config),
+            counts: vec![count("empty_rows", 0), count("empty_offsets", 1)],
+            guarantees: Guarantees {
+                bit_reproducible: true,
+                fill_touches_x: false,
+                // A lane's chain; the tree over the lanes and their carry; a lane's chain over the tiles of the row,
+                // one longer where they are not aligned, with the head, and the tree; alpha, beta, two conversions.
+                summation_depth: Expr::from(Variable::RowNnz).div_ceil(32 * self.tile_nnz())
+                    + (self.sigma + 5 + 1 + 2 + 5 + 4),
+                operation: config.operation(),
+            },
+        }
+    }
+}

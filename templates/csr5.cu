@@ -1,0 +1,247 @@
+// csr5: a warp takes a tile of 32 x sigma nonzeros, stored transposed so that its lanes read coalesced.
+//
+// Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
+// Paper:     Liu and Vinter 2015 (CSR5: sigma near the mean row length from 4 to 32, more for long rows); peer in Steinberger et al., Hola
+// Suits:     any distribution of row lengths, where many products pay for the conversion
+// Suffers:   matrices whose values change (they are copied when a plan is made) and rows much shorter than sigma
+// Bytes:     nnz * (value + index) + 4 or 8 for every sigma nonzeros + rows * y + x once, and about 28 a tile; keeps its own values and columns
+// Guarantee: bit-reproducible; a lane adds its entries in order, fixed trees add the lanes and the tiles of a row
+// Launch:    a warp a tile, and a thread an empty row; converted on the device by four passes, once
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+constexpr int kSigma = 16;
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "prelude/group.cuh"
+#include "prelude/segmented.cuh"
+#include "prelude/spanning_row.cuh"
+#include "prelude/stream.cuh"
+#endif
+
+constexpr uint32_t kTileNnz = 32 * kSigma;
+constexpr int kWarps = kThreadsPerBlock / 32;
+constexpr uint32_t kHasEmptyRows = 0x80000000u;
+// Steps whose loads are in flight together, a multiple of the four that one 16-byte load of columns brings.
+constexpr int kChunk = kSigma % 12 == 0 ? 12 : sizeof(AccumT) == 4 && kSigma % 16 == 0 ? 16 : kSigma % 8 == 0 ? 8 : 4;
+static_assert(kSigma % kChunk == 0 && kChunk % 4 == 0 && kSigma <= 32, "a lane's entries come in whole chunks");
+
+// A lane's part of a tile: a bit for every entry that begins a row, how many rows begin in earlier lanes (10 bits),
+// and how many earlier lanes hold entries of the row that is open at the lane's end (5 bits).
+template <bool kWide>
+struct Packed {
+  using Type = uint32_t;
+};
+template <>
+struct Packed<true> {
+  using Type = uint64_t;
+};
+using DescriptorT = Packed<(kSigma > 16)>::Type;
+
+__device__ __forceinline__ uint32_t bit_flag(DescriptorT descriptor) {
+  return uint32_t(descriptor) & (0xffffffffu >> (32 - kSigma));
+}
+__device__ __forceinline__ uint32_t y_offset(DescriptorT descriptor) { return uint32_t(descriptor >> kSigma) & 1023; }
+__device__ __forceinline__ int seg_offset(DescriptorT descriptor) { return int(descriptor >> (kSigma + 10)) & 31; }
+
+// Where in its tile a lane's entry is stored: four entries of a lane together, so that one access brings them.
+__device__ __forceinline__ uint32_t place(uint32_t lane, uint32_t step) {
+  return step / 4 * 128 + lane * 4 + step % 4;
+}
+
+// A thread a row: which row every tile begins in, where rows begin, which tiles have empty rows between theirs.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr5_mark(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, uint32_t* tile_rows,
+               uint32_t* bit_flags, uint32_t* empty_bases, uint64_t* counts) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const OffsetT begin = row_offsets[row], end = row_offsets[row + 1];
+  const OffsetT tile = begin / kTileNnz;
+  const uint32_t entry = uint32_t(begin % kTileNnz);
+  if (begin == end) {
+    atomicAdd(counts, uint64_t(1));
+    if (begin < nnz && entry != 0) empty_bases[tile] = 1;
+    return;
+  }
+  atomicOr(bit_flags + tile * 32 + entry / kSigma, 1u << entry % kSigma);
+  const OffsetT last = (end - 1) / kTileNnz;
+  for (OffsetT t = tile + (entry != 0); t <= last; ++t) tile_rows[t] = row;
+}
+
+// A warp a tile: packs the descriptors and takes room for the offsets of a tile with empty rows.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr5_describe(uint32_t num_tiles, const uint32_t* __restrict__ bit_flags, uint32_t* tile_rows,
+                   DescriptorT* descriptors, uint32_t* empty_bases, uint64_t* counts) {
+  const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
+  const int lane = threadIdx.x & 31;
+  if (tile >= num_tiles) return;
+  const uint32_t flags = bit_flags[tile * uint64_t(32) + lane];
+  const uint32_t heads = __ballot_sync(0xffffffffu, flags != 0);
+  const int num_flags = __popc(flags);
+  int up_to_lane = num_flags;
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const int left = __shfl_up_sync(0xffffffffu, up_to_lane, offset);
+    if (lane >= offset) up_to_lane += left;
+  }
+  descriptors[tile * uint64_t(32) + lane] = DescriptorT(flags) | DescriptorT(up_to_lane - num_flags) << kSigma |
+                                            DescriptorT(lanes_before_in_segment(heads)) << (kSigma + 10);
+  if (lane == 31 && empty_bases[tile] != 0) {
+    empty_bases[tile] = uint32_t(atomicAdd(counts + 1, uint64_t(up_to_lane)));
+    tile_rows[tile] |= kHasEmptyRows;
+  }
+}
+
+// A warp a tile: columns and values in the order in which lanes read them. The last tile is filled up with a column
+// that is there and with zeros, which are never multiplied.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr5_convert(uint32_t num_tiles, OffsetT nnz, const IndexT* __restrict__ col_indices,
+                  const ValueT* __restrict__ values, IndexT* tile_cols, ValueT* tile_values) {
+  const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
+  if (tile >= num_tiles) return;
+  const OffsetT first = tile * OffsetT(kTileNnz);
+  for (uint32_t entry = threadIdx.x & 31; entry < kTileNnz; entry += 32) {
+    const OffsetT from = first + entry;
+    const OffsetT to = first + place(entry / kSigma, entry % kSigma);
+    tile_cols[to] = col_indices[min(from, nnz - 1)];
+    tile_values[to] = from < nnz ? values[from] : ValueT(0);
+  }
+}
+
+// A thread a row: lists the empty rows, and the rows of tiles that have empty rows between theirs.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr5_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ tile_rows,
+               const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,
+               uint32_t* empty_offsets, uint32_t* empty_rows, uint64_t* counts) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const OffsetT begin = row_offsets[row];
+  if (begin == row_offsets[row + 1]) {
+    empty_rows[atomicAdd(counts + 2, uint64_t(1))] = row;
+    return;
+  }
+  const OffsetT tile = begin / kTileNnz;
+  const uint32_t first_row = tile_rows[tile];
+  if ((first_row & kHasEmptyRows) == 0) return;
+  const uint32_t entry = uint32_t(begin % kTileNnz);
+  const DescriptorT descriptor = descriptors[tile * 32 + entry / kSigma];
+  const uint32_t earlier = bit_flag(descriptor) & ((1u << entry % kSigma) - 1);
+  empty_offsets[empty_bases[tile] + y_offset(descriptor) + __popc(earlier)] = row - (first_row & ~kHasEmptyRows);
+}
+
+// The row of the c-th entry of a tile that begins a row.
+struct TileRows {
+  uint32_t first;
+  const uint32_t* empty_offsets;
+
+  __device__ __forceinline__ uint32_t operator()(uint32_t c) const {
+    return empty_offsets == nullptr ? first + c : first + __ldg(empty_offsets + c);
+  }
+};
+
+// A lane's entries: rows that begin and end in the lane are stored; `head` is what belongs to the row that was open
+// before, the result what belongs to the row that stays open.
+template <bool kFull>
+__device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values,
+                                           const XT* __restrict__ x, DescriptorT descriptor, int num_entries,
+                                           const TileRows& rows, AccumT& head, YT* y, AccumT alpha, AccumT beta) {
+  constexpr int kSteps = kFull ? kChunk : 4;
+  const int lane = threadIdx.x & 31;
+  const uint32_t flags = bit_flag(descriptor);
+  uint32_t next = y_offset(descriptor);
+  AccumT sum = 0;
+  bool is_head = true;
+#pragma unroll 1
+  for (int first = 0; first < kSigma; first += kSteps) {
+    IndexT cols[kSteps];
+    ValueT values[kSteps];
+    XT entries[kSteps];
+#pragma unroll
+    for (int k = 0; k < kSteps; k += 4) load_streaming<4>(cols + k, tile_cols + place(lane, first + k));
+#pragma unroll
+    for (int k = 0; k < kSteps; k += 4) load_streaming<4>(values + k, tile_values + place(lane, first + k));
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) entries[k] = kFull || first + k < num_entries ? __ldg(x + cols[k]) : XT(0);
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      if (flags >> (first + k) & 1) {
+        if (is_head) {
+          head = sum;
+        } else {
+          store_scaled(y, rows(next - 1), sum, alpha, beta);
+        }
+        is_head = false;
+        ++next;
+        sum = 0;
+      }
+      sum = multiply_add(AccumT(values[k]), AccumT(entries[k]), sum);
+    }
+  }
+  return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr5(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, const XT* __restrict__ x,
+          YT* __restrict__ y, AccumT alpha, AccumT beta, uint32_t num_tiles, const uint32_t* __restrict__ tile_rows,
+          const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,
+          const uint32_t* __restrict__ empty_offsets, uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows,
+          const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values, AccumT* tails, AccumT* heads,
+          PieceWordT* meetings) {
+  if (skips_product(alpha)) {
+    const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
+    for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
+      store_scaled(y, row, AccumT(0), alpha, beta);
+    }
+    return;
+  }
+  const uint32_t tile_blocks = (num_tiles + kWarps - 1) / kWarps;
+  if (blockIdx.x >= tile_blocks) {
+    const uint32_t i = (blockIdx.x - tile_blocks) * kThreadsPerBlock + threadIdx.x;
+    if (i < num_empty_rows) store_scaled(y, __ldg(empty_rows + i), AccumT(0), alpha, beta);
+    return;
+  }
+  const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
+  const int lane = threadIdx.x & 31;
+  if (tile >= num_tiles) return;
+  const OffsetT first_nnz = tile * OffsetT(kTileNnz);
+  const DescriptorT descriptor = __ldcs(descriptors + tile * uint64_t(32) + lane);
+  const uint32_t marked_row = __ldg(tile_rows + tile);
+  const uint32_t first_row = marked_row & ~kHasEmptyRows;
+  const uint32_t flags = bit_flag(descriptor);
+  const uint32_t heads_mask = __ballot_sync(0xffffffffu, flags != 0);
+  const bool begins_row = __shfl_sync(0xffffffffu, flags, 0) & 1;
+  const uint32_t num_begun = __shfl_sync(0xffffffffu, y_offset(descriptor) + __popc(flags), 31);
+  TileRows rows = {first_row + !begins_row, nullptr};
+  if (marked_row & kHasEmptyRows) rows = {first_row, empty_offsets + __ldg(empty_bases + tile)};
+  const uint32_t last_row = num_begun == 0 ? first_row : rows(num_begun - 1);
+
+  AccumT head = 0;
+  AccumT sum;
+  if (nnz - first_nnz >= kTileNnz) {
+    sum = lane_sum<true>(tile_cols + first_nnz, tile_values + first_nnz, x, descriptor, kSigma, rows, head, y, alpha,
+                         beta);
+  } else {
+    const int num_entries = int(nnz - first_nnz) - lane * kSigma;
+    sum = lane_sum<false>(tile_cols + first_nnz, tile_values + first_nnz, x, descriptor, num_entries, rows, head, y,
+                          alpha, beta);
+  }
+  sum = warp_segmented_sum(sum, seg_offset(descriptor));
+  const AccumT carry = __shfl_up_sync(0xffffffffu, sum, 1);
+  if (lane != 0) head = carry + head;
+  if (flags != 0 && y_offset(descriptor) > 0) store_scaled(y, rows(y_offset(descriptor) - 1), head, alpha, beta);
+
+  // The calibrator: the rows that are open at the tile's beginning and at its end.
+  const SpanningRows calibrator = {tails, heads, meetings};
+  if (heads_mask != 0 && !begins_row) {
+    const uint32_t first_tile = uint32_t(__ldg(row_offsets + first_row) / kTileNnz);
+    const AccumT piece = __shfl_sync(0xffffffffu, head, __ffs(heads_mask) - 1);
+    add_piece(calibrator, first_row, first_tile, tile, tile, piece, y, alpha, beta);
+  }
+  const uint32_t first_tile = uint32_t(__ldg(row_offsets + last_row) / kTileNnz);
+  const uint32_t last_tile = uint32_t((__ldg(row_offsets + last_row + 1) - 1) / kTileNnz);
+  const AccumT piece = __shfl_sync(0xffffffffu, sum, 31);
+  if (first_tile != last_tile) {
+    add_piece(calibrator, last_row, first_tile, last_tile, tile, piece, y, alpha, beta);
+  } else if (lane == 0) {
+    store_scaled(y, last_row, piece, alpha, beta);
+  }
+}
