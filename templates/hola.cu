@@ -4,10 +4,10 @@
 // Paper:     Steinberger, Zayer and Seidel 2017 (Globally homogeneous, locally adaptive SpMV on the GPU), algorithms 2 to 6
 // Suits:     rows of any length, giants and empty ones among them: every thread has the same number of nonzeros
 // Suffers:   short regular rows, where finding the rows costs more than it evens out
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once; extra: 4 a block of threads_per_block * nnz_per_thread nonzeros (0.002 a nonzero for 256 * 8), and with prepared = 1 a sum and a counter more (0.006 together for f32), so that rows are assigned once and y is written once
-// Guarantee: not bit-reproducible: sums meet by atomics in shared memory and, for rows that blocks share, in global memory
-// Launch:    prepared = 1: rows are assigned once for a structure, one pass a product; prepared = 0: assigned in every product, two passes, as in the paper
-//
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once; extra: 4 a block of threads_per_block * nnz_per_thread nonzeros (0.002 a nonzero for 256 * 8) with prepared = 0; prepared = 1 has three sums more (0.008 for f32), where parts of a row meet
+// Guarantee: not bit-reproducible: sums of rows that threads share meet by atomics in shared memory
+// Launch:    prepared = 1: rows are assigned once for a structure, one pass a product; prepared = 0: assigned in every product, two passes, parts of rows that blocks share added to y by atomics, as in the paper
+
 // A row's sum waits in shared memory at the place of the row's last nonzero in the block, not at its number as in the
 // paper: a block then needs neither a flag nor a second mode for empty rows, however many there are.
 #ifndef SPMV_GENERATED
@@ -19,6 +19,7 @@ constexpr int kSortColumns = 0;
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
 #include "prelude/group.cuh"
+#include "prelude/spanning_row.cuh"
 #endif
 
 constexpr int kWarps = kThreadsPerBlock / 32;
@@ -178,96 +179,71 @@ __device__ __forceinline__ void load_and_premultiply(AccumT (&products)[kNnzPerT
   for (int i = 0; i < kNnzPerThread; ++i) products[i] = AccumT(entries[i]) * gathered[i];
 }
 
-// A row's sum, or the block's part of it, goes to y.
-struct Output {
-  YT* y;
-  AccumT alpha, beta;
-  AccumT* carries;
-  uint32_t* arrivals;
-
-  __device__ __forceinline__ void whole(uint32_t row, AccumT sum) const { store_scaled(y, row, sum, alpha, beta); }
-
-  // Of a row that blocks share. Where y holds beta * y already, parts are added to it. Else they meet at the row's
-  // first block, and the part that comes last writes y and leaves zeros for the next product.
-  __device__ __noinline__ void part(uint32_t row, OffsetT begin, OffsetT end, AccumT sum) const {
-    if constexpr (!kPrepared) {
-      if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
-      if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
-      atomicAdd(y + row, YT(sum));
-      return;
-    }
-    const OffsetT first = begin / kNnzPerBlock;
-    const uint32_t others = uint32_t((end - 1) / kNnzPerBlock - first);
-    if (others == 1) {
-      // Two parts: the first to come leaves itself in the word, and no fence is needed. Zero means that nobody has.
-      const auto mine = ~word_of(sum);
-      const auto other = atomicCAS(reinterpret_cast<decltype(word_of(sum))*>(carries + first), 0, mine == 0 ? 1 : mine);
-      if (other == 0) return;
-      sum += sum_of(~other);
-    } else {
-      atomicAdd(carries + first, sum);
-      if (arrive(arrivals + first, others) != others) return;
-      sum = take(carries + first);
-    }
-    carries[first] = AccumT(0);
-    whole(row, sum);
-  }
-
-  static __device__ uint32_t word_of(float sum) { return __float_as_uint(sum); }
-  static __device__ unsigned long long word_of(double sum) { return __double_as_longlong(sum); }
-  static __device__ float sum_of(uint32_t word) { return __uint_as_float(word); }
-  static __device__ double sum_of(unsigned long long word) { return __longlong_as_double(word); }
-
-  // __threadfence would empty the first-level cache of the multiprocessor, and with it the x that other blocks reuse:
-  // the part is released before it is counted, and only who comes last acquires.
-  static __device__ uint32_t arrive(uint32_t* counter, uint32_t others) {
-    uint32_t before;
-    asm volatile("atom.release.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(others) : "memory");
-    return before;
-  }
-  static __device__ float take(float* sum) {
-    uint32_t word;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(sum) : "memory");
-    return __uint_as_float(word);
-  }
-  static __device__ double take(double* sum) {
-    unsigned long long word;
-    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(sum) : "memory");
-    return __longlong_as_double(word);
-  }
-};
-
-// One row has every nonzero of the block.
-__device__ __forceinline__ void single_row(const Share& share, const AccumT (&products)[kNnzPerThread],
-                                           const OffsetT* __restrict__ row_offsets, AccumT* sums, const Output& out) {
+// The sum of all the thread's products in the block, for thread 0.
+__device__ __forceinline__ AccumT block_sum(const AccumT (&products)[kNnzPerThread], AccumT* sums) {
   AccumT sum = products[0];
 #pragma unroll
   for (int i = 1; i < kNnzPerThread; ++i) sum += products[i];
   sum = group_sum<32>(sum, kAllLanes);
   if ((threadIdx.x & 31) == 0) sums[threadIdx.x / 32] = sum;
   __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int warp = 1; warp < kWarps; ++warp) sum += sums[warp];
-  out.part(share.first_row, __ldg(row_offsets + share.first_row), __ldg(row_offsets + share.first_row + 1), sum);
+  for (int warp = 1; threadIdx.x < 32 && warp < kWarps; ++warp) sum += sums[warp];
+  return sum;
+}
+
+// Of a row that blocks share, this block's part; called by the first warp. It is added to y, which holds beta * y
+// already, or meets the other parts in the order of the blocks.
+__device__ __forceinline__ void write_part(const Share& share, uint32_t row, const OffsetT* __restrict__ row_offsets,
+                                           AccumT sum, YT* y, AccumT alpha, AccumT beta, const SpanningRows& spanning) {
+  if constexpr (kPrepared) {
+    const uint32_t first = uint32_t(__ldg(row_offsets + row) / kNnzPerBlock);
+    const uint32_t last = uint32_t((__ldg(row_offsets + row + 1) - 1) / kNnzPerBlock);
+    add_piece(spanning, row, first, last, blockIdx.x, sum, y, alpha, beta);
+  } else if (threadIdx.x == 0) {
+    if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
+    if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
+    atomicAdd(y + row, YT(sum));
+  }
+}
+
+// Calls body(row, begin, end, counts) for rows first, first + kThreadsPerBlock, … up to stop, the warp's lanes together;
+// `counts` says whether there is such a row. The offsets of several rows are under way at once: where most rows are
+// empty a block has thousands.
+template <typename Body>
+__device__ __forceinline__ void for_rows(uint32_t first, uint32_t stop, const OffsetT* __restrict__ row_offsets,
+                                         Body body) {
+  constexpr int kAtOnce = 4;
+  const uint32_t lane = threadIdx.x & 31;
+#pragma unroll 1
+  for (uint32_t base = first - lane; base <= stop; base += kAtOnce * kThreadsPerBlock) {
+    OffsetT begins[kAtOnce], ends[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const uint32_t row = base + i * kThreadsPerBlock + lane;
+      begins[i] = row <= stop ? __ldg(row_offsets + row) : 0;
+      ends[i] = row <= stop ? __ldg(row_offsets + row + 1) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const uint32_t start = base + i * kThreadsPerBlock;
+      if (start > stop) break;
+      body(start + lane, begins[i], ends[i], start + lane <= stop);
+    }
+  }
 }
 
 // AssignRowsLocal (algorithm 4): a bit for every nonzero that ends a row in the block, and for every thread where the
 // row ends in which its nonzeros begin.
-__device__ __forceinline__ void assign_rows_local(const Share& share, uint32_t num_rows,
+__device__ __forceinline__ void assign_rows_local(const Share& share, uint32_t stop,
                                                   const OffsetT* __restrict__ row_offsets, uint32_t* row_ends,
                                                   int* thread_ends) {
-#pragma unroll 1
-  for (uint32_t base = share.first_row + (threadIdx.x & ~31); base <= share.next_row; base += kThreadsPerBlock) {
-    const uint32_t row = base + (threadIdx.x & 31);
-    int first = 1, last = 0, end = 0;
-    if (row <= share.next_row && row < num_rows) {
-      const int from = share.from(__ldg(row_offsets + row));
-      end = share.to(__ldg(row_offsets + row + 1)) - 1;
-      if (from <= end) {
-        first = (from + kNnzPerThread - 1) / kNnzPerThread;
-        last = end / kNnzPerThread;
-        atomicOr(row_ends + last, 1u << end % kNnzPerThread);
-      }
+  for_rows(share.first_row + threadIdx.x, stop, row_offsets, [&](uint32_t, OffsetT begin, OffsetT row_end, bool counts) {
+    const int from = share.from(begin), end = share.to(row_end) - 1;
+    int first = 1, last = 0;
+    if (counts && from <= end) {
+      first = (from + kNnzPerThread - 1) / kNnzPerThread;
+      last = end / kNnzPerThread;
+      atomicOr(row_ends + last, 1u << end % kNnzPerThread);
     }
     // A row over many threads is the whole warp's.
     const bool is_long = first + 32 <= last;
@@ -279,7 +255,7 @@ __device__ __forceinline__ void assign_rows_local(const Share& share, uint32_t n
       int thread = __shfl_sync(kAllLanes, first, source) + (threadIdx.x & 31);
       for (; thread <= to; thread += 32) thread_ends[thread] = place;
     }
-  }
+  });
 }
 
 // Parts of rows that end in other threads, adaptively: with few row ends in the warp, neighbours with parts of one
@@ -301,39 +277,28 @@ __device__ __forceinline__ void add_shared_rows(AccumT sum, int end, bool ends_r
   if (adds && sum != AccumT(0)) atomicAdd(sums + sum_place(end), sum);
 }
 
-// Whole lines of y at a time (WriteBufferInnerCoalesced); rows that other blocks share by atomics.
-__device__ __forceinline__ void write_rows(const Share& share, uint32_t num_rows,
-                                           const OffsetT* __restrict__ row_offsets, const AccumT* sums,
-                                           const Output& out) {
-  const uint32_t stop = min(share.next_row, num_rows - 1);
-#pragma unroll 1
-  for (uint32_t row = (share.first_row & ~31) + threadIdx.x; row <= stop; row += kThreadsPerBlock) {
-    if (row < share.first_row) continue;
-    const OffsetT begin = __ldg(row_offsets + row), end = __ldg(row_offsets + row + 1);
-    // The next block's first row counts here only if it begins here; an empty row before it does.
-    if (row == share.next_row && begin >= share.begin + share.nnz) continue;
-    if (begin == end) {
-      out.whole(row, AccumT(0));
-      continue;
-    }
-    const AccumT sum = sums[sum_place(share.to(end) - 1)];
-    if (begin < share.begin || end > share.begin + share.nnz) {
-      out.part(row, begin, end, sum);
-    } else {
-      out.whole(row, sum);
-    }
-  }
+// Whole lines of y at a time (WriteBufferInnerCoalesced), of the rows that lie in this block alone.
+__device__ __forceinline__ void write_rows(const Share& share, uint32_t stop, const OffsetT* __restrict__ row_offsets,
+                                           const AccumT* sums, YT* y, AccumT alpha, AccumT beta) {
+  const OffsetT share_end = share.begin + share.nnz;
+  const uint32_t first = (share.first_row & ~31) + threadIdx.x;
+  for_rows(first, stop, row_offsets, [&](uint32_t row, OffsetT begin, OffsetT end, bool counts) {
+    if (!counts || row < share.first_row || begin < share.begin || end > share_end) return;
+    // The next block's first row is its own; an empty row before it belongs here.
+    if (row == share.next_row) return;
+    store_scaled(y, row, begin == end ? AccumT(0) : sums[sum_place(share.to(end) - 1)], alpha, beta);
+  });
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
           const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
-          YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ block_rows, AccumT* carries,
-          uint32_t* arrivals) {
+          YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ block_rows, AccumT* tails,
+          AccumT* heads, PieceWordT* meetings) {
   __shared__ AccumT sums[kNnzPerBlock + kNnzPerBlock * sizeof(AccumT) / 128];
   __shared__ uint32_t row_ends[kThreadsPerBlock];
   __shared__ int thread_ends[kThreadsPerBlock];
-  const Output out{y, alpha, beta, carries, arrivals};
+  const SpanningRows spanning{tails, heads, meetings};
 
   Share share;
   share.begin = OffsetT(blockIdx.x) * kNnzPerBlock;
@@ -350,9 +315,14 @@ spmv_hola(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
       load_and_premultiply<false>(products, share, col_indices, values, x);
     }
   }
-  if (share.next_row == share.first_row) return single_row(share, products, row_offsets, sums, out);
+  if (share.next_row == share.first_row) {
+    const AccumT sum = block_sum(products, sums);
+    if (threadIdx.x < 32) write_part(share, share.first_row, row_offsets, sum, y, alpha, beta, spanning);
+    return;
+  }
   __syncthreads();
-  assign_rows_local(share, num_rows, row_offsets, row_ends, thread_ends);
+  const uint32_t stop = min(share.next_row, num_rows - 1);
+  assign_rows_local(share, stop, row_offsets, row_ends, thread_ends);
   to_matrix_order(products);
   __syncthreads();
 
@@ -372,5 +342,17 @@ spmv_hola(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
   __syncthreads();
   add_shared_rows(sum, end, ends != 0, sums);
   __syncthreads();
-  write_rows(share, num_rows, row_offsets, sums, out);
+
+  // The first warp brings the parts of rows that began before or go on after; the others write meanwhile.
+  if (threadIdx.x < 32) {
+    if (__ldg(row_offsets + share.first_row) < share.begin) {
+      const AccumT part = sums[sum_place(share.to(__ldg(row_offsets + share.first_row + 1)) - 1)];
+      write_part(share, share.first_row, row_offsets, part, y, alpha, beta, spanning);
+    }
+    if (share.next_row < num_rows && __ldg(row_offsets + share.next_row) < share.begin + share.nnz) {
+      const AccumT part = sums[sum_place(share.nnz - 1)];
+      write_part(share, share.next_row, row_offsets, part, y, alpha, beta, spanning);
+    }
+  }
+  write_rows(share, stop, row_offsets, sums, y, alpha, beta);
 }

@@ -75,7 +75,7 @@ impl Plans for Hola {
         };
         let mut args = csr_product_args(config);
         args.insert(1, Arg::Size(Variable::Nnz.into(), types.offset));
-        args.extend([0, 1, 2].map(Arg::Buffer));
+        args.extend([0, 1, 2, 3].map(Arg::Buffer));
         let multiply = Pass {
             kernel: "spmv_hola".into(),
             grid: num_blocks.clone(),
@@ -83,12 +83,12 @@ impl Plans for Hola {
             shared_bytes: 0,
             args,
         };
-        let shared_rows = num_blocks.clone() * self.prepared;
-        let sum_bytes = types.accumulator.size() as u32;
+        let sums = num_blocks.clone() * self.prepared * types.accumulator.size() as u32;
         let buffers = vec![
             Buffer::new("block_rows", (num_blocks + 1) * 4),
-            Buffer::new("carries", shared_rows.clone() * sum_bytes).zeroed(),
-            Buffer::new("arrivals", shared_rows * 4).zeroed(),
+            Buffer::new("tails", sums.clone()),
+            Buffer::new("heads", sums.clone()),
+            Buffer::new("meetings", sums).zeroed(),
         ];
         let (prepare, multiply) = match self.prepared {
             0 => (vec![], vec![assign, multiply]),

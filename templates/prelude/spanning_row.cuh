@@ -18,6 +18,19 @@ struct SpanningRows {
   PieceWordT* meetings;
 };
 
+// Counts a piece that was written before. A fence would empty the first-level cache of the multiprocessor, and with it
+// the x that other blocks reuse; a release does not.
+__device__ __forceinline__ uint32_t arrive(uint32_t* counter) {
+  uint32_t before;
+  asm volatile("atom.release.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+  return before;
+}
+__device__ __forceinline__ uint64_t arrive(uint64_t* counter) {
+  uint64_t before;
+  asm volatile("atom.release.gpu.global.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(counter) : "memory");
+  return before;
+}
+
 // Called by a full warp for a row in tiles `first` to `last`, with the piece of `tile`, in every lane.
 __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row, uint32_t first, uint32_t last,
                                           uint32_t tile, AccumT piece, YT* y, AccumT alpha, AccumT beta) {
@@ -35,8 +48,7 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
   PieceWordT before = 0;
   if (lane == 0) {
     *(tile == last ? rows.heads + tile : rows.tails + tile) = piece;
-    __threadfence();
-    before = atomicAdd(meeting, PieceWordT(1));
+    before = arrive(meeting);
   }
   before = __shfl_sync(0xffffffffu, before, 0);
   if (before != last - first) return;
