@@ -12,7 +12,7 @@ use crate::types::IndexType;
 parameters! {
     /// Rows in bins by length, from a thread a row to several blocks a row (Messa's Hybrid, logarithmic bins).
     pub struct Hybrid {
-        /// Nonzeros up to which a row is a thread's; twice as many are two lanes', four times as many four lanes' …
+        /// Nonzeros up to which a row is a thread's; twice as many are two lanes', four times as many four lanes', and so on.
         nnz_per_lane = 4, one of [2, 4, 8];
         /// Nonzeros up to which a row is a warp's; longer rows are a block's.
         nnz_per_warp = 512, one of [256, 512, 1024];
