@@ -118,6 +118,11 @@ algorithms! {
     hola: Hola,
     merge_path: MergePath,
     csr5: Csr5,
+    light_warp: LightWarp,
+    pcsr: Pcsr,
+    csr_adaptive: CsrAdaptive,
+    coalesced_bins: CoalescedBins,
+    hybrid: Hybrid,
 }
 
 impl Algorithm {

@@ -99,7 +99,7 @@ impl KernelConfig {
     /// ```
     /// use spmv_codegen::{CsrVector, KernelConfig, ValueType};
     ///
-    /// let config = KernelConfig::builder(CsrVector { threads_per_vector: 4 }).value(ValueType::F64).build()?;
+    /// let config = KernelConfig::builder(CsrVector { threads_per_vector: 4, ..CsrVector::default() }).value(ValueType::F64).build()?;
     /// assert!(config.program().source.contains("kThreadsPerVector = 4"));
     /// # Ok::<(), spmv_codegen::ConfigError>(())
     /// ```
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn settings_round_trip() {
-        let config = KernelConfig::builder(CsrVector { threads_per_vector: 32 })
+        let config = KernelConfig::builder(CsrVector { threads_per_vector: 32, ..CsrVector::default() })
             .accumulator(ValueType::F64)
             .threads_per_block(64)
             .build()
@@ -601,11 +601,11 @@ mod tests {
         let allowed = allowed.join(", ");
         assert_eq!(error.to_string(), format!("unknown algorithm `csr_vectr`; allowed: {allowed}"));
         let mut builder = KernelConfig::builder(CsrVector::default());
-        let error = builder.set("unroll", "4").unwrap_err();
+        let error = builder.set("min_blocks", "4").unwrap_err();
         assert!(
             error
                 .to_string()
-                .starts_with("csr_vector has no setting `unroll`; allowed: threads_per_vector, ")
+                .starts_with("csr_vector has no setting `min_blocks`; allowed: threads_per_vector, ")
         );
         for text in ["3", "64", "-8", "", "eight", "4294967304"] {
             let error = builder.set("threads_per_vector", text).unwrap_err();
@@ -624,7 +624,7 @@ mod tests {
 
     #[test]
     fn problems_are_found_all_at_once() {
-        let problems = KernelConfig::builder(CsrVector { threads_per_vector: 5 })
+        let problems = KernelConfig::builder(CsrVector { threads_per_vector: 5, ..CsrVector::default() })
             .threads_per_block(100)
             .value(ValueType::F64)
             .accumulator(ValueType::F32)

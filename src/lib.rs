@@ -8,7 +8,7 @@
 //! ```
 //! use spmv_codegen::{KernelConfig, LightVector, ValueType};
 //!
-//! let config = KernelConfig::builder(LightVector { threads_per_vector: 16, rows_per_fetch: 2 })
+//! let config = KernelConfig::builder(LightVector { threads_per_vector: 16, ..LightVector::default() })
 //!     .value(ValueType::F32)
 //!     .accumulator(ValueType::F64)
 //!     .build()?;
@@ -28,6 +28,7 @@ mod config;
 mod error;
 mod expr;
 mod parameter;
+mod primitive;
 mod program;
 mod source;
 mod types;

@@ -113,6 +113,9 @@ pub struct Guarantees {
     pub bit_reproducible: bool,
     /// The layout multiplies padding with x, so that a non-finite x entry may reach rows that do not name it.
     pub fill_touches_x: bool,
+    /// Several groups or blocks share a long row. Where they do not, one row that holds a large part of all
+    /// nonzeros decides how long a product takes.
+    pub splits_rows: bool,
     /// h in |ŷ − y| ≤ γ_h·(|α||A||x| + |β||y|) + …, for a row of [`Variable::RowNnz`] entries: the most
     /// roundings that any term passes through.
     pub summation_depth: Expr,

@@ -17,6 +17,12 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
     ("prelude/segmented.cuh", include_str!("../templates/prelude/segmented.cuh")),
     ("prelude/spanning_row.cuh", include_str!("../templates/prelude/spanning_row.cuh")),
+    ("prelude/fetch.cuh", include_str!("../templates/prelude/fetch.cuh")),
+    ("prelude/block.cuh", include_str!("../templates/prelude/block.cuh")),
+    ("prelude/row_blocks.cuh", include_str!("../templates/prelude/row_blocks.cuh")),
+    ("primitives/block_scan.cuh", include_str!("../templates/primitives/block_scan.cuh")),
+    ("primitives/grid_scan.cuh", include_str!("../templates/primitives/grid_scan.cuh")),
+    ("primitives/partition.cuh", include_str!("../templates/primitives/partition.cuh")),
 ];
 
 /// What stands in for the generated prelude where a template is opened in an editor.
@@ -37,10 +43,11 @@ pub(crate) fn csr_product_args(config: &KernelConfig) -> Vec<Arg> {
     ]
 }
 
-/// Roundings that a term of `group_row_product` passes through: a lane's chain (one longer where the first
-/// access is aligned), the tree over the lanes, then alpha, beta and two conversions.
-pub(crate) fn group_depth(threads_per_vector: u32) -> Expr {
-    Expr::from(Variable::RowNnz).div_ceil(threads_per_vector) + 1 + threads_per_vector.ilog2() + 4
+/// Roundings that a term of `group_row_product` passes through: one of a lane's chains (one step longer where the
+/// first access is aligned), the trees over chains and lanes, then alpha, beta and two conversions.
+pub(crate) fn group_depth(threads_per_vector: u32, unroll: u32) -> Expr {
+    let steps = Expr::from(Variable::RowNnz).div_ceil(threads_per_vector * unroll) + 1;
+    steps + unroll.ilog2() + threads_per_vector.ilog2() + 4
 }
 
 /// The source of a product.

@@ -5,11 +5,13 @@
 // Suits:     rows of nearly equal length, with threads_per_vector near the mean row length
 // Suffers:   rows much shorter than threads_per_vector (idle lanes) and a few very long rows (their groups finish last)
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once
-// Guarantee: bit-reproducible; a lane sums every threads_per_vector-th term, a fixed tree adds the lanes
+// Guarantee: bit-reproducible; a lane sums every threads_per_vector-th term in unroll chains, fixed trees add chains and lanes
 // Launch:    threads_per_vector threads a row, grid stride; no shared memory, no workspace, one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kThreadsPerVector = 8;
+constexpr int kUnroll = 4;
+constexpr int kAligned = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
@@ -25,7 +27,7 @@ spmv_csr_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
   for (uint32_t row = blockIdx.x * kRowsPerBlock + threadIdx.x / kThreadsPerVector; row < num_rows; row += num_groups) {
     const OffsetT begin = __ldg(row_offsets + row);
     const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
-    const AccumT sum = group_row_product<kThreadsPerVector>(begin, end, col_indices, values, x, mask);
+    const AccumT sum = group_row_product<kThreadsPerVector, kUnroll, kAligned>(begin, end, col_indices, values, x, mask);
     if (threadIdx.x % kThreadsPerVector == 0) store_scaled(y, row, sum, alpha, beta);
   }
 }

@@ -9,7 +9,7 @@
 // Launch:    prepared = 1: rows are assigned once for a structure, one pass a product; prepared = 0: assigned in every product, two passes, parts of rows that blocks share added to y by atomics, as in the paper
 
 // A row's sum waits in shared memory at the place of the row's last nonzero in the block, not at its number as in the
-// paper: a block then needs neither a flag nor a second mode for empty rows, however many there are.
+// paper; a block then needs neither a flag nor a second mode for empty rows, however many there are.
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerThread = 8;

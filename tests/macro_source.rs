@@ -34,9 +34,9 @@ fn parameters() {
 
     let scalar = CsrScalar { unroll: 8, min_blocks: 4 };
     assert_same::<Scalar>(KernelConfig::builder(scalar).threads_per_block(512).build().unwrap());
-    let wide = CsrVector { threads_per_vector: 32 };
+    let wide = CsrVector { threads_per_vector: 32, ..CsrVector::default() };
     assert_same::<Wide>(KernelConfig::builder(wide).threads_per_block(32).build().unwrap());
-    let light = LightVector { rows_per_fetch: 16, threads_per_vector: 2 };
+    let light = LightVector { rows_per_fetch: 16, threads_per_vector: 2, ..LightVector::default() };
     assert_same::<Light>(KernelConfig::builder(light).build().unwrap());
 }
 

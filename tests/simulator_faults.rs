@@ -598,7 +598,7 @@ impl Product<'_> {
             simulator.write(y, &narrow(&old))?;
         }
         args.extend([Arg::U64(y), Arg::F32(2.0), Arg::F32(self.beta)]);
-        if program.multiply[0].kernel == "spmv_light_vector" {
+        if program.multiply[0].kernel.starts_with("spmv_light_") {
             args.extend(counters.map(Arg::U64));
         }
         let mut expected = old.clone();
@@ -676,11 +676,19 @@ fn vectors_of_8(algorithm: &str) -> KernelConfig {
     config(algorithm, &[("threads_per_vector", "8"), ("threads_per_block", "64")])
 }
 
+/// As few rows as these tests have are fetched only where a fetch takes one.
+fn fetching_vectors_of_8() -> KernelConfig {
+    config(
+        "light_vector",
+        &[("threads_per_vector", "8"), ("threads_per_block", "64"), ("rows_per_fetch", "1")],
+    )
+}
+
 /// A row that ends one too late: wrong sums, and behind the last row nothing is allocated.
 #[test]
 fn a_row_that_ends_too_late() {
     let end = "skips_product(alpha) ? begin : __ldg(row_offsets + row + 1)";
-    for algorithm in ["csr_scalar", "csr_vector", "light_vector"] {
+    for algorithm in ["csr_scalar", "csr_vector", "light_vector", "light_warp"] {
         found(&config(algorithm, &[]), end, &format!("{end} + 1"), 0.0);
     }
 }
@@ -696,8 +704,8 @@ fn rows_behind_the_last() {
         out_of_bounds,
     );
     let fetch = config("light_vector", &[("rows_per_fetch", "4"), ("threads_per_block", "64")]);
-    let last = "min(first_row + kRowsPerFetch, num_rows)";
-    faults(&fetch, last, "first_row + kRowsPerFetch + 1", 0.0, out_of_bounds);
+    let last = "min((chunk + 1) * kRowsPerFetch, num_rows)";
+    faults(&fetch, last, "(chunk + 1) * kRowsPerFetch + 1", 0.0, out_of_bounds);
 }
 
 #[test]
@@ -714,7 +722,7 @@ fn rows_that_nobody_computes() {
 /// Whether beta is 0 decides whether y may be read: it was never written.
 #[test]
 fn beta_zero_that_reads_y() {
-    for algorithm in ["csr_scalar", "csr_vector", "light_vector"] {
+    for algorithm in ["csr_scalar", "csr_vector", "light_vector", "light_warp"] {
         let guard = "if (beta != AccumT(0)) result =";
         faults(&config(algorithm, &[]), guard, "result =", 0.0, |fault| {
             matches!(fault.kind, FaultKind::Uninitialised { space: "global", .. })
@@ -729,7 +737,7 @@ fn beta_zero_that_reads_y() {
 fn counters_reset_too_early() {
     let barrier = "  __syncthreads();\n  if (threadIdx.x == 0) {\n    __threadfence();";
     let without = "  if (threadIdx.x == 0) {\n    __threadfence();";
-    let outcomes = outcomes(&vectors_of_8("light_vector"), barrier, without, 1.0);
+    let outcomes = outcomes(&fetching_vectors_of_8(), barrier, without, 1.0);
     let found = outcomes.iter().filter(|outcome| outcome.found()).count();
     assert!(found > 0, "none of {} schedules found it", outcomes.len());
 }
@@ -737,20 +745,30 @@ fn counters_reset_too_early() {
 /// A group that names lanes of other groups waits for them while they wait at the barrier.
 #[test]
 fn a_mask_of_all_lanes() {
-    let mask = "const uint32_t mask = group_mask<kThreadsPerVector>();";
-    faults(&vectors_of_8("light_vector"), mask, "const uint32_t mask = 0xffffffffu;", 0.0, |fault| {
+    let fetchers = "const uint32_t mask = group_mask<kWidth>();";
+    faults(&fetching_vectors_of_8(), fetchers, "const uint32_t mask = 0xffffffffu;", 0.0, |fault| {
         matches!(fault.kind, FaultKind::DivergentBarrier { .. } | FaultKind::SyncDeadlock { .. })
     });
+    let mask = "const uint32_t mask = group_mask<kThreadsPerVector>();";
     // Where groups that are through have exited nobody waits for them: naming them is allowed there.
     for outcome in outcomes(&vectors_of_8("csr_vector"), mask, "const uint32_t mask = 0xffffffffu;", 0.0) {
         assert!(!outcome.found(), "a false alarm: {outcome}");
     }
 }
 
+/// A chunk that nobody owns and nobody fetches.
+#[test]
+fn chunks_between_the_owned_and_the_fetched() {
+    for algorithm in ["light_vector", "light_warp"] {
+        let config = config(algorithm, &[("rows_per_fetch", "1"), ("threads_per_block", "64")]);
+        found(&config, "next = num_owned + atomicAdd", "next = num_owned + 1 + atomicAdd", 0.0);
+    }
+}
+
 #[test]
 fn a_mask_of_another_group() {
     let mask = "<< (threadIdx.x & 31 & ~(kWidth - 1))";
-    for algorithm in ["csr_vector", "light_vector"] {
+    for algorithm in ["csr_vector", "light_vector", "light_warp"] {
         faults(&vectors_of_8(algorithm), mask, "<< 0", 0.0, |fault| {
             matches!(fault.kind, FaultKind::SyncMask { mask: 0xff })
         });

@@ -20,7 +20,7 @@ pub fn choose(row_nnz_mean: f64) -> Choice {
     let reason = format!(
         "{row_nnz_mean:.1} nonzeros a row on average: {threads_per_vector} threads a row (LightSpMV's rule)"
     );
-    Choice { algorithm: CsrVector { threads_per_vector }.into(), reason }
+    Choice { algorithm: CsrVector { threads_per_vector, ..CsrVector::default() }.into(), reason }
 }
 
 /// Threads a row by the mean row length: Liu and Schmidt, *LightSpMV: Faster CSR-based Sparse Matrix-Vector
@@ -41,7 +41,8 @@ mod tests {
     #[test]
     fn follows_the_mean_row_length() {
         let chosen = |mean| choose(mean).algorithm;
-        let vector = |threads_per_vector| Algorithm::from(CsrVector { threads_per_vector });
+        let vector =
+            |threads_per_vector| Algorithm::from(CsrVector { threads_per_vector, ..CsrVector::default() });
         assert_eq!(chosen(0.0), CsrScalar::default().into());
         assert_eq!(chosen(3.99), CsrScalar::default().into());
         assert_eq!(chosen(4.0), vector(4));

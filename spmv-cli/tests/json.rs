@@ -47,7 +47,7 @@ const MATRIX: &str = "path format field symmetry num_rows num_cols nnz density e
                       row_nnz_max row_nnz_std row_nnz_histogram lower_bandwidth upper_bandwidth diagonal_entries \
                       stored_zeros sorted_columns adjacent_duplicates bytes";
 const DEVICE: &str = "kind name arch multiprocessors memory_bytes l2_bytes cuda_version schedule notice";
-const KERNEL: &str = "algorithm chosen_by reason config settings source_bytes compiled";
+const KERNEL: &str = "algorithm chosen_by reason warning config settings source_bytes compiled";
 const COMPILED: &str = "origin arch cubin_bytes ptx_bytes resources";
 const RESOURCES: &str = "kernel registers spill_store_bytes spill_load_bytes shared_bytes";
 const VERIFICATION: &str = "passed rows failed_rows max_error_over_bound worst_row expected actual unit_roundoff \
@@ -109,6 +109,23 @@ fn run() {
     assert_eq!(again["verification"]["actual"], report["verification"]["actual"]);
 }
 
+/// A row that holds the whole matrix, and one that does not.
+#[test]
+fn giant_rows_are_warned_of() {
+    let spmv = Spmv::new();
+    spmv.json("matrix make giant_row --set n=20000 --set giant=17000 --seed 7 -o TMP/giant.mtx.gz");
+    let command = "run TMP/giant.mtx.gz --device sim --algorithm csr_vector";
+    let warning = spmv.json(command)["kernel"]["warning"].as_str().map(str::to_owned).expect("a warning");
+    assert!(
+        warning.starts_with("the longest row has ") && warning.contains("does not split rows"),
+        "{warning}"
+    );
+    let text = spmv.output(command).stdout;
+    assert!(String::from_utf8_lossy(&text).contains(&format!("warning       {warning}\n")));
+    let quiet = spmv.json("run ../tests/matrices/karate.mtx --device sim --algorithm csr_vector");
+    assert!(quiet["kernel"]["warning"].is_null());
+}
+
 #[test]
 fn run_on_the_simulator() {
     let spmv = Spmv::new();
@@ -162,7 +179,7 @@ fn generate() {
     keys(&report, "algorithm config settings source storage prepare multiply buffers counts guarantees");
     keys(&report["multiply"][0], "kernel grid threads_per_block shared_bytes args");
     keys(&report["buffers"][0], "name bytes zeroed scratch");
-    keys(&report["guarantees"], "bit_reproducible fill_touches_x summation_depth operation");
+    keys(&report["guarantees"], "bit_reproducible fill_touches_x splits_rows summation_depth operation");
     let text = spmv.output("gen --algorithm light_vector --value f64");
     assert_eq!(report["source"].as_str().unwrap().as_bytes(), text.stdout);
 }

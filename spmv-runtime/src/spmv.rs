@@ -23,7 +23,7 @@ use crate::vector::{Vector, check_length};
 ///
 /// let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0])?.to_csr::<u32>()?;
 /// let device = Device::open()?;
-/// let config = KernelConfig::builder(CsrVector { threads_per_vector: 4 }).build()?;
+/// let config = KernelConfig::builder(CsrVector { threads_per_vector: 4, ..CsrVector::default() }).build()?;
 /// let mut spmv = Spmv::with(&device, &a, config)?;
 /// let x = Vector::from_slice(&device, &[2.0f32, 1.0, 4.0])?;
 /// let mut y = Vector::<f32>::zeros(&device, 2)?;

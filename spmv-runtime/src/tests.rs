@@ -612,8 +612,13 @@ fn rows_per_fetch_shrinks_the_grid() {
     let recorder = Recorder::new("sm_90");
     let device = recorder.device();
     let a = CsrMatrix::<f32>::new(1000, 3, vec![0u32; 1001], vec![], vec![]).unwrap();
-    let config =
-        KernelConfig::builder(LightVector { threads_per_vector: 32, rows_per_fetch: 16 }).build().unwrap();
+    let config = KernelConfig::builder(LightVector {
+        threads_per_vector: 32,
+        rows_per_fetch: 16,
+        ..LightVector::default()
+    })
+    .build()
+    .unwrap();
     let mut plan = Spmv::with(&device, &a, config).unwrap();
     let (x, mut y) =
         (Vector::<f32>::zeros(&device, 3).unwrap(), Vector::<f32>::zeros(&device, 1000).unwrap());

@@ -137,6 +137,7 @@ impl Plans for Csr5 {
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
+                splits_rows: true,
                 // A lane's chain; the tree over the lanes and their carry; a lane's chain over the tiles of the row,
                 // one longer where they are not aligned, with the head, and the tree; alpha, beta, two conversions.
                 summation_depth: Expr::from(Variable::RowNnz).div_ceil(32 * self.tile_nnz())

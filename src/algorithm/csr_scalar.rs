@@ -52,6 +52,7 @@ impl Plans for CsrScalar {
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
+                splits_rows: false,
                 // A chain of products and sums, the tree over the chains, then alpha, beta and two conversions.
                 summation_depth: Expr::from(Variable::RowNnz).div_ceil(self.unroll) + self.unroll.ilog2() + 4,
                 operation: config.operation(),

@@ -12,6 +12,10 @@ parameters! {
     pub struct CsrVector {
         /// Lanes that share a row.
         threads_per_vector = 8, one of [2, 4, 8, 16, 32];
+        /// Independent accumulators a lane; all loads of a step are in flight together.
+        unroll = 4, one of [1, 2, 4];
+        /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
+        aligned = 0, one of [0, 1];
     }
 }
 
@@ -32,7 +36,8 @@ impl Plans for CsrVector {
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
-                summation_depth: group_depth(self.threads_per_vector),
+                splits_rows: false,
+                summation_depth: group_depth(self.threads_per_vector, self.unroll),
                 operation: config.operation(),
             },
         }

@@ -105,6 +105,7 @@ impl Plans for Hola {
             guarantees: Guarantees {
                 bit_reproducible: false,
                 fill_touches_x: false,
+                splits_rows: true,
                 summation_depth: Expr::from(Variable::RowNnz).min(along) + 5,
                 operation: config.operation(),
             },

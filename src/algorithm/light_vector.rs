@@ -13,35 +13,45 @@ parameters! {
         /// Lanes that share a row.
         threads_per_vector = 8, one of [2, 4, 8, 16, 32];
         /// Rows that a group takes from the counter at once.
-        rows_per_fetch = 1, one of [1, 2, 4, 8, 16];
+        rows_per_fetch = 4, one of [1, 2, 4, 8, 16];
+        /// Independent accumulators a lane; all loads of a step are in flight together.
+        unroll = 4, one of [1, 2, 4];
+        /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
+        aligned = 0, one of [0, 1];
     }
 }
 
 impl Plans for LightVector {
     fn plan(&self, config: &KernelConfig) -> Plan {
         let rows_per_block = config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch;
-        let counter = |name| Buffer::new(name, 4).zeroed();
-        let mut args = csr_product_args(config);
-        args.extend([Arg::Buffer(0), Arg::Buffer(1)]);
-        Plan {
-            prepare: vec![],
-            multiply: vec![Pass {
-                kernel: "spmv_light_vector".into(),
-                // Persistent: no more blocks than are resident, no more than there are rows for.
-                grid: (Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks)
-                    .min(Expr::from(Variable::NumRows).div_ceil(rows_per_block)),
-                threads_per_block: config.threads_per_block(),
-                shared_bytes: 0,
-                args,
-            }],
-            buffers: vec![counter("next_row"), counter("finished_blocks")],
-            counts: vec![],
-            guarantees: Guarantees {
-                bit_reproducible: true,
-                fill_touches_x: false,
-                summation_depth: group_depth(self.threads_per_vector),
-                operation: config.operation(),
-            },
-        }
+        fetching_plan(config, rows_per_block, group_depth(self.threads_per_vector, self.unroll))
+    }
+}
+
+/// A persistent kernel whose fetchers share two counters: no more blocks than are resident, no more than there are
+/// rows for.
+pub(super) fn fetching_plan(config: &KernelConfig, rows_per_block: u32, summation_depth: Expr) -> Plan {
+    let counter = |name| Buffer::new(name, 4).zeroed();
+    let mut args = csr_product_args(config);
+    args.extend([Arg::Buffer(0), Arg::Buffer(1)]);
+    Plan {
+        prepare: vec![],
+        multiply: vec![Pass {
+            kernel: format!("spmv_{}", config.algorithm().name()),
+            grid: (Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks)
+                .min(Expr::from(Variable::NumRows).div_ceil(rows_per_block)),
+            threads_per_block: config.threads_per_block(),
+            shared_bytes: 0,
+            args,
+        }],
+        buffers: vec![counter("next_chunk"), counter("finished_blocks")],
+        counts: vec![],
+        guarantees: Guarantees {
+            bit_reproducible: true,
+            fill_touches_x: false,
+            splits_rows: false,
+            summation_depth,
+            operation: config.operation(),
+        },
     }
 }

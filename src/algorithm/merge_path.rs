@@ -90,6 +90,7 @@ impl Plans for MergePath {
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
+                splits_rows: true,
                 // The product; the thread's chain; the trees over lanes and over warps with their two carries; a
                 // lane's chain over the tiles of the row, one longer where they are not aligned, and the tree over
                 // the lanes; alpha, beta and two conversions.

@@ -15,21 +15,28 @@ __device__ __forceinline__ T group_sum(T value, uint32_t mask) {
   return value;
 }
 
-// The product of one row with x, summed by a group; every lane of the group returns the sum.
-template <int kWidth>
+// The product of one row with x, summed by a group; every lane of the group returns the sum. Guarded, not peeled: the
+// loads of kUnroll terms a lane are in flight together, in a row's last step too. kAligned starts at a multiple of
+// kWidth entries, so that a step touches no line twice.
+template <int kWidth, int kUnroll, bool kAligned>
 __device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
                                                     const ValueT* __restrict__ values, const XT* __restrict__ x,
                                                     uint32_t mask) {
-  const int lane = threadIdx.x & (kWidth - 1);
-  AccumT sum = 0;
-  OffsetT j = begin + lane;
-  if constexpr (kWidth == 32) {
-    // A full warp starts at a line of 32 entries, so that every later access of the row is aligned too.
-    j = (begin & ~OffsetT(31)) + lane;
-    if (j < begin) j += 32;
+  AccumT sums[kUnroll] = {};
+  const OffsetT first = kAligned ? begin & ~OffsetT(kWidth - 1) : begin;
+  for (OffsetT j = first + (threadIdx.x & (kWidth - 1)); j < end; j += kWidth * kUnroll) {
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const OffsetT k = j + u * kWidth;
+      if (k < end && (!kAligned || u > 0 || k >= begin)) {
+        sums[u] = multiply_add(AccumT(__ldcs(values + k)), AccumT(__ldg(x + __ldcs(col_indices + k))), sums[u]);
+      }
+    }
   }
-  for (; j < end; j += kWidth) {
-    sum = multiply_add(AccumT(__ldcs(values + j)), AccumT(__ldg(x + __ldcs(col_indices + j))), sum);
+#pragma unroll
+  for (int width = kUnroll / 2; width > 0; width /= 2) {
+#pragma unroll
+    for (int u = 0; u < width; ++u) sums[u] += sums[u + width];
   }
-  return group_sum<kWidth>(sum, mask);
+  return group_sum<kWidth>(sums[0], mask);
 }

@@ -124,6 +124,12 @@ pub fn all() -> Vec<Structure> {
     add("full_first_row", 3000, one_full(0));
     add("full_middle_row", 3000, one_full(200));
     add("full_last_row", 3000, one_full(399));
+    // Longer than what one block takes of a row.
+    add(
+        "giant_row",
+        10_000,
+        (0..90).map(|i| if i == 37 { span(10_000) } else { vec![i, i * 100] }).collect(),
+    );
     add("full_column", 50, (0..800).map(|i| if i % 50 == 7 { vec![7] } else { vec![7, i % 50] }).collect());
     // Stretches of empty rows longer than any block's share, a long row between them.
     let hypersparse =

@@ -35,7 +35,7 @@ JSON (--json), one object:
   algorithm, config, settings, source, storage, prepare and multiply (each pass: kernel, grid,
   threads_per_block, shared_bytes, args), buffers (name, bytes, zeroed,
   scratch), counts (name, buffer, after: numbers that preparing finds out), guarantees
-  (bit_reproducible, fill_touches_x, summation_depth, operation)";
+  (bit_reproducible, fill_touches_x, splits_rows, summation_depth, operation)";
 
 /// A program as data.
 #[derive(Debug, Serialize)]
@@ -87,6 +87,7 @@ struct CountFacts {
 pub struct GuaranteeFacts {
     pub bit_reproducible: bool,
     pub fill_touches_x: bool,
+    pub splits_rows: bool,
     /// As an expression of `row_nnz`.
     pub summation_depth: String,
     pub operation: &'static str,
@@ -98,6 +99,7 @@ impl GuaranteeFacts {
         GuaranteeFacts {
             bit_reproducible: guarantees.bit_reproducible,
             fill_touches_x: guarantees.fill_touches_x,
+            splits_rows: guarantees.splits_rows,
             summation_depth: guarantees.summation_depth.to_string(),
             operation: guarantees.operation.name(),
         }
@@ -112,8 +114,13 @@ impl GuaranteeFacts {
             true => "padding multiplies x",
             false => "nothing but stored entries touches x",
         };
+        let giants = match self.splits_rows {
+            true => "several groups or blocks share a long row",
+            false => "one group or block works on each row, however long",
+        };
         fact(out, "guarantees", bits)?;
         fact(out, "", fill)?;
+        fact(out, "", giants)?;
         fact(out, "", format_args!("a row of row_nnz entries is summed in depth {}", self.summation_depth))
     }
 }

@@ -110,9 +110,9 @@ JSON (--json), one object; numbers that are not finite are null:
                 other fields of `spmv inspect`
   device        kind (cuda, sim, cpu), name, arch, multiprocessors, memory_bytes, l2_bytes,
                 cuda_version, schedule, notice
-  kernel        algorithm, chosen_by (user, rule), reason, config, settings, source_bytes,
-                compiled (origin, arch, cubin_bytes, ptx_bytes, resources); null with
-                --device cpu
+  kernel        algorithm, chosen_by (user, rule), reason, warning (null where there is none),
+                config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
+                resources); null with --device cpu
   product       computed_by, type, alpha, beta, seed
   times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,
                 prepare, first_product; null for what was not done; prepare is what the
@@ -155,6 +155,8 @@ struct KernelFacts {
     /// `user` or `rule`.
     chosen_by: &'static str,
     reason: String,
+    /// Why another algorithm would suit the matrix better.
+    warning: Option<String>,
     /// The configuration in one line, without what is usual.
     config: String,
     settings: SettingFacts,
@@ -167,6 +169,8 @@ struct Chosen {
     config: KernelConfig,
     chosen_by: &'static str,
     reason: String,
+    /// Nonzeros of the matrix's longest row.
+    longest_row: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -342,7 +346,7 @@ impl Run {
                     .help(format!("leave out --set {key}: it follows --{key}")));
             }
         }
-        Ok(Chosen { config, chosen_by, reason })
+        Ok(Chosen { config, chosen_by, reason, longest_row: statistics.row_nnz_max })
     }
 
     fn on_device<V: Element, O: DeviceOffset>(
@@ -353,14 +357,16 @@ impl Run {
         operands: &Operands,
         times: &mut Times,
     ) -> Result<(KernelFacts, Done), Failure> {
-        let Chosen { config, chosen_by, reason } = chosen;
+        let Chosen { config, chosen_by, reason, longest_row } = chosen;
         let started = Instant::now();
         Nvrtc::find().map_err(|error| Failure::from(error).help(WITHOUT_NVRTC))?;
         times.find_nvrtc = Some(quantity::in_ms(started.elapsed()));
-        // For its size and time; the compiler generates it again where it needs it.
+        // For its size, time and guarantees; the compiler generates it again where it needs it.
         let started = Instant::now();
-        let source_bytes = config.program().source.len();
+        let program = config.program();
+        let source_bytes = program.source.len();
         times.generate = Some(quantity::in_ms(started.elapsed()));
+        let warning = (!program.guarantees.splits_rows).then(|| giant_row(longest_row, a.nnz())).flatten();
         let (kernel, provenance) = device.kernel(&config)?;
         times.compile = Some(quantity::in_ms(provenance.compile));
         times.load_module = Some(quantity::in_ms(provenance.load));
@@ -369,6 +375,7 @@ impl Run {
             algorithm: config.algorithm().name(),
             chosen_by,
             reason,
+            warning,
             config: config_text(&config),
             settings: SettingFacts(config.settings()),
             source_bytes,
@@ -464,6 +471,9 @@ impl Report for RunReport {
         if let Some(kernel) = &self.kernel {
             fact(out, "kernel", &kernel.config)?;
             fact(out, "", format_args!("because {}", kernel.reason))?;
+            if let Some(warning) = &kernel.warning {
+                fact(out, "warning", warning)?;
+            }
             kernel.compiled.text(out)?;
         }
         let ProductFacts { computed_by, accumulator, alpha, beta, seed } = self.product;
@@ -495,6 +505,25 @@ impl Report for RunReport {
             None => Ok(()),
         }
     }
+}
+
+/// The nonzeros from which a row is a giant, if it holds a large part of the matrix too: fewer are a few
+/// microseconds' work for one group of threads.
+const GIANT_ROW: usize = 1 << 14;
+
+/// What to say of a matrix whose longest row decides how long a product takes, where an algorithm does not split
+/// rows.
+fn giant_row(longest_row: usize, nnz: usize) -> Option<String> {
+    // A GPU works on more than a hundred rows at once.
+    let giant = longest_row >= GIANT_ROW && longest_row.saturating_mul(100) >= nnz;
+    giant.then(|| {
+        format!(
+            "the longest row has {} of the {} nonzeros, and this algorithm does not split rows: the others wait \
+             for it",
+            quantity::count(longest_row),
+            quantity::count(nnz)
+        )
+    })
 }
 
 /// y <- alpha A x + beta y, without what is 1 or 0.
@@ -553,6 +582,14 @@ fn performance_text(out: &mut dyn Write, performance: &Performance) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn giants_hold_a_large_part_of_the_matrix() {
+        assert_eq!(giant_row(GIANT_ROW - 1, GIANT_ROW), None);
+        assert_eq!(giant_row(GIANT_ROW, GIANT_ROW * 100 + 1), None);
+        let warning = giant_row(20_000, 2_000_000).unwrap();
+        assert!(warning.starts_with("the longest row has 20,000 of the 2,000,000 nonzeros, "), "{warning}");
+    }
 
     #[test]
     fn formulas_are_short() {

@@ -1,0 +1,122 @@
+//! Row blocks: many short rows, one long row, or a part of a very long row.
+
+use super::{Plan, Plans};
+use crate::config::KernelConfig;
+use crate::expr::{Expr, Variable};
+use crate::parameter::parameters;
+use crate::primitive::GridScan;
+use crate::program::{Arg, Buffer, Count, Guarantees, Pass};
+use crate::source::csr_product_args;
+use crate::types::IndexType;
+
+parameters! {
+    /// Blocks of rows with about equally many nonzeros (Greathouse and Daga's CSR-Adaptive).
+    pub struct CsrAdaptive {
+        /// Nonzeros for which a block has room in shared memory.
+        nnz_per_block = 1024, one of [512, 1024, 2048];
+    }
+}
+
+/// Products that a lane of a shared block adds one by one at most.
+const LONGEST_CHAIN: u32 = 16;
+
+// Buffers of the plan.
+const COUNTS: usize = 0;
+const PARTIALS: usize = 1;
+const FIRST_BLOCKS: usize = 2;
+const BLOCK_ROWS: usize = 3;
+const BLOCK_OFFSETS: usize = 4;
+const SPLIT_BLOCKS: usize = 5;
+const NUM_SPLIT: usize = 6;
+const BLOCK_SUMS: usize = 7;
+
+impl Plans for CsrAdaptive {
+    fn plan(&self, config: &KernelConfig) -> Plan {
+        let threads_per_block = config.threads_per_block();
+        let types = config.types();
+        let num_rows = || Expr::from(Variable::NumRows);
+        let num_blocks = || Expr::from(Variable::Count(0));
+        let num_split = || Expr::from(Variable::Count(1));
+        let pass = |kernel: &str, grid: Expr, args: Vec<Arg>| Pass {
+            kernel: kernel.into(),
+            grid,
+            threads_per_block,
+            shared_bytes: 0,
+            args,
+        };
+        let scan = GridScan {
+            kernel: "spmv_csr_adaptive".into(),
+            length: num_rows(),
+            threads_per_block,
+            entry_args: vec![Arg::RowOffsets],
+            partials: PARTIALS,
+            out: FIRST_BLOCKS,
+            total: COUNTS,
+        };
+        let mut prepare = scan.passes().to_vec();
+        let counted = prepare.len() - 1;
+        prepare.push(pass(
+            "spmv_csr_adaptive_blocks",
+            (num_blocks() + 1).div_ceil(threads_per_block),
+            [
+                vec![
+                    Arg::Size(num_blocks(), IndexType::U32),
+                    Arg::Size(num_rows(), IndexType::U32),
+                    Arg::RowOffsets,
+                ],
+                [FIRST_BLOCKS, BLOCK_ROWS, BLOCK_OFFSETS, SPLIT_BLOCKS, NUM_SPLIT].map(Arg::Buffer).into(),
+            ]
+            .concat(),
+        ));
+        let product = csr_product_args(config);
+        let scaling = [Arg::Y, Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)];
+        let offset_bytes = types.offset.size() as u32;
+        let sum_bytes = types.accumulator.size() as u32;
+        Plan {
+            multiply: vec![
+                pass(
+                    "spmv_csr_adaptive",
+                    num_blocks(),
+                    [product, [BLOCK_ROWS, BLOCK_OFFSETS, BLOCK_SUMS].map(Arg::Buffer).into()].concat(),
+                ),
+                pass(
+                    "spmv_csr_adaptive_split_rows",
+                    num_split(),
+                    [
+                        vec![Arg::RowOffsets],
+                        scaling.into(),
+                        [BLOCK_ROWS, SPLIT_BLOCKS, BLOCK_SUMS].map(Arg::Buffer).into(),
+                    ]
+                    .concat(),
+                ),
+            ],
+            counts: vec![
+                Count { name: "num_blocks", buffer: COUNTS, entry: 0, after: counted },
+                Count { name: "num_split", buffer: NUM_SPLIT, entry: 0, after: prepare.len() - 1 },
+            ],
+            prepare,
+            buffers: vec![
+                Buffer::new("num_blocks", 8).scratch(),
+                Buffer::new("partials", GridScan::partials(num_rows(), threads_per_block) * 4).scratch(),
+                Buffer::new("first_blocks", (num_rows() + 1) * 4).scratch(),
+                Buffer::new("block_rows", (num_blocks() + 1) * 4),
+                Buffer::new("block_offsets", (num_blocks() + 1) * offset_bytes),
+                // A row in parts has two blocks at least.
+                Buffer::new("split_blocks", num_blocks().div_ceil(2) * 4),
+                Buffer::new("num_split", 8).zeroed().scratch(),
+                Buffer::new("block_sums", num_split().min(1) * num_blocks() * sum_bytes),
+            ],
+            guarantees: Guarantees {
+                bit_reproducible: true,
+                fill_touches_x: false,
+                splits_rows: true,
+                // A chain of a shared block and its tree; or a thread's share of a row, whole or in parts, and two
+                // trees. Then alpha, beta and two conversions.
+                summation_depth: Expr::from(Variable::RowNnz).min(LONGEST_CHAIN)
+                    + Expr::from(Variable::RowNnz).div_ceil(threads_per_block)
+                    + (2 * 10 + 4 + 4),
+                operation: config.operation(),
+            },
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Rows in bins by length, from a thread a row to several blocks a row.
+
+use super::{Plan, Plans};
+use crate::config::KernelConfig;
+use crate::expr::{Expr, Variable};
+use crate::parameter::parameters;
+use crate::primitive::{GridScan, Partition};
+use crate::program::{Arg, Buffer, Count, Guarantees, Pass};
+use crate::source::csr_product_args;
+use crate::types::IndexType;
+
+parameters! {
+    /// Rows in bins by length, from a thread a row to several blocks a row (Messa's Hybrid, logarithmic bins).
+    pub struct Hybrid {
+        /// Nonzeros up to which a row is a thread's; twice as many are two lanes', four times as many four lanes', and so on.
+        nnz_per_lane = 4, one of [2, 4, 8];
+        /// Nonzeros up to which a row is a warp's; longer rows are a block's.
+        nnz_per_warp = 512, one of [256, 512, 1024];
+    }
+}
+
+/// Lanes of the rows of each bin but the last, which has the long rows.
+const WIDTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+const BINS: u32 = WIDTHS.len() as u32 + 1;
+
+/// Long rows are cut in parts of so many nonzeros a thread.
+const NNZ_PER_THREAD: u32 = 16;
+
+// Buffers of the plan.
+const BIN_COUNTS: usize = 0;
+const OFFSETS: usize = 1;
+const ROW_ORDER: usize = 2;
+const PARTIALS: usize = 3;
+const FIRST_PARTS: usize = 4;
+const NUM_PARTS: usize = 5;
+const PART_ROWS: usize = 6;
+const PART_ENDS: usize = 7;
+const SPLIT_PARTS: usize = 8;
+const NUM_SPLIT: usize = 9;
+const PART_SUMS: usize = 10;
+
+impl Plans for Hybrid {
+    fn plan(&self, config: &KernelConfig) -> Plan {
+        let threads_per_block = config.threads_per_block();
+        let types = config.types();
+        let num_rows = || Expr::from(Variable::NumRows);
+        // Counts: the rows of each bin, the parts of long rows, the rows in several parts.
+        let bin_rows = |bin: usize| Expr::from(Variable::Count(bin as u8));
+        let num_long = || bin_rows(WIDTHS.len());
+        let first_long = || (1..WIDTHS.len()).fold(bin_rows(0), |sum, bin| sum + bin_rows(bin));
+        let num_parts = || Expr::from(Variable::Count(BINS as u8));
+        let num_split = || Expr::from(Variable::Count(BINS as u8 + 1));
+        let size = |expr: Expr| Arg::Size(expr, IndexType::U32);
+        let pass = |kernel: &str, grid: Expr, args: Vec<Arg>| Pass {
+            kernel: kernel.into(),
+            grid,
+            threads_per_block,
+            shared_bytes: 0,
+            args,
+        };
+        let partition = Partition {
+            kernel: "spmv_hybrid_bins".into(),
+            num_items: num_rows(),
+            threads_per_block,
+            key_args: vec![Arg::RowOffsets],
+            emit_args: vec![Arg::Buffer(ROW_ORDER)],
+            offsets: OFFSETS,
+            bin_counts: BIN_COUNTS,
+        };
+        let scan = GridScan {
+            kernel: "spmv_hybrid_parts".into(),
+            length: num_long(),
+            threads_per_block,
+            entry_args: vec![Arg::RowOffsets, Arg::Buffer(ROW_ORDER), size(first_long())],
+            partials: PARTIALS,
+            out: FIRST_PARTS,
+            total: NUM_PARTS,
+        };
+        let mut prepare = partition.passes().to_vec();
+        let binned = prepare.len() - 1;
+        prepare.extend(scan.passes());
+        let scanned = prepare.len() - 1;
+        let mut parts = vec![size(num_parts()), size(num_long()), Arg::RowOffsets, Arg::Buffer(ROW_ORDER)];
+        parts.push(size(first_long()));
+        parts.extend([FIRST_PARTS, PART_ROWS, PART_ENDS, SPLIT_PARTS, NUM_SPLIT].map(Arg::Buffer));
+        prepare.push(pass("spmv_hybrid_parts", num_parts().div_ceil(threads_per_block), parts));
+
+        let mut product = csr_product_args(config);
+        product.push(Arg::Buffer(ROW_ORDER));
+        product.extend((0..WIDTHS.len()).map(|bin| size(bin_rows(bin))));
+        product.push(size(num_parts()));
+        product.extend([PART_ROWS, PART_ENDS, PART_SUMS].map(Arg::Buffer));
+        let blocks = |bin: usize| bin_rows(bin).div_ceil(threads_per_block / WIDTHS[bin]);
+        let mut finish = vec![Arg::RowOffsets, Arg::Y];
+        finish.extend([Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)]);
+        finish.extend([PART_ROWS, SPLIT_PARTS, PART_SUMS].map(Arg::Buffer));
+
+        let bins = (0..BINS).map(|bin| Count {
+            name: "bin_rows",
+            buffer: BIN_COUNTS,
+            entry: bin,
+            after: binned,
+        });
+        let last = prepare.len() - 1;
+        let counts = bins.chain([
+            Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: scanned },
+            Count { name: "num_split", buffer: NUM_SPLIT, entry: 0, after: last },
+        ]);
+        let (offset_bytes, sum_bytes) = (types.offset.size() as u32, types.accumulator.size() as u32);
+        // A row of a group is summed in four chains a lane; a long row's part in four chains a thread, and its
+        // parts one after the other in each thread.
+        let row_nnz = || Expr::from(Variable::RowNnz);
+        let of_a_group = row_nnz().div_ceil(4).min(self.nnz_per_lane.max(self.nnz_per_warp / 32).div_ceil(4));
+        let of_parts = row_nnz().div_ceil(NNZ_PER_THREAD * threads_per_block).div_ceil(threads_per_block);
+        Plan {
+            multiply: vec![
+                pass("spmv_hybrid", (0..WIDTHS.len()).fold(num_parts(), |sum, bin| sum + blocks(bin)), product),
+                pass("spmv_hybrid_split_rows", num_split(), finish),
+            ],
+            prepare,
+            counts: counts.collect(),
+            buffers: vec![
+                Buffer::new("bin_rows", 8 * BINS).scratch(),
+                Buffer::new("offsets", Partition::offsets(num_rows(), BINS, threads_per_block) * 4).scratch(),
+                Buffer::new("row_order", num_rows() * 4),
+                Buffer::new("partials", GridScan::partials(num_long(), threads_per_block) * 4).scratch(),
+                Buffer::new("first_parts", (num_long() + 1) * 4).scratch(),
+                Buffer::new("num_parts", 8).scratch(),
+                Buffer::new("part_rows", num_parts() * 4),
+                Buffer::new("part_ends", num_parts() * (2 * offset_bytes)),
+                // A row in several parts has two at least.
+                Buffer::new("split_parts", num_parts().div_ceil(2) * 4),
+                Buffer::new("num_split", 8).zeroed().scratch(),
+                Buffer::new("part_sums", num_split().min(1) * num_parts() * sum_bytes),
+            ],
+            guarantees: Guarantees {
+                bit_reproducible: true,
+                fill_touches_x: false,
+                splits_rows: true,
+                // Then trees over chains and lanes or threads, over parts, alpha, beta and two conversions.
+                summation_depth: of_a_group + NNZ_PER_THREAD / 4 + (2 + 10) + of_parts + 10 + 4,
+                operation: config.operation(),
+            },
+        }
+    }
+}

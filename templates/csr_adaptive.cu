@@ -1,0 +1,170 @@
+// csr_adaptive: a block computes many short rows through shared memory, one long row, or a part of a very long one.
+//
+// Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
+// Paper:     Greathouse and Daga 2014, 2015 (CSR-Stream, CSR-Vector, CSR-VectorL); Hiranandani, IV.C
+// Suits:     rows of uneven length, giants too: blocks have about equally many nonzeros
+// Suffers:   matrices so small that there are fewer blocks than multiprocessors
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset) a block of about 3/4 nnz_per_block nonzeros, kept by the plan
+// Guarantee: bit-reproducible; a row within a block is summed in chains of at most 16 products and a tree, parts of a row are summed in a fixed order
+// Launch:    row blocks are found by four passes once for a structure; a block a row block, nnz_per_block sums of shared memory; rows over 4 * nnz_per_block nonzeros, where there are any, are finished by a second pass
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+constexpr int kNnzPerBlock = 1024;
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "prelude/group.cuh"
+#include "prelude/block.cuh"
+#include "prelude/row_blocks.cuh"
+#include "primitives/block_scan.cuh"
+#include "primitives/grid_scan.cuh"
+#endif
+
+// Rows that share a block are no longer; with the windows of the others this keeps a block within its buffer.
+constexpr uint32_t kLongestShared = kNnzPerBlock / 4;
+constexpr uint32_t kWindow = kNnzPerBlock - kLongestShared;
+constexpr uint32_t kNnzPerPart = 4 * kNnzPerBlock;
+// Products that a lane adds one by one; a row of more is left to a warp.
+constexpr uint32_t kLongestChain = 16;
+constexpr uint32_t kMaxLeft = kNnzPerBlock / kLongestChain;
+
+// How many blocks begin with this row: a long row has its own.
+struct BlocksBegun {
+  const OffsetT* row_offsets;
+  __device__ __forceinline__ OffsetT length(uint32_t row) const { return row_offsets[row + 1] - row_offsets[row]; }
+  __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
+    const uint32_t row = uint32_t(i);
+    if (length(row) > kLongestShared) return (length(row) + kNnzPerPart - 1) / kNnzPerPart;
+    if (begins_row_block<kWindow, kNnzPerBlock>(row, row_offsets)) return 1;
+    return length(row - 1) > kLongestShared ? 1 : 0;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_adaptive_sum_chunk(uint64_t num_rows, const OffsetT* row_offsets, uint32_t* partials) {
+  scan_sum_chunk(num_rows, partials, BlocksBegun{row_offsets});
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_adaptive_partials(uint32_t num_partials, uint64_t num_rows, uint32_t* partials, uint32_t* first_blocks,
+                           uint64_t* num_blocks) {
+  scan_partials(num_partials, num_rows, partials, first_blocks, num_blocks);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uint32_t* partials,
+                        uint32_t* first_blocks) {
+  scan_chunk(num_rows, partials, first_blocks, BlocksBegun{row_offsets});
+}
+
+// The first row and the first nonzero of every block, the end behind the last; and which blocks begin a row in parts.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* row_offsets,
+                         const uint32_t* first_blocks, uint32_t* block_rows, OffsetT* block_offsets,
+                         uint32_t* split_blocks, uint64_t* num_split) {
+  const uint32_t block = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (block > num_blocks) return;
+  if (block == num_blocks) {
+    block_rows[block] = num_rows;
+    block_offsets[block] = row_offsets[num_rows];
+    return;
+  }
+  const uint32_t row = first_row_of_block(block, num_rows, first_blocks);
+  const uint32_t part = block - first_blocks[row];
+  block_rows[block] = row;
+  block_offsets[block] = row_offsets[row] + OffsetT(part) * kNnzPerPart;
+  // Their order in the list changes nothing: each is finished on its own.
+  if (part == 0 && row_offsets[row + 1] - row_offsets[row] > kNnzPerPart) {
+    split_blocks[atomicAdd(num_split, uint64_t(1))] = block;
+  }
+}
+
+// One unused entry in 32 banks' worth of products: rows of equal length begin in different banks.
+__device__ __forceinline__ constexpr uint32_t padded(uint32_t i) { return i + i / uint32_t(128 / sizeof(AccumT)); }
+
+// products[i] <- values * x of the block's i-th nonzero; the loads of a step are in flight together.
+__device__ __forceinline__ void stage_products(AccumT* products, OffsetT begin, uint32_t nnz,
+                                               const IndexT* __restrict__ col_indices,
+                                               const ValueT* __restrict__ values, const XT* __restrict__ x) {
+  for (uint32_t i = threadIdx.x; i < nnz; i += 4 * kThreadsPerBlock) {
+    AccumT step[4];
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const uint32_t k = i + u * kThreadsPerBlock;
+      if (k < nnz) step[u] = AccumT(__ldcs(values + begin + k)) * AccumT(__ldg(x + __ldcs(col_indices + begin + k)));
+    }
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const uint32_t k = i + u * kThreadsPerBlock;
+      if (k < nnz) products[padded(k)] = step[u];
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                  const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+                  AccumT beta, const uint32_t* __restrict__ block_rows, const OffsetT* __restrict__ block_offsets,
+                  AccumT* __restrict__ block_sums) {
+  __shared__ AccumT products[padded(kNnzPerBlock)];
+  __shared__ uint32_t left[kMaxLeft];
+  __shared__ uint32_t num_left;
+  const uint32_t first = __ldg(block_rows + blockIdx.x);
+  const uint32_t rows = __ldg(block_rows + blockIdx.x + 1) - first;
+  const OffsetT begin = __ldg(block_offsets + blockIdx.x);
+  const OffsetT end = skips_product(alpha) ? begin : __ldg(block_offsets + blockIdx.x + 1);
+  if (rows <= 1) {
+    const bool whole = rows == 1 && __ldg(row_offsets + first) == begin;
+    const AccumT sum = block_row_product(begin, end, col_indices, values, x);
+    if (threadIdx.x > 0) return;
+    if (whole) store_scaled(y, first, sum, alpha, beta);
+    if (!whole) block_sums[blockIdx.x] = sum;
+    return;
+  }
+  // As many lanes a row, a power of two, as there are threads for; rows that are long for these are left to warps.
+  const int lanes_log2 = rows >= kThreadsPerBlock ? 0 : min(5, 31 - __clz(kThreadsPerBlock / rows));
+  const uint32_t lanes = 1u << lanes_log2;
+  const uint32_t lane = threadIdx.x & (lanes - 1);
+  if (threadIdx.x == 0) num_left = 0;
+  stage_products(products, begin, uint32_t(end - begin), col_indices, values, x);
+  __syncthreads();
+  for (uint32_t base = 0; base < rows; base += kThreadsPerBlock >> lanes_log2) {
+    const uint32_t row = base + (threadIdx.x >> lanes_log2);
+    AccumT sum = 0;
+    bool stores = row < rows && lane == 0;
+    if (row < rows && !skips_product(alpha)) {
+      const uint32_t row_end = uint32_t(__ldg(row_offsets + first + row + 1) - begin);
+      uint32_t i = uint32_t(__ldg(row_offsets + first + row) - begin);
+      if (lanes < 32 && row_end - i > kLongestChain << lanes_log2) {
+        if (stores) left[atomicAdd(&num_left, 1u)] = row;
+        stores = false;
+      } else {
+        for (i += lane; i < row_end; i += lanes) sum += products[padded(i)];
+      }
+    }
+    for (uint32_t offset = lanes / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    if (stores) store_scaled(y, first + row, sum, alpha, beta);
+  }
+  __syncthreads();
+  for (uint32_t k = threadIdx.x / 32; k < num_left; k += kThreadsPerBlock / 32) {
+    const uint32_t row = first + left[k];
+    const uint32_t row_end = uint32_t(__ldg(row_offsets + row + 1) - begin);
+    AccumT sum = 0;
+    for (uint32_t i = uint32_t(__ldg(row_offsets + row) - begin) + threadIdx.x % 32; i < row_end; i += 32) {
+      sum += products[padded(i)];
+    }
+    sum = group_sum<32>(sum, 0xffffffffu);
+    if (threadIdx.x % 32 == 0) store_scaled(y, row, sum, alpha, beta);
+  }
+}
+
+// Adds the parts of the rows that several blocks share: a block a row.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_adaptive_split_rows(const OffsetT* __restrict__ row_offsets, YT* __restrict__ y, AccumT alpha, AccumT beta,
+                             const uint32_t* __restrict__ block_rows, const uint32_t* __restrict__ split_blocks,
+                             const AccumT* __restrict__ block_sums) {
+  const uint32_t first = split_blocks[blockIdx.x];
+  const uint32_t row = block_rows[first];
+  const uint32_t num_parts = (row_offsets[row + 1] - row_offsets[row] + kNnzPerPart - 1) / kNnzPerPart;
+  const AccumT sum = block_sum_of_parts(block_sums + first, num_parts);
+  if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
+}

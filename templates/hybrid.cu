@@ -1,0 +1,164 @@
+// hybrid: rows in bins by length: a thread, a group of lanes, a warp, a block or several blocks a row.
+//
+// Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
+// Paper:     Messa, Hybrid (short rows a thread, medium rows a warp, long rows a block); Fox et al. 2018 (logarithmic bins, LRB)
+// Suits:     rows of very uneven length in any order: power laws, dense rows, giants
+// Suffers:   rows of one length (the order of the bins is then read for nothing)
+// Bytes:     nnz * (value + index) + rows * (2 * offset + 4 + y) + x once; the plan keeps 4 a row and (8 + 2 * offset) a part of a long row
+// Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
+// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; one kernel whose blocks find their bin, longest first; rows in several parts, where there are any, are finished by a second pass
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+constexpr int kNnzPerLane = 4;
+constexpr int kNnzPerWarp = 512;
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "prelude/group.cuh"
+#include "prelude/block.cuh"
+#include "prelude/row_blocks.cuh"
+#include "primitives/block_scan.cuh"
+#include "primitives/grid_scan.cuh"
+#include "primitives/partition.cuh"
+#endif
+
+// Bins 0 to 5: rows of 1, 2, 4, ... 32 lanes. Bin 6: long rows, in parts of a block each.
+constexpr int kBins = 7;
+constexpr uint32_t kNnzPerPart = 16 * kThreadsPerBlock;
+
+struct BinOf {
+  const OffsetT* row_offsets;
+  __device__ __forceinline__ uint32_t operator()(uint32_t row) const {
+    const OffsetT length = row_offsets[row + 1] - row_offsets[row];
+    uint32_t bin = 0;
+    while (bin < 5 && length > OffsetT(kNnzPerLane) << bin) ++bin;
+    return length > kNnzPerWarp ? kBins - 1 : bin;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_bins_count(uint32_t num_rows, const OffsetT* row_offsets, uint32_t* offsets) {
+  partition_count<kBins>(num_rows, offsets, BinOf{row_offsets});
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_bins_offsets(uint32_t num_blocks, uint32_t* offsets, uint64_t* bin_counts) {
+  partition_offsets<kBins>(num_blocks, offsets, bin_counts);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_bins_scatter(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* offsets, uint32_t* row_order) {
+  partition_scatter<kBins>(num_rows, offsets, BinOf{row_offsets},
+                           [=](uint32_t place, uint32_t row) { row_order[place] = row; });
+}
+
+// The parts of the i-th long row.
+struct PartsOf {
+  const OffsetT* row_offsets;
+  const uint32_t* long_rows;
+  __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
+    const uint32_t row = long_rows[i];
+    return (row_offsets[row + 1] - row_offsets[row] + kNnzPerPart - 1) / kNnzPerPart;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_parts_sum_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
+                            uint32_t first_long, uint32_t* partials) {
+  scan_sum_chunk(num_long, partials, PartsOf{row_offsets, row_order + first_long});
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_parts_partials(uint32_t num_partials, uint64_t num_long, uint32_t* partials, uint32_t* first_parts,
+                           uint64_t* num_parts) {
+  scan_partials(num_partials, num_long, partials, first_parts, num_parts);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_parts_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order, uint32_t first_long,
+                        const uint32_t* partials, uint32_t* first_parts) {
+  scan_chunk(num_long, partials, first_parts, PartsOf{row_offsets, row_order + first_long});
+}
+
+// Where every part of a long row begins and ends, and which rows have several.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_parts(uint32_t num_parts, uint32_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
+                  uint32_t first_long, const uint32_t* first_parts, uint32_t* part_rows, OffsetT* part_ends,
+                  uint32_t* split_parts, uint64_t* num_split) {
+  const uint32_t part = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (part >= num_parts) return;
+  const uint32_t i = first_row_of_block(part, num_long, first_parts);
+  const uint32_t row = row_order[first_long + i];
+  const OffsetT begin = row_offsets[row] + OffsetT(part - first_parts[i]) * kNnzPerPart;
+  part_rows[part] = row;
+  part_ends[2 * part] = begin;
+  part_ends[2 * part + 1] = min(begin + kNnzPerPart, row_offsets[row + 1]);
+  // Their order in the list changes nothing: each is finished on its own.
+  if (part == first_parts[i] && first_parts[i + 1] - part > 1) {
+    split_parts[atomicAdd(num_split, uint64_t(1))] = part;
+  }
+}
+
+// Computes the block's rows of the bin of kWidth lanes, whose places in row_order end before *last; *block counts from
+// the bin's first. False where the block belongs to a later bin: both then say where that one is.
+template <int kWidth>
+__device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t* last, uint32_t* block,
+                                             const uint32_t* __restrict__ row_order,
+                                             const OffsetT* __restrict__ row_offsets,
+                                             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
+                                             const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta) {
+  constexpr uint32_t kRowsPerBlock = kThreadsPerBlock / kWidth;
+  const uint32_t num_blocks = (rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  const uint32_t first = *last - rows;
+  if (*block >= num_blocks) {
+    *block -= num_blocks;
+    *last = first;
+    return false;
+  }
+  const uint32_t place = first + *block * kRowsPerBlock + threadIdx.x / kWidth;
+  if (place >= *last) return true;
+  const uint32_t row = __ldg(row_order + place);
+  const OffsetT begin = __ldg(row_offsets + row);
+  const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
+  const AccumT sum = group_row_product<kWidth, 4, false>(begin, end, col_indices, values, x, group_mask<kWidth>());
+  if (threadIdx.x % kWidth == 0) store_scaled(y, row, sum, alpha, beta);
+  return true;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+            const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta,
+            const uint32_t* __restrict__ row_order, uint32_t rows_1, uint32_t rows_2, uint32_t rows_4, uint32_t rows_8,
+            uint32_t rows_16, uint32_t rows_32, uint32_t num_parts, const uint32_t* __restrict__ part_rows,
+            const OffsetT* __restrict__ part_ends, AccumT* __restrict__ part_sums) {
+  if (blockIdx.x < num_parts) {
+    const uint32_t row = __ldg(part_rows + blockIdx.x);
+    const OffsetT begin = __ldg(part_ends + 2 * blockIdx.x);
+    const OffsetT end = __ldg(part_ends + 2 * blockIdx.x + 1);
+    const bool whole = __ldg(row_offsets + row) == begin && __ldg(row_offsets + row + 1) == end;
+    const AccumT sum = block_row_product(begin, skips_product(alpha) ? begin : end, col_indices, values, x);
+    if (threadIdx.x > 0) return;
+    if (whole) store_scaled(y, row, sum, alpha, beta);
+    if (!whole) part_sums[blockIdx.x] = sum;
+    return;
+  }
+  uint32_t block = blockIdx.x - num_parts;
+  uint32_t last = rows_1 + rows_2 + rows_4 + rows_8 + rows_16 + rows_32;
+  if (computes_bin<32>(rows_32, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<16>(rows_16, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<8>(rows_8, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<4>(rows_4, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<2>(rows_2, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  computes_bin<1>(rows_1, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta);
+}
+
+// Adds the parts of the rows that several blocks share: a block a row.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_split_rows(const OffsetT* __restrict__ row_offsets, YT* __restrict__ y, AccumT alpha, AccumT beta,
+                       const uint32_t* __restrict__ part_rows, const uint32_t* __restrict__ split_parts,
+                       const AccumT* __restrict__ part_sums) {
+  const uint32_t first = split_parts[blockIdx.x];
+  const uint32_t row = part_rows[first];
+  const uint32_t num_parts = (row_offsets[row + 1] - row_offsets[row] + kNnzPerPart - 1) / kNnzPerPart;
+  const AccumT sum = block_sum_of_parts(part_sums + first, num_parts);
+  if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
+}
