@@ -316,9 +316,15 @@ impl Stage<'_> {
             _ => None,
         };
         let mut lanes = Vec::new();
-        for (index, contender) in contenders.iter().enumerate() {
-            let row = &mut rows[index];
+        let mut pace = Pace::default();
+        for index in firsts_first(rows) {
+            let (contender, row) = (&contenders[index], &mut rows[index]);
             if !row.status.is_empty() {
+                continue;
+            }
+            if let Some(times) = pace.hopeless(&row.contender) {
+                let why = format!("its first variant took {times:.0} times as long as the fastest");
+                row.status = Absent::Skipped(why).status();
                 continue;
             }
             if task.device.is_none() && row.side() != "cpu" {
@@ -350,6 +356,7 @@ impl Stage<'_> {
             match checked {
                 Ok(checked) => {
                     fill_checked(row, &checked, prepared.facts.deterministic);
+                    pace.took(&row.contender, checked.ms);
                     lanes.push(Lane::new(index, prepared.product, checked.ms));
                 }
                 Err(error) => row.status = Absent::Failed(error).status(),
@@ -428,6 +435,39 @@ impl Stage<'_> {
         {
             row.roof_fraction = Some(bytes as f64 / (self.copy_gb_per_s * 1e6) / ms);
         }
+    }
+}
+
+/// The first variant of each contender, then the others.
+fn firsts_first(rows: &[Row]) -> Vec<usize> {
+    let is_first =
+        |index: &usize| rows[..*index].iter().all(|earlier| earlier.contender != rows[*index].contender);
+    let (mut firsts, others): (Vec<_>, Vec<_>) = (0..rows.len()).partition(is_first);
+    firsts.extend(others);
+    firsts
+}
+
+/// How long the first variants took, to leave the others of a contender out that is far too slow.
+#[derive(Default)]
+struct Pace {
+    firsts: Vec<(String, f64)>,
+}
+
+impl Pace {
+    /// A contender whose first variant takes this many times as long as the fastest has no other that matters.
+    const FAR: f64 = 50.0;
+
+    fn took(&mut self, contender: &str, ms: f64) {
+        if self.firsts.iter().all(|(name, _)| name != contender) {
+            self.firsts.push((contender.to_owned(), ms));
+        }
+    }
+
+    /// How many times as long as the fastest first variant this contender's took, where that is too far.
+    fn hopeless(&self, contender: &str) -> Option<f64> {
+        let (_, ms) = self.firsts.iter().find(|(name, _)| name == contender)?;
+        let fastest = self.firsts.iter().map(|(_, ms)| *ms).min_by(f64::total_cmp)?;
+        (ms / fastest > Pace::FAR).then_some(ms / fastest)
     }
 }
 
@@ -635,6 +675,18 @@ mod tests {
 
     fn quick(request: Request) -> Request {
         Request { effort: Effort { samples: 3, limit: Duration::from_millis(20) }, ..request }
+    }
+
+    #[test]
+    fn variants_of_the_hopeless_are_left_out() {
+        let named = |contender: &str| Row { contender: contender.into(), ..Row::default() };
+        let rows = ["a", "a", "b", "a", "c", "b"].map(named);
+        assert_eq!(firsts_first(&rows), [0, 2, 4, 1, 3, 5]);
+        let mut pace = Pace::default();
+        for (name, ms) in [("a", 1.0), ("b", 49.0), ("c", 51.0), ("c", 1.0)] {
+            pace.took(name, ms);
+        }
+        assert_eq!(["a", "b", "c", "d"].map(|name| pace.hopeless(name)), [None, None, Some(51.0), None]);
     }
 
     type Spoil = Box<dyn Fn(&mut [f32]) + Sync>;

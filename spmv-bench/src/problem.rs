@@ -85,6 +85,12 @@ impl<'a> Problem<'a> {
         timed.reduce(|best, next| if next.ms < best.ms { next } else { best })
     }
 
+    /// As [`Problem::speed_up`], over those paths of cuSPARSE that take CSR as it is, without converting it.
+    pub fn speed_up_on_csr(&self) -> Option<f64> {
+        let theirs = self.fastest(|row| row.side() == "cusparse" && row.convert_ms.is_none())?;
+        Some(theirs.ms / self.best("ours")?.ms)
+    }
+
     /// Time of the best cuSPARSE path over that of our best: above 1 we are faster.
     pub fn speed_up(&self) -> Option<f64> {
         Some(self.best("cusparse")?.ms / self.best("ours")?.ms)

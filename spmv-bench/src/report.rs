@@ -6,7 +6,7 @@ use crate::geomean;
 use crate::plot::{Gallery, Picture};
 use crate::problem::{Problem, problems};
 use crate::record::{Record, Row};
-use crate::table::{milliseconds, provenance};
+use crate::table::{provenance, significant};
 
 const STYLE: &str = "
 :root{color-scheme:light dark}
@@ -76,8 +76,9 @@ pub fn html(record: &Record, gallery: &Gallery) -> String {
 
 fn head(record: &Record) -> Markup {
     let head = &record.head;
-    let measured =
-        |number: f64, unit: &str| if number > 0.0 { format!("{number} {unit}") } else { String::new() };
+    let measured = |number: f64, unit: &str| {
+        if number > 0.0 { format!("{} {unit}", significant(number)) } else { String::new() }
+    };
     let facts = [
         ("Date", head.date.clone()),
         ("Commit", head.commit.clone()),
@@ -195,7 +196,7 @@ fn rest(title: &str, all: usize, rows: &[&Row]) -> Markup {
 }
 
 fn time(ms: Option<f64>) -> String {
-    ms.map_or("—".to_owned(), milliseconds)
+    ms.map_or("—".to_owned(), significant)
 }
 
 fn ratio(number: Option<f64>) -> String {

@@ -45,7 +45,7 @@ pub fn markdown(record: &Record) -> String {
         put(
             &mut text,
             format_args!(
-                "\n**{}**{cold}. Speed-up is the time of the best cuSPARSE path over that of our best.\n\n",
+                "\n**{}**{cold}. Speed-up is the time of the best cuSPARSE path, whatever format it wants, over that of our best; the last two columns leave out paths that first convert the CSR matrix.\n\n",
                 title(operation)
             ),
         );
@@ -104,7 +104,7 @@ fn means(text: &mut String, problems: &[&Problem<'_>]) {
     put(
         text,
         format_args!(
-            "| values | matrices | geometric mean | least | most | slower than cuSPARSE | not both solved |\n|---|---|---|---|---|---|---|\n"
+            "| values | matrices | geometric mean | least | most | slower than cuSPARSE | not both solved | mean over cuSPARSE on CSR | slower |\n|---|---|---|---|---|---|---|---|---|\n"
         ),
     );
     for value in values(problems) {
@@ -114,16 +114,25 @@ fn means(text: &mut String, problems: &[&Problem<'_>]) {
         let losses = ratios.iter().filter(|ratio| **ratio < 1.0).count();
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let most = ratios.iter().copied().fold(0.0, f64::max);
+        let on_csr: Vec<f64> = of.iter().filter_map(|problem| problem.speed_up_on_csr()).collect();
+        let csr_losses = on_csr.iter().filter(|ratio| **ratio < 1.0).count();
+        let csr_mean = geomean(on_csr.iter().copied()).map_or("—".to_owned(), |mean| format!("{mean:.2}"));
         match geomean(ratios.iter().copied()) {
             Some(mean) => put(
                 text,
                 format_args!(
-                    "| {} | {} | **{mean:.2}** | {least:.2} | {most:.2} | {losses} | {unsolved} |\n",
+                    "| {} | {} | **{mean:.2}** | {least:.2} | {most:.2} | {losses} | {unsolved} | {csr_mean} | {csr_losses} |\n",
                     cell(value),
                     ratios.len()
                 ),
             ),
-            None => put(text, format_args!("| {} | 0 | — | — | — | 0 | {unsolved} |\n", cell(value))),
+            None => put(
+                text,
+                format_args!(
+                    "| {} | 0 | — | — | — | 0 | {unsolved} | {csr_mean} | {csr_losses} |\n",
+                    cell(value)
+                ),
+            ),
         }
     }
 }
@@ -198,7 +207,7 @@ fn of_problem<'a>(problem: &Problem<'a>) -> Line<'a> {
 impl Line<'_> {
     fn write(&self, text: &mut String) {
         let time = |time: &Option<(f64, String)>| match time {
-            Some((ms, who)) => format!("{} {}", milliseconds(*ms), cell(who)),
+            Some((ms, who)) => format!("{} {}", significant(*ms), cell(who)),
             None => "—".to_owned(),
         };
         let speed_up = match self.speed_up {
@@ -225,7 +234,7 @@ fn short(contender: &str) -> &str {
 }
 
 /// Three digits that count.
-pub(crate) fn milliseconds(ms: f64) -> String {
+pub(crate) fn significant(ms: f64) -> String {
     let digits = (2.0 - ms.log10().floor()).clamp(0.0, 6.0) as usize;
     format!("{ms:.digits$}")
 }
@@ -286,7 +295,7 @@ mod tests {
         let text = markdown(&Record { head, rows });
         for line in [
             "NVIDIA H200, driver 580.95, cuSPARSE 12.6 and 12.9.4, copy roof 4253 GB/s, 2026-01-02, commit 0123456789ab.",
-            "| f32 | 4 | **1.59** | 0.80 | 4.00 | 1 | 2 |",
+            "| f32 | 4 | **1.59** | 0.80 | 4.00 | 1 | 2 | 1.59 | 1 |",
             "| won \\| &lt;b> | f32 | 0.200 `csr_alg2` | 0.100 `csr_vector` | **2.00** | 0.50 |",
             "| lost | f32 | 0.100 `spmvop` | 0.125 `csr_vector` | 0.80 (slower) | 0.50 |",
             "| alone | f32 | — | 12.3 `csr_scalar` | — | 0.50 |",
