@@ -3,7 +3,8 @@
 # are in the folders named; nothing is built. Exits with 1 if anything failed.
 #
 # usage: check_on_gpu.sh PROGRAMS LOGS [SECONDS FOR EACH SANITIZER]
-#   PROGRAMS holds conformance, simulator_gpu and latency as `cargo test --release --no-run` builds them.
+#   PROGRAMS holds conformance, simulator_gpu, sanitizer_control and latency as `cargo test --release --no-run` builds
+#   them.
 set -uo pipefail
 programs=$1 logs=$2 seconds=${3:-90}
 mkdir -p "$logs"
@@ -15,11 +16,18 @@ step() {
   if "$@" >"$logs/$name.log" 2>&1; then verdict=ok; else verdict="FAILED ($?)"; failed=1; fi
   printf '%-24s %-12s %4ss  %s\n' "$name" "$verdict" "$((SECONDS - started))" "$(grep -E '^test result|SUMMARY' "$logs/$name.log" | tail -n 1)"
 }
+complains() {
+  "$@"
+  [ $? -eq 9 ]
+}
 step conformance "$programs/conformance" cuda/
 step simulator_gpu "$programs/simulator_gpu"
 step latency "$programs/latency" --record "$logs/record"
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck initcheck synccheck; do
+    # First a kernel that the sanitizer must complain of.
+    step "$tool control" complains compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      "$programs/sanitizer_control" "$tool"
     # A part of the configurations of every algorithm, in all structures.
     step "$tool" timeout "$seconds" compute-sanitizer --tool "$tool" --error-exitcode 9 \
       "$programs/conformance" --test-threads=1 threads_per_block=128

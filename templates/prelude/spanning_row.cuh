@@ -54,7 +54,8 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
   if (before != last - first) return;
   __threadfence();
   AccumT sum = lane == 0 ? __ldcg(rows.heads + last) : AccumT(0);
-#pragma unroll 4
+  // Many loads are under way at once: a giant row has thousands of pieces, and this warp is the last to work.
+#pragma unroll 16
   for (uint32_t t = first + lane; t < last; t += 32) sum += __ldcg(rows.tails + t);
   sum = group_sum<32>(sum, 0xffffffffu);
   if (lane == 0) {
