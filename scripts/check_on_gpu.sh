@@ -23,14 +23,17 @@ complains() {
 step conformance "$programs/conformance" cuda/
 step simulator_gpu "$programs/simulator_gpu"
 step latency "$programs/latency" --record "$logs/record"
+# The sanitizers side by side: first a kernel that each must complain of, then a part of the configurations of every
+# algorithm, in all structures.
+sanitize() {
+  step "$1 control" complains compute-sanitizer --tool "$1" --error-exitcode 9 "$programs/sanitizer_control" "$1"
+  step "$1" timeout "$seconds" compute-sanitizer --tool "$1" --error-exitcode 9 \
+    "$programs/conformance" --test-threads=1 threads_per_block=128
+  return $failed
+}
 if command -v compute-sanitizer >/dev/null; then
-  for tool in memcheck racecheck initcheck synccheck; do
-    # First a kernel that the sanitizer must complain of.
-    step "$tool control" complains compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      "$programs/sanitizer_control" "$tool"
-    # A part of the configurations of every algorithm, in all structures.
-    step "$tool" timeout "$seconds" compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      "$programs/conformance" --test-threads=1 threads_per_block=128
-  done
+  running=()
+  for tool in memcheck racecheck initcheck synccheck; do sanitize "$tool" & running+=($!); done
+  for process in "${running[@]}"; do wait "$process" || failed=1; done
 fi
 exit $failed
