@@ -96,7 +96,10 @@ impl Plans for Hola {
         };
         // A thread's chain; the threads of a block one after the other; the blocks one after the other. No term
         // passes through more sums than there are terms.
-        let along = Expr::from(Variable::RowNnz).div_ceil(nnz_per_block) + 1 + threads_per_block + self.nnz_per_thread;
+        let along = Expr::from(Variable::RowNnz).div_ceil(nnz_per_block)
+            + 1
+            + threads_per_block
+            + self.nnz_per_thread;
         Plan {
             prepare,
             multiply,

@@ -96,12 +96,8 @@ impl Plans for Hybrid {
         finish.extend([Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)]);
         finish.extend([PART_ROWS, SPLIT_PARTS, PART_SUMS].map(Arg::Buffer));
 
-        let bins = (0..BINS).map(|bin| Count {
-            name: "bin_rows",
-            buffer: BIN_COUNTS,
-            entry: bin,
-            after: binned,
-        });
+        let bins =
+            (0..BINS).map(|bin| Count { name: "bin_rows", buffer: BIN_COUNTS, entry: bin, after: binned });
         let last = prepare.len() - 1;
         let counts = bins.chain([
             Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: scanned },
@@ -115,7 +111,11 @@ impl Plans for Hybrid {
         let of_parts = row_nnz().div_ceil(NNZ_PER_THREAD * threads_per_block).div_ceil(threads_per_block);
         Plan {
             multiply: vec![
-                pass("spmv_hybrid", (0..WIDTHS.len()).fold(num_parts(), |sum, bin| sum + blocks(bin)), product),
+                pass(
+                    "spmv_hybrid",
+                    (0..WIDTHS.len()).fold(num_parts(), |sum, bin| sum + blocks(bin)),
+                    product,
+                ),
                 pass("spmv_hybrid_split_rows", num_split(), finish),
             ],
             prepare,

@@ -118,6 +118,9 @@ mod tests {
         assert!(config(11, 512).is_ok() && config(5, 1024).is_ok());
         let refused = config(6, 1024).unwrap_err();
         assert_eq!(refused.key(), "items_per_thread");
-        assert!(refused.to_string().contains("49536 bytes") && refused.to_string().contains("49152"), "{refused}");
+        assert!(
+            refused.to_string().contains("49536 bytes") && refused.to_string().contains("49152"),
+            "{refused}"
+        );
     }
 }
