@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the standard suite on a GPU machine, and holds the times of three kernels against those of ncu where it is
+# Measures the standard suite on a GPU machine, and holds the times of four kernels against those of ncu where it is
 # there. Nothing is built. Exits with 1 if a result of ours was wrong or a step failed.
 #
 # usage: bench_on_gpu.sh SPMV OUT [FOLDER OF A NEWER CUSPARSE] [OPTIONS OF spmv bench]
@@ -21,11 +21,11 @@ cat "$out/bench.errors.log" >&2
 # A kernel alone under ncu beside the cold time of the same kernel: ncu flushes the caches before each kernel too.
 if command -v ncu >/dev/null; then
   matrix=stencil_27:nx=128,ny=128,nz=128
-  for algorithm in csr_scalar csr_vector light_vector; do
+  for algorithm in csr_scalar csr_vector hola merge_path; do
     one=(bench --class "$matrix" --value f32 --contenders "ours:$algorithm")
     echo "== $algorithm" >>"$out/ncu.log"
     "$spmv" "${one[@]}" -v >>"$out/ncu.log" 2>&1 || failed=1
-    ncu --clock-control none --kernel-name "regex:spmv_$algorithm" --metrics gpu__time_duration.sum \
+    ncu --clock-control none --kernel-name "regex:^spmv_$algorithm$" --metrics gpu__time_duration.sum \
       "$spmv" "${one[@]}" --once >>"$out/ncu.log" 2>&1 || failed=1
   done
   grep -E '^==|cold|gpu__time_duration' "$out/ncu.log"
