@@ -123,6 +123,7 @@ algorithms! {
     csr_adaptive: CsrAdaptive,
     coalesced_bins: CoalescedBins,
     hybrid: Hybrid,
+    dasp: Dasp,
 }
 
 impl Algorithm {

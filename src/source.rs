@@ -19,6 +19,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/spanning_row.cuh", include_str!("../templates/prelude/spanning_row.cuh")),
     ("prelude/fetch.cuh", include_str!("../templates/prelude/fetch.cuh")),
     ("prelude/block.cuh", include_str!("../templates/prelude/block.cuh")),
+    ("prelude/tile.cuh", include_str!("../templates/prelude/tile.cuh")),
     ("prelude/row_blocks.cuh", include_str!("../templates/prelude/row_blocks.cuh")),
     ("primitives/block_scan.cuh", include_str!("../templates/primitives/block_scan.cuh")),
     ("primitives/grid_scan.cuh", include_str!("../templates/primitives/grid_scan.cuh")),

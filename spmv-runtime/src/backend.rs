@@ -15,7 +15,7 @@ pub(crate) struct StreamHandle(pub(crate) u64);
 pub(crate) struct Function(pub(crate) u64);
 
 /// The most arguments that a kernel of ours takes.
-pub(crate) const MAX_ARGS: usize = 24;
+pub(crate) const MAX_ARGS: usize = 32;
 
 /// One launch. Every argument is at most 8 bytes, little-endian in its slot.
 #[derive(Clone, Copy, Debug)]
