@@ -1,7 +1,7 @@
 // dasp: rows by length: long ones in parts of a warp each, medium ones sorted into slices of 8 x 4 tiles for tensor cores, short ones a thread each.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
-// Paper:     Lu and Liu 2023 (DASP). Differs: slices hold 32 rows of nearly one length, with the last columns stored without gaps, so that there is no irregular rest; short rows lie column by column instead of several to a tile; parts of a long row are longer and meet in one launch; y is in the caller's order; products of f32 are summed in f64 too
+// Paper:     Lu and Liu 2023 (DASP); what differs, and why, stands below
 // Suits:     rows of many lengths in f64; giants among them
 // Suffers:   neighbouring rows that share entries of x but not their length: sorting parts them
 // Bytes:     nnz * (value + index) + rows * (4 + y) + x once; the plan keeps a copy of all rows but the long: nnz * (value + index) and up to 32 * long_row entries, 4 a row, and (12 + 2 * offset) a part of a long row
@@ -16,11 +16,21 @@ constexpr int kWideRow = 32;
 #include "prelude/group.cuh"
 #include "prelude/stream.cuh"
 #include "prelude/tile.cuh"
+#include "prelude/spanning_row.cuh"
 #include "prelude/row_blocks.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
 #include "primitives/partition.cuh"
 #endif
+
+// What differs from the paper:
+// - Sums are in f64 for products of f32 too: what the tensor cores offer beside that is less exact than f32.
+// - Medium rows are sorted by their exact length, and the last columns of a slice, fewer than eight, are stored without
+//   gaps. So padding is bounded by the longest medium row, not by the number of rows, and there is no irregular rest.
+// - A slice has 32 rows, four groups of eight: four tiles or more are in flight a warp however short its rows are.
+// - Short rows lie column by column, a thread each: tiles of theirs would be mostly shuffles and empty lanes.
+// - Parts of a long row have 1024 nonzeros rather than 64, stay where the matrix has them, and meet in the same launch.
+// - y is in the caller's order.
 
 constexpr uint32_t kAllLanes = 0xffffffffu;
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
@@ -437,11 +447,10 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
     uint32_t finished = 0;
     if (threadIdx.x % 32 == 0) {
       part_sums[part] = sum;
-      __threadfence();
-      finished = atomicAdd(finished_parts + i, 1u) + 1;
-      __threadfence();
+      finished = arrive(finished_parts + i);
     }
-    if (__shfl_sync(kAllLanes, finished, 0) < num_parts) return;
+    if (__shfl_sync(kAllLanes, finished, 0) != num_parts - 1) return;
+    __threadfence();
     sum = sum_of_parts(part_sums + first, num_parts);
     if (threadIdx.x % 32 == 0) finished_parts[i] = 0;
   }
