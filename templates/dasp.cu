@@ -1,7 +1,7 @@
 // dasp: rows by length: long ones in parts of a warp each, medium ones sorted into slices of 8 x 4 tiles for tensor cores, short ones a thread each.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
-// Paper:     Lu and Liu 2023 (DASP); what differs, and why, stands below
+// Paper:     Lu and Liu 2023 (DASP); the template says what differs, and why
 // Suits:     rows of many lengths in f64; giants among them
 // Suffers:   neighbouring rows that share entries of x but not their length: sorting parts them
 // Bytes:     nnz * (value + index) + rows * (4 + y) + x once; the plan keeps a copy of all rows but the long: nnz * (value + index) and up to 32 * long_row entries, 4 a row, and (12 + 2 * offset) a part of a long row
