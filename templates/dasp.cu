@@ -212,8 +212,8 @@ spmv_dasp_parts(uint32_t num_parts, uint32_t num_long, const OffsetT* row_offset
   part_ends[2 * part + 1] = min(begin + length, row_end);
 }
 
-// Copies the rows of a slice, a warp a slice: columns eight at a time, in these row by row; then the last columns, fewer
-// than eight, row by row.
+// Copies the rows of a slice, a warp a slice: columns eight at a time, in these row by row; then, of the last columns,
+// fewer than eight, up to four and the others, row by row too.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_fill_slices(uint32_t num_slices, uint32_t num_long, uint32_t num_medium, const OffsetT* row_offsets,
                       const IndexT* col_indices, const ValueT* values, const uint32_t* row_order,
@@ -232,10 +232,12 @@ spmv_dasp_fill_slices(uint32_t num_slices, uint32_t num_long, uint32_t num_mediu
   const uint32_t columns = first_columns[slice + 1] - first_columns[slice];
   const uint32_t rest = columns % 8;
   const uint32_t in_eights = (columns - rest) * 32;
+  const uint32_t in_fours = min(in_eights + 128, 32 * columns);
   for (uint32_t i = lane; i < 32 * columns; i += 32) {
-    const bool in_rest = i >= in_eights;
-    const uint32_t place = in_rest ? (i - in_eights) / rest : i % 256 / 8;
-    const uint32_t k = in_rest ? columns - rest + (i - in_eights) % rest : i / 256 * 8 + i % 8;
+    const uint32_t from_column = i < in_eights ? i / 256 * 8 : i < in_fours ? columns - rest : columns - rest + 4;
+    const uint32_t width = i < in_eights ? 8 : i < in_fours ? min(rest, 4u) : rest - 4;
+    const uint32_t place = (i - 32 * from_column) / width;
+    const uint32_t k = from_column + (i - 32 * from_column) % width;
     const OffsetT from = __shfl_sync(kAllLanes, begin, place) + k;
     const bool filled = k < __shfl_sync(kAllLanes, length, place);
     tile_cols[out + i] = filled ? col_indices[from] : kNoColumn;
@@ -299,15 +301,17 @@ __device__ __forceinline__ void load_tiles(Batch* batch, const ValueT* __restric
   }
 }
 
-// Loads the tiles of the last columns, `rest` of them, of the first num_units units.
+// Loads the tiles of the last columns, `rest` of them, of the first num_units units, from the lane's row on.
 __device__ __forceinline__ void load_rest(Batch* batch, const ValueT* __restrict__ values,
-                                          const IndexT* __restrict__ cols, uint32_t rest, uint32_t num_units) {
+                                          const IndexT* __restrict__ cols, uint32_t first_row, uint32_t rest,
+                                          uint32_t num_units) {
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
-      const uint32_t i = u * 8 * rest + 4 * t;
-      const bool loads = u < num_units && threadIdx.x % 4 + 4 * t < rest;
+      const uint32_t width = t == 0 ? min(rest, 4u) : max(rest, 4u) - 4;
+      const uint32_t i = t * 128 + (first_row + u * 8) * width + threadIdx.x % 4;
+      const bool loads = u < num_units && threadIdx.x % 4 < width;
       batch->cols[u][t] = loads ? __ldcs(cols + i) : kNoColumn;
       batch->values[u][t] = loads ? __ldcs(values + i) : ValueT(0);
     }
@@ -341,9 +345,8 @@ __device__ __forceinline__ void slice_product(uint32_t begin, uint32_t columns, 
   const uint32_t rest = columns % 8;
   const ValueT* values = tile_values + OffsetT(begin) * 32;
   const IndexT* cols = tile_cols + OffsetT(begin) * 32;
-  const uint32_t last = eights * 256 + row * rest + lane % 4;
   Batch batch;
-  if (rest > 0) load_rest(&batch, values + last, cols + last, rest, kWide ? 1 : 4);
+  if (rest > 0) load_rest(&batch, values + eights * 256, cols + eights * 256, row, rest, kWide ? 1 : 4);
   values += row * 8 + lane % 4 * 2;
   cols += row * 8 + lane % 4 * 2;
   for (uint32_t i = 0; i < eights; i += kWide ? 4 : 1) {
