@@ -6,11 +6,11 @@
 // Suffers:   giant rows (one group works on each, and the groups beside it wait)
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and an atomic every 64 / threads_per_vector * rows_per_fetch rows
 // Guarantee: bit-reproducible: which group computes a row does not change how the row is summed
-// Launch:    as many blocks as are resident; the first half of the rows is dealt out, the rest fetched; a workspace of two counters, which the last block to finish resets; one pass
+// Launch:    as many blocks as are resident; half of the rows are dealt out (to groups of 16 and 32 lanes only the first), the rest fetched; a workspace of two counters, which the last block to finish resets; one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kThreadsPerVector = 8;
-constexpr int kRowsPerFetch = 2;
+constexpr int kRowsPerFetch = 1;
 constexpr int kUnroll = 4;
 constexpr int kAligned = 0;
 #include "prelude/arithmetic.cuh"

@@ -91,7 +91,8 @@ impl Plans for Dasp {
             buffers: vec![
                 Buffer::new("first_order", num_rows() * 4).scratch(),
                 Buffer::new("row_order", num_rows() * 4),
-                Buffer::new("offsets", Partition::offsets(num_rows(), LOW_BINS, threads_per_block) * 4).scratch(),
+                Buffer::new("offsets", Partition::offsets(num_rows(), LOW_BINS, threads_per_block) * 4)
+                    .scratch(),
                 Buffer::new("bin_counts", 8 * LOW_BINS).scratch(),
                 Buffer::new("kind_rows", 8 * u32::from(KINDS)).scratch(),
                 Buffer::new(
@@ -185,8 +186,16 @@ impl Dasp {
         let short_rows = (1..4).fold(rows_of(FIRST_SHORT), |sum, i| sum + rows_of(FIRST_SHORT + i));
         prepare.push(pass("spmv_dasp_fill_short", blocks(short_rows), threads_per_block, short));
 
-        let kind_names =
-            ["long_rows", "wide_rows", "narrow_rows", "rows_of_4", "rows_of_3", "rows_of_2", "rows_of_1", "empty_rows"];
+        let kind_names = [
+            "long_rows",
+            "wide_rows",
+            "narrow_rows",
+            "rows_of_4",
+            "rows_of_3",
+            "rows_of_2",
+            "rows_of_1",
+            "empty_rows",
+        ];
         let mut counts: Vec<Count> = (0..)
             .zip(kind_names)
             .map(|(entry, name)| Count { name, buffer: KIND_ROWS, entry, after: kinds_known })
@@ -200,7 +209,12 @@ impl Dasp {
         let threads_per_block = config.threads_per_block();
         let accumulator = config.types().accumulator;
         let mut args = vec![Arg::ColIndices, Arg::Values, Arg::X, Arg::Y];
-        args.extend([Arg::Alpha(accumulator), Arg::Beta(accumulator), Arg::Buffer(ROW_ORDER), size(num_parts())]);
+        args.extend([
+            Arg::Alpha(accumulator),
+            Arg::Beta(accumulator),
+            Arg::Buffer(ROW_ORDER),
+            size(num_parts()),
+        ]);
         args.extend([FIRST_PARTS, PART_ROWS, PART_ENDS, PART_SUMS, FINISHED_PARTS].map(Arg::Buffer));
         args.extend([LONG, WIDE, NARROW].map(|kind| size(rows_of(kind))));
         args.extend([FIRST_COLUMNS, TILE_COLS, TILE_VALUES].map(Arg::Buffer));

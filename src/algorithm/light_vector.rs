@@ -13,7 +13,7 @@ parameters! {
         /// Lanes that share a row.
         threads_per_vector = 8, one of [2, 4, 8, 16, 32];
         /// Rows that a group takes from the counter at once.
-        rows_per_fetch = 4, one of [1, 2, 4, 8, 16];
+        rows_per_fetch = 1, one of [1, 2, 4, 8, 16];
         /// Independent accumulators a lane; all loads of a step are in flight together.
         unroll = 4, one of [1, 2, 4];
         /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
