@@ -194,18 +194,18 @@ fn main_pass(kernel: &Kernel) -> Option<&Pass> {
     kernel.program().multiply.iter().find(|pass| pass.args.contains(&Arg::X))
 }
 
-/// Bytes of the arrays of the matrix that a product reads, and of the workspace where it uses any.
+/// Bytes of the matrix that a product reads, at least: row offsets where it takes them, and entries. Where it has entries
+/// of its own in the workspace and takes those of CSR too, as for rows of some lengths only, the larger of both counts.
 fn stored_bytes(plan: &Spmv, matrix: &DeviceMatrix) -> u64 {
     let reads =
         |wanted: fn(&Arg) -> bool| plan.program().multiply.iter().any(|pass| pass.args.iter().any(wanted));
     let (rows, nnz) = (matrix.num_rows() as u64, matrix.nnz() as u64);
-    let parts = [
-        (reads(|arg| matches!(arg, Arg::RowOffsets)), (rows + 1) * matrix.offset_type().size() as u64),
-        (reads(|arg| matches!(arg, Arg::ColIndices)), nnz * size_of::<u32>() as u64),
-        (reads(|arg| matches!(arg, Arg::Values)), nnz * matrix.value_type().size() as u64),
-        (reads(|arg| matches!(arg, Arg::Buffer(_))), plan.workspace_bytes()),
-    ];
-    parts.iter().filter(|(read, _)| *read).map(|(_, bytes)| bytes).sum()
+    let of = |read: bool, bytes: u64| if read { bytes } else { 0 };
+    let offsets =
+        of(reads(|arg| matches!(arg, Arg::RowOffsets)), (rows + 1) * matrix.offset_type().size() as u64);
+    let entries = of(reads(|arg| matches!(arg, Arg::ColIndices)), nnz * size_of::<u32>() as u64)
+        + of(reads(|arg| matches!(arg, Arg::Values)), nnz * matrix.value_type().size() as u64);
+    offsets + entries.max(of(reads(|arg| matches!(arg, Arg::Buffer(_))), plan.workspace_bytes()))
 }
 
 #[cfg(test)]
