@@ -229,8 +229,12 @@ mod tests {
         };
         assert_eq!(all(Variants::Default).len(), 1);
         let each = all(Variants::Each);
-        assert_eq!(each.len(), 5);
-        assert!(each.contains(&"threads_per_vector=2;threads_per_block=256".to_owned()), "{each:?}");
+        let parameters =
+            spmv_runtime::codegen::AlgorithmSpec::find("csr_vector").expect("there is one").parameters;
+        let others: usize = parameters.iter().map(|parameter| parameter.allowed.len() - 1).sum();
+        assert_eq!(each.len(), 1 + others);
+        let changed = each.iter().find(|params| params.contains("threads_per_vector=2;")).expect("a variant");
+        assert_eq!(changed.replace("vector=2;", "vector=8;"), each[0]);
         let with_blocks = all(Variants::All);
         assert!(with_blocks.len() > each.len());
         assert!(with_blocks.iter().any(|params| params.ends_with("threads_per_block=64")));
@@ -243,12 +247,16 @@ mod tests {
             settings: vec![("threads_per_vector".into(), "4".into()), (key.into(), value.into())],
         };
         let request = Request {
-            configurations: vec![named("threads_per_block", "128"), named("unroll", "1")],
+            configurations: vec![named("threads_per_block", "128"), named("sigma", "4")],
             ..request(&["ours:csr_vector"], Variants::Default)
         };
         let found = configs(&request, ValueType::F32, Operation::Plain);
-        assert_eq!(params(&found.configs[1]), "threads_per_vector=4;threads_per_block=128");
-        assert!(found.refused[0].1.contains("no setting `unroll`"), "{:?}", found.refused);
+        let told = params(&found.configs[1]);
+        assert!(
+            told.starts_with("threads_per_vector=4;") && told.ends_with(";threads_per_block=128"),
+            "{told}"
+        );
+        assert!(found.refused[0].1.contains("no setting `sigma`"), "{:?}", found.refused);
     }
 
     #[test]
