@@ -89,7 +89,7 @@ pub struct Bench {
     /// Write the record to a file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write the record to FOLDER/<GPU>/<date>-<commit>.csv
+    /// Write the record below FOLDER, in a CSV file named by GPU, date and commit
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
     #[command(flatten)]
