@@ -80,17 +80,17 @@ fn whatever_is_not_allowed_is_one_error_that_lists_what_is() {
     for spec in Algorithm::ALL {
         for (key, allowed) in keys(spec.name) {
             for value in [
-                "7",
+                "77",
                 "-7",
                 "7.5",
                 "seven",
                 "\"seven\"",
                 "'7'",
                 "true",
-                "7 + 7",
-                "{ 7 }",
+                "77 + 77",
+                "{ 77 }",
                 "r#any",
-                "7u8",
+                "77u8",
                 "",
                 "=",
             ] {
