@@ -3,6 +3,7 @@
 use crate::config::{ConfigError, KernelConfig};
 use crate::parameter::ParameterSpec;
 use crate::program::{Buffer, Count, Guarantees, Pass};
+use crate::types::Operation;
 
 /// What an algorithm adds to the generated text: how its kernels are launched.
 pub(crate) struct Plan {
@@ -31,6 +32,8 @@ pub struct AlgorithmSpec {
     pub name: &'static str,
     /// Tuning parameters beside the common ones.
     pub parameters: &'static [ParameterSpec],
+    /// op(A) that it computes; the first where a configuration names none.
+    pub operations: &'static [Operation],
     /// The CUDA template, with the header that describes the algorithm.
     pub template: &'static str,
     /// The algorithm with every parameter at its default.
@@ -41,6 +44,12 @@ impl AlgorithmSpec {
     /// The algorithm of this name, or `None`.
     pub fn find(name: &str) -> Option<&'static AlgorithmSpec> {
         Algorithm::ALL.iter().find(|spec| spec.name == name)
+    }
+
+    /// The names of the algorithms that compute this operation.
+    pub fn computing(operation: Operation) -> Vec<&'static str> {
+        let able = Algorithm::ALL.iter().filter(|spec| spec.operations.contains(&operation));
+        able.map(|spec| spec.name).collect()
     }
 
     /// The first line of the template's header: what a thread, group or block does.
@@ -84,6 +93,7 @@ macro_rules! algorithms {
                 $(AlgorithmSpec {
                     name: stringify!($module),
                     parameters: $variant::PARAMETERS,
+                    operations: $variant::OPERATIONS,
                     template: include_str!(concat!("../templates/", stringify!($module), ".cu")),
                     default: || Algorithm::$variant($variant::default()),
                 },)+
@@ -124,6 +134,7 @@ algorithms! {
     coalesced_bins: CoalescedBins,
     hybrid: Hybrid,
     dasp: Dasp,
+    naive_t: NaiveT,
 }
 
 impl Algorithm {

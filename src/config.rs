@@ -112,7 +112,7 @@ impl KernelConfig {
             accumulator: None,
             offset: IndexType::U32,
             index: IndexType::U32,
-            operation: Operation::NonTranspose,
+            operation: None,
             scaling: Scaling::default(),
             threads_per_block: 256,
         }
@@ -205,7 +205,7 @@ impl KernelConfig {
             accumulator: Some(self.types.accumulator),
             offset: self.types.offset,
             index: self.types.index,
-            operation: self.operation,
+            operation: Some(self.operation),
             scaling: self.scaling,
             threads_per_block: self.threads_per_block,
         }
@@ -284,10 +284,10 @@ pub const COMMON_KEYS: &[CommonKey] = &[
     },
     CommonKey {
         name: "operation",
-        doc: "op(A) in y <- alpha * op(A) * x + beta * y.",
+        doc: "op(A) in y <- alpha * op(A) * x + beta * y; the algorithm's own where it is not named.",
         allowed: || Operation::ALL.iter().map(|o| o.to_string()).collect(),
         get: |config| config.operation.to_string(),
-        set: |builder, text| text.parse().map(|operation| builder.operation = operation).is_ok(),
+        set: |builder, text| text.parse().map(|operation| builder.operation = Some(operation)).is_ok(),
     },
     CommonKey {
         name: "alpha",
@@ -327,7 +327,7 @@ pub struct KernelConfigBuilder {
     accumulator: Option<ValueType>,
     offset: IndexType,
     index: IndexType,
-    operation: Operation,
+    operation: Option<Operation>,
     scaling: Scaling,
     threads_per_block: u32,
 }
@@ -369,9 +369,9 @@ impl KernelConfigBuilder {
         self
     }
 
-    /// op(A).
+    /// op(A). Every algorithm computes its own ([`AlgorithmSpec::operations`]), which is the default.
     pub fn operation(mut self, operation: Operation) -> Self {
-        self.operation = operation;
+        self.operation = Some(operation);
         self
     }
 
@@ -439,6 +439,15 @@ impl KernelConfigBuilder {
         for common in COMMON_KEYS {
             value(common.name, (common.get)(&config), (common.allowed)());
         }
+        let spec = config.algorithm.spec();
+        if !spec.operations.contains(&config.operation) {
+            problems.push(ConfigError::Operation {
+                algorithm: spec.name,
+                operation: config.operation,
+                computed: spec.operations,
+                algorithms: AlgorithmSpec::computing(config.operation),
+            });
+        }
         let types = config.types;
         for (key, narrowest) in [("value", types.value), ("x", types.x), ("y", types.y)] {
             if narrowest.size() > types.accumulator.size() {
@@ -487,7 +496,7 @@ impl KernelConfigBuilder {
                 offset: self.offset,
                 index: self.index,
             },
-            operation: self.operation,
+            operation: self.operation.unwrap_or(self.algorithm.spec().operations[0]),
             scaling: self.scaling,
             threads_per_block: self.threads_per_block,
         }
@@ -525,6 +534,22 @@ pub enum ConfigError {
         /// What would be accepted.
         allowed: Vec<String>,
     },
+    /// The algorithm does not compute this operation.
+    #[error(
+        "{algorithm} computes {}, not {operation}, which is computed by {}",
+        computed.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
+        algorithms.join(", ")
+    )]
+    Operation {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What was asked for.
+        operation: Operation,
+        /// What it computes.
+        computed: &'static [Operation],
+        /// The algorithms that compute what was asked for.
+        algorithms: Vec<&'static str>,
+    },
     /// Settings that are allowed one by one exclude each other.
     #[error("{reason}")]
     Combination {
@@ -541,6 +566,7 @@ impl ConfigError {
         match self {
             ConfigError::Algorithm(_) => "algorithm",
             ConfigError::Key { key, .. } => key,
+            ConfigError::Operation { .. } => "operation",
             ConfigError::Value { key, .. } | ConfigError::Combination { key, .. } => key,
         }
     }
@@ -620,6 +646,30 @@ mod tests {
             builder.set("index", "u64").unwrap_err().to_string(),
             "`index` cannot be `u64`; allowed: u32"
         );
+    }
+
+    #[test]
+    fn operations_are_the_algorithms_own() {
+        for spec in Algorithm::ALL {
+            let builder = KernelConfig::builder((spec.default)());
+            assert_eq!(builder.clone().build().unwrap().operation(), spec.operations[0]);
+            for &operation in Operation::ALL {
+                let able = AlgorithmSpec::computing(operation);
+                assert!(!able.is_empty(), "{operation}");
+                match builder.clone().operation(operation).build() {
+                    Ok(config) => {
+                        assert!(able.contains(&spec.name));
+                        assert_eq!(config.program().guarantees.operation, operation);
+                    }
+                    Err(error) => {
+                        assert_eq!(error.key(), "operation");
+                        assert!(!able.contains(&spec.name));
+                        let wanted = format!("not {operation}, which is computed by {}", able.join(", "));
+                        assert!(error.to_string().ends_with(&wanted), "{error}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

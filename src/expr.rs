@@ -14,7 +14,7 @@ pub enum Variable {
     Nnz,
     /// Entries of a vector.
     Length,
-    /// Stored entries of the row in question.
+    /// Stored entries of the row of op(A) in question.
     RowNnz,
     /// Multiprocessors of the device.
     Multiprocessors,

@@ -31,6 +31,7 @@ mod parameter;
 mod primitive;
 mod program;
 mod source;
+mod transposed;
 mod types;
 mod vector;
 

@@ -31,23 +31,37 @@ pub(crate) fn cuda_constant(name: &str) -> String {
     constant
 }
 
-/// Declares an algorithm's parameter struct: fields with documentation, default and allowed values.
+/// Declares an algorithm's parameter struct: fields with documentation, default and allowed values; and, where it is
+/// not the product with A itself, which operations it computes, the usual one first.
 macro_rules! parameters {
     (
         $(#[doc = $struct_doc:literal])+
         pub struct $name:ident {
-            $(#[doc = $doc:literal] $field:ident = $default:literal, one of $allowed:expr;)+
+            $(#[doc = $doc:literal] $field:ident = $default:literal, one of $allowed:expr;)*
+        }
+    ) => {
+        $crate::parameter::parameters! {
+            $(#[doc = $struct_doc])+
+            pub struct $name computes [NonTranspose] {
+                $(#[doc = $doc] $field = $default, one of $allowed;)*
+            }
+        }
+    };
+    (
+        $(#[doc = $struct_doc:literal])+
+        pub struct $name:ident computes [$($operation:ident),+] {
+            $(#[doc = $doc:literal] $field:ident = $default:literal, one of $allowed:expr;)*
         }
     ) => {
         $(#[doc = $struct_doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub struct $name {
-            $(#[doc = $doc] pub $field: u32,)+
+            $(#[doc = $doc] pub $field: u32,)*
         }
 
         impl Default for $name {
             fn default() -> Self {
-                $name { $($field: $default,)+ }
+                $name { $($field: $default,)* }
             }
         }
 
@@ -58,16 +72,19 @@ macro_rules! parameters {
                     doc: $doc.trim_ascii(),
                     default: $default,
                     allowed: &$allowed,
-                },)+
+                },)*
             ];
 
+            pub(crate) const OPERATIONS: &'static [$crate::types::Operation] =
+                &[$($crate::types::Operation::$operation,)+];
+
             pub(crate) fn values(&self) -> Vec<u32> {
-                vec![$(self.$field,)+]
+                vec![$(self.$field,)*]
             }
 
             pub(crate) fn slot(&mut self, name: &str) -> Option<&mut u32> {
                 match name {
-                    $(stringify!($field) => Some(&mut self.$field),)+
+                    $(stringify!($field) => Some(&mut self.$field),)*
                     _ => None,
                 }
             }

@@ -116,15 +116,15 @@ pub struct Guarantees {
     /// Several groups or blocks share a long row. Where they do not, one row that holds a large part of all
     /// nonzeros decides how long a product takes.
     pub splits_rows: bool,
-    /// h in |ŷ − y| ≤ γ_h·(|α||A||x| + |β||y|) + …, for a row of [`Variable::RowNnz`] entries: the most
-    /// roundings that any term passes through.
+    /// h in |ŷ − y| ≤ γ_h·(|α||op(A)||x| + |β||y|) + …, for a row of op(A) with [`Variable::RowNnz`] entries: the
+    /// most roundings that any term passes through.
     pub summation_depth: Expr,
     /// op(A) that the program computes.
     pub operation: Operation,
 }
 
 impl Guarantees {
-    /// The declared depth for a row of `row_nnz` entries.
+    /// The declared depth for a row of op(A) with `row_nnz` entries.
     pub fn depth(&self, row_nnz: u64) -> u64 {
         self.summation_depth.eval(&|variable| if variable == Variable::RowNnz { row_nnz } else { 0 })
     }

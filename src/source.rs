@@ -20,6 +20,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/fetch.cuh", include_str!("../templates/prelude/fetch.cuh")),
     ("prelude/block.cuh", include_str!("../templates/prelude/block.cuh")),
     ("prelude/tile.cuh", include_str!("../templates/prelude/tile.cuh")),
+    ("prelude/transposed.cuh", include_str!("../templates/prelude/transposed.cuh")),
     ("prelude/row_blocks.cuh", include_str!("../templates/prelude/row_blocks.cuh")),
     ("primitives/block_scan.cuh", include_str!("../templates/primitives/block_scan.cuh")),
     ("primitives/grid_scan.cuh", include_str!("../templates/primitives/grid_scan.cuh")),

@@ -39,6 +39,18 @@ pub enum StorageFormat {
 pub enum Operation {
     /// op(A) = A.
     NonTranspose,
+    /// op(A) = Aᵀ.
+    Transpose,
+}
+
+impl Operation {
+    /// Entries of x and of y for a matrix of this size: the columns and the rows of op(A).
+    pub const fn vector_lengths(self, num_rows: usize, num_cols: usize) -> (usize, usize) {
+        match self {
+            Operation::NonTranspose => (num_cols, num_rows),
+            Operation::Transpose => (num_rows, num_cols),
+        }
+    }
 }
 
 /// Gives an enum its names: `ALL`, `name()`, `Display` and `FromStr`.
@@ -77,7 +89,7 @@ macro_rules! named {
 named!(ValueType, "value type", { F32 = "f32", F64 = "f64" });
 named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
 named!(StorageFormat, "storage format", { Csr = "csr" });
-named!(Operation, "operation", { NonTranspose = "non_transpose" });
+named!(Operation, "operation", { NonTranspose = "non_transpose", Transpose = "transpose" });
 
 impl ValueType {
     /// Size in bytes.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use spmv_codegen::{Algorithm, Coefficient, KernelConfig, ValueType};
+use spmv_codegen::{Algorithm, Coefficient, KernelConfig, Operation, ValueType};
 use spmv_matrix::{CsrMatrix, Value, reference, verify};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Spmv, Vector};
@@ -118,14 +118,15 @@ fn check_typed<V: Element, X: Element, Y: Element>(
 ) -> Result<(), Failed> {
     for numbers in [Numbers::Integers, Numbers::Random] {
         let a: CsrMatrix<V> = structure.matrix(numbers).convert();
-        let x: Vec<X> = structure.x(numbers).into_iter().map(X::from_f64).collect();
-        let y: Vec<Y> = structure.y(numbers).into_iter().map(Y::from_f64).collect();
+        let op_a = op(&a, config.operation());
+        let x: Vec<X> = numbers.vector(op_a.num_cols(), 29).into_iter().map(X::from_f64).collect();
+        let y: Vec<Y> = numbers.vector(op_a.num_rows(), 31).into_iter().map(Y::from_f64).collect();
         let mut plan = Spmv::with(device, &a, *config).map_err(|error| describe(structure, &error))?;
         let device_x = Vector::from_slice(device, &x).map_err(|error| describe(structure, &error))?;
         for alpha in coefficients(config.scaling().alpha, &[1.0, -1.0, 0.0, 2.5]) {
             for beta in coefficients(config.scaling().beta, &[0.0, 1.0, -2.0]) {
                 CASES.fetch_add(1, Ordering::Relaxed);
-                let case = Case { alpha, beta, numbers, a: &a, x: &x, y: &y };
+                let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y };
                 case.check(device, &mut plan, &device_x).map_err(|problem| {
                     format!("{} {numbers:?} alpha={alpha} beta={beta}: {problem}", structure.name)
                 })?;
@@ -143,7 +144,7 @@ struct Case<'a, V, X, Y> {
     alpha: f64,
     beta: f64,
     numbers: Numbers,
-    a: &'a CsrMatrix<V>,
+    op_a: &'a CsrMatrix<V>,
     x: &'a [X],
     y: &'a [Y],
 }
@@ -165,7 +166,7 @@ impl<V: Element, X: Element, Y: Element> Case<'_, V, X, Y> {
         }
         let x: Vec<f64> = self.x.iter().map(|entry| entry.to_f64()).collect();
         let old: Vec<f64> = self.y.iter().map(|entry| entry.to_f64()).collect();
-        let expected = reference(self.alpha, &self.a.convert::<f64>(), &x, self.beta, &old)
+        let expected = reference(self.alpha, &self.op_a.convert::<f64>(), &x, self.beta, &old)
             .map_err(|error| error.to_string())?;
         if self.numbers == Numbers::Integers {
             // Whole numbers are exact in any order; halves of alpha = 2.5 are too.
@@ -223,6 +224,20 @@ fn every_default() -> impl Iterator<Item = KernelConfig> {
     Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)()).build().expect("defaults"))
 }
 
+/// The matrix that the product is with.
+fn op<V: Value>(a: &CsrMatrix<V>, operation: Operation) -> CsrMatrix<V> {
+    match operation {
+        Operation::Transpose => a.transpose().expect("its transpose is no larger"),
+        _ => a.clone(),
+    }
+}
+
+/// The plan of a configuration for the matrix with which its product is one with `op_a`: the transpose's transpose is
+/// the matrix.
+fn plan<V: Element>(device: &Device, op_a: &CsrMatrix<V>, config: KernelConfig) -> Result<Spmv, Failed> {
+    Ok(Spmv::with(device, &op(op_a, config.operation()), config)?)
+}
+
 fn csr<V: Value>(num_cols: usize, rows: &[&[(u32, f64)]]) -> CsrMatrix<V> {
     structures::from_rows(num_cols, rows.iter().map(|row| row.to_vec())).convert()
 }
@@ -236,10 +251,10 @@ fn nothing_leaks_through_alpha_zero(device: &Device) -> Result<(), Failed> {
     let x = Vector::from_slice(device, &[f32::NAN, f32::INFINITY])?;
     for config in every_default() {
         let mut y = Vector::from_slice(device, &[1.0f32, 2.0, 3.0])?;
-        let mut plan = Spmv::with(device, &a, config)?;
-        plan.apply(0.0, &x, 2.0, &mut y)?;
+        let mut product = plan(device, &a, config)?;
+        product.apply(0.0, &x, 2.0, &mut y)?;
         expect_eq(y.to_vec()?, vec![2.0, 4.0, 6.0])?;
-        plan.apply(0.0, &x, 0.0, &mut y)?;
+        product.apply(0.0, &x, 0.0, &mut y)?;
         expect_eq(y.to_vec()?, vec![0.0; 3])?;
     }
     Ok(())
@@ -253,7 +268,7 @@ fn structural_zeros_do_not_touch_x(device: &Device) -> Result<(), Failed> {
         let config =
             config.value(ValueType::F64).x(ValueType::F64).y(ValueType::F64).accumulator(ValueType::F64);
         let mut y = Vector::from_slice(device, &[f64::NAN; 4])?;
-        Spmv::with(device, &a, config.build()?)?.apply(1.0, &x, 0.0, &mut y)?;
+        plan(device, &a, config.build()?)?.apply(1.0, &x, 0.0, &mut y)?;
         expect_eq(y.to_vec()?, vec![6.0, 0.0, 8.0, -3.0])?;
     }
     Ok(())
@@ -264,7 +279,7 @@ fn stored_zeros_touch_x(device: &Device) -> Result<(), Failed> {
     let x = Vector::from_slice(device, &[f32::INFINITY, 1.0])?;
     for config in every_default() {
         let mut y = Vector::<f32>::zeros(device, 2)?;
-        Spmv::with(device, &a, config)?.apply(1.0, &x, 0.0, &mut y)?;
+        plan(device, &a, config)?.apply(1.0, &x, 0.0, &mut y)?;
         let y = y.to_vec()?;
         expect_eq((y[0].is_nan(), y[1]), (true, 1.0))?;
     }
@@ -275,12 +290,12 @@ fn known_answers(device: &Device) -> Result<(), Failed> {
     let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
     let x = Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?;
     for config in every_default() {
-        let mut plan = Spmv::with(device, &a, config)?;
+        let mut product = plan(device, &a, config)?;
         let mut y = Vector::from_slice(device, &[f32::NAN; 2])?;
-        plan.apply(1.0, &x, 0.0, &mut y)?;
+        product.apply(1.0, &x, 0.0, &mut y)?;
         expect_eq(y.to_vec()?, vec![13.0, 5.0])?;
         y.copy_from_slice(&[1.0, 2.0])?;
-        plan.apply(-1.0, &x, 2.0, &mut y)?;
+        product.apply(-1.0, &x, 2.0, &mut y)?;
         expect_eq(y.to_vec()?, vec![-11.0, -1.0])?;
     }
     Ok(())
@@ -346,22 +361,22 @@ fn dot_is_reproducible(device: &Device) -> Result<(), Failed> {
 fn streams(device: &Device) -> Result<(), Failed> {
     let structure = structures::all().into_iter().find(|s| s.name == "power_law").ok_or("no power law")?;
     let a: CsrMatrix<f32> = structure.matrix(Numbers::Integers).convert();
-    let x: Vec<f32> = structure.x(Numbers::Integers).iter().map(|x| *x as f32).collect();
+    let x: Vec<f32> = Numbers::Integers.vector(a.num_cols(), 29).iter().map(|x| *x as f32).collect();
     let device_x = Vector::from_slice(device, &x)?;
     let (first, second) = (device.new_stream()?, device.new_stream()?);
     for config in every_default() {
-        let mut plan = Spmv::with(device, &a, config)?;
+        let mut product = plan(device, &a, config)?;
         let mut expected = Vector::<f32>::zeros(device, a.num_rows())?;
-        plan.apply(1.0, &device_x, 0.0, &mut expected)?;
+        product.apply(1.0, &device_x, 0.0, &mut expected)?;
         let expected = expected.to_vec()?;
         let mut results: Vec<_> =
             (0..40).map(|_| Vector::<f32>::zeros(device, a.num_rows())).collect::<Result<_, _>>()?;
         device.synchronize()?;
         for (index, y) in results.iter_mut().enumerate() {
             match index % 3 {
-                0 => plan.apply_on(&first, 1.0, &device_x, 0.0, y)?,
-                1 => plan.apply_on(&second, 1.0, &device_x, 0.0, y)?,
-                _ => plan.apply(1.0, &device_x, 0.0, y)?,
+                0 => product.apply_on(&first, 1.0, &device_x, 0.0, y)?,
+                1 => product.apply_on(&second, 1.0, &device_x, 0.0, y)?,
+                _ => product.apply(1.0, &device_x, 0.0, y)?,
             }
         }
         first.synchronize()?;
@@ -379,14 +394,14 @@ fn graph_capture(device: &Device) -> Result<(), Failed> {
     let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
     let x = Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?;
     for config in every_default() {
-        let mut plan = Spmv::with(device, &a, config)?;
+        let mut product = plan(device, &a, config)?;
         let mut y = Vector::from_slice(device, &[1.0f32, 1.0])?;
         let stream = device.new_stream()?;
         device.synchronize()?;
         // Other tests allocate meanwhile, which a capture in the global mode forbids.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         stream.as_cuda().begin_capture(mode)?;
-        plan.apply_on(&stream, 1.0, &x, 1.0, &mut y)?;
+        product.apply_on(&stream, 1.0, &x, 1.0, &mut y)?;
         let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
         let graph = stream.as_cuda().end_capture(flags)?.ok_or("nothing was captured")?;
         for _ in 0..3 {
@@ -410,7 +425,7 @@ fn users_context_and_memory(_: &Device) -> Result<(), Failed> {
         // SAFETY: the memory holds three entries and is used by nothing else while `y` lives.
         let mut y = unsafe { Vector::<f32>::from_raw(&own, memory.address(), 2) };
         y.copy_from_slice(&[1.0, 2.0])?;
-        Spmv::with(&own, &a, config)?.apply(-1.0, &x, 2.0, &mut y)?;
+        plan(&own, &a, config)?.apply(-1.0, &x, 2.0, &mut y)?;
         drop(y);
         expect_eq(memory.to_vec()?, vec![-11.0, -1.0, 99.0])?;
     }

@@ -574,7 +574,9 @@ impl Product<'_> {
             .into_iter()
             .find(|structure| structure.name == "row_length_edges")
             .expect("it is there");
-        let (matrix, x, old) = (a.matrix(Numbers::Integers), a.x(Numbers::Integers), a.y(Numbers::Integers));
+        let matrix = a.matrix(Numbers::Integers);
+        let x = Numbers::Integers.vector(matrix.num_cols(), 29);
+        let old = Numbers::Integers.vector(matrix.num_rows(), 31);
         let program = self.config.program();
         let mut simulator = Simulator::new();
         let mut place = |bytes: &[u8]| -> Result<u64, Error> {

@@ -20,15 +20,12 @@ pub(crate) struct Configs {
 /// The selected algorithms' configurations for a type and an operation.
 pub(crate) fn configs(request: &Request, value: ValueType, operation: Operation) -> Configs {
     let mut found = Configs { configs: Vec::new(), refused: Vec::new() };
-    for spec in Algorithm::ALL {
+    let operation = operation.of_kernels();
+    for spec in Algorithm::ALL.iter().filter(|spec| spec.operations.contains(&operation)) {
         let name = ours_name(spec.name);
         if !request.contenders.has(&name) {
             continue;
         }
-        let Some(operation) = operation.of_kernels() else {
-            found.refused.push((name, format!("there are no kernels for the operation {operation}")));
-            continue;
-        };
         let with = |changes: &[(&str, &str)]| -> Result<KernelConfig, ConfigError> {
             let mut builder = KernelConfig::builder((spec.default)()).value(value).operation(operation);
             builder = builder.alpha(known(request.alpha)).beta(known(request.beta));
@@ -238,6 +235,19 @@ mod tests {
         let with_blocks = all(Variants::All);
         assert!(with_blocks.len() > each.len());
         assert!(with_blocks.iter().any(|params| params.ends_with("threads_per_block=64")));
+    }
+
+    #[test]
+    fn algorithms_take_part_in_the_operations_that_they_compute() {
+        let request = request(&["ours:*"], Variants::Default);
+        let names = |operation| {
+            let found = configs(&request, ValueType::F32, operation);
+            assert!(found.refused.is_empty(), "{:?}", found.refused);
+            found.configs.iter().map(|config| config.algorithm().name()).collect::<Vec<_>>()
+        };
+        let (plain, transposed) = (names(Operation::Plain), names(Operation::Transpose));
+        assert!(plain.contains(&"csr_vector") && !plain.contains(&"naive_t"), "{plain:?}");
+        assert!(transposed.contains(&"naive_t") && !transposed.contains(&"csr_vector"), "{transposed:?}");
     }
 
     #[test]

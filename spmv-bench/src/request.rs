@@ -111,13 +111,12 @@ impl Operation {
         }
     }
 
-    /// The operation of configurations, where kernels for it exist.
-    pub(crate) fn of_kernels(self) -> Option<codegen::Operation> {
-        let name = match self {
-            Operation::Plain => "non_transpose",
-            Operation::Transpose => "transpose",
-        };
-        name.parse().ok()
+    /// The operation of configurations.
+    pub(crate) fn of_kernels(self) -> codegen::Operation {
+        match self {
+            Operation::Plain => codegen::Operation::NonTranspose,
+            Operation::Transpose => codegen::Operation::Transpose,
+        }
     }
 }
 
@@ -272,6 +271,7 @@ mod tests {
     fn operations_have_names() {
         assert_eq!("transpose".parse(), Ok(Operation::Transpose));
         assert!("sideways".parse::<Operation>().unwrap_err().to_string().contains("plain, transpose"));
-        assert_eq!(Operation::Plain.of_kernels(), Some(codegen::Operation::NonTranspose));
+        assert_eq!(Operation::Plain.of_kernels(), codegen::Operation::NonTranspose);
+        assert_eq!(Operation::Transpose.of_kernels(), codegen::Operation::Transpose);
     }
 }

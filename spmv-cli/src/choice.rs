@@ -1,6 +1,6 @@
 //! Which kernel a matrix gets where nobody says.
 
-use spmv_runtime::codegen::{Algorithm, CsrScalar, CsrVector};
+use spmv_runtime::codegen::{Algorithm, CsrScalar, CsrVector, NaiveT, Operation};
 
 /// A kernel and why.
 #[derive(Debug)]
@@ -10,8 +10,12 @@ pub struct Choice {
 }
 
 /// A rule of thumb by the mean number of nonzeros a row: short rows get a thread each, longer ones a group of
-/// threads of LightSpMV's width.
-pub fn choose(row_nnz_mean: f64) -> Choice {
+/// threads of LightSpMV's width. There is one algorithm for transposes.
+pub fn choose(operation: Operation, row_nnz_mean: f64) -> Choice {
+    if operation == Operation::Transpose {
+        let reason = "it computes the transposed product".to_owned();
+        return Choice { algorithm: NaiveT::default().into(), reason };
+    }
     if row_nnz_mean < 4.0 {
         let reason = format!("{row_nnz_mean:.1} nonzeros a row on average are fewer than 4: a thread a row");
         return Choice { algorithm: CsrScalar::default().into(), reason };
@@ -40,7 +44,7 @@ mod tests {
 
     #[test]
     fn follows_the_mean_row_length() {
-        let chosen = |mean| choose(mean).algorithm;
+        let chosen = |mean| choose(Operation::NonTranspose, mean).algorithm;
         let vector =
             |threads_per_vector| Algorithm::from(CsrVector { threads_per_vector, ..CsrVector::default() });
         assert_eq!(chosen(0.0), CsrScalar::default().into());
@@ -49,6 +53,7 @@ mod tests {
         assert_eq!(chosen(4.01), vector(8));
         assert_eq!(chosen(64.0), vector(8));
         assert_eq!(chosen(64.1), vector(32));
+        assert_eq!(choose(Operation::Transpose, 3.0).algorithm, NaiveT::default().into());
         assert_eq!([0.0, 2.0, 2.1].map(lightspmv_width), [2, 2, 4]);
     }
 }

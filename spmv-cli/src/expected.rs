@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use spmv_runtime::codegen::{Guarantees, KernelConfig, ValueType};
+use spmv_runtime::codegen::{Guarantees, KernelConfig, Operation, ValueType};
 use spmv_runtime::matrix::{self, CsrMatrix, Offset, Reference, Value};
 
 use crate::failure::{Failure, Kind};
@@ -49,7 +49,14 @@ impl Promise<'_> {
 
 impl Expected {
     /// Computes it, on the CPU.
-    pub fn of<V: Value, O: Offset>(a: &CsrMatrix<V, O>, operands: &Operands) -> Result<Expected, Failure> {
+    pub fn of<V: Value, O: Offset>(
+        a: &CsrMatrix<V, O>,
+        operation: Operation,
+        operands: &Operands,
+    ) -> Result<Expected, Failure> {
+        if operation == Operation::Transpose {
+            return Self::of(&a.transpose()?, Operation::NonTranspose, operands);
+        }
         // Converting to double precision is exact, and lets x and y have types of their own.
         let reference = match V::TYPE {
             ValueType::F32 if exact_in_f32(operands) => {
@@ -200,7 +207,7 @@ mod tests {
         let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0]);
         let a = a.unwrap().to_csr::<u32>().unwrap();
         let operands = Operands { alpha: 1.0, beta: 0.0, x: vec![2.0, 1.0, 4.0], y: vec![f64::NAN; 2] };
-        (Expected::of(&a, &operands).unwrap(), Promise::of_cpu(ValueType::F32))
+        (Expected::of(&a, Operation::NonTranspose, &operands).unwrap(), Promise::of_cpu(ValueType::F32))
     }
 
     #[test]
@@ -258,7 +265,7 @@ mod tests {
         let config = KernelConfig::builder(CsrVector::default()).x(ValueType::F64).build().unwrap();
         let x = 1.0 + f64::EPSILON;
         let operands = Operands { alpha: 1.0, beta: 0.0, x: vec![x], y: vec![f64::NAN] };
-        let expected = Expected::of(&a, &operands).unwrap();
+        let expected = Expected::of(&a, Operation::NonTranspose, &operands).unwrap();
         let guarantees = config.program().guarantees;
         let promise = Promise::of_kernel(config, &guarantees);
         let right = [f64::from((3.0 * x) as f32)];

@@ -113,7 +113,7 @@ fn is_usual(config: &KernelConfig, key: &str, value: &str) -> bool {
     match key {
         "x" | "y" | "accumulator" => value == config.types().value.name(),
         "offset" | "index" => value == "u32",
-        "operation" => value == "non_transpose",
+        "operation" => value == config.algorithm().spec().operations[0].name(),
         _ => false,
     }
 }

@@ -99,8 +99,8 @@ impl Product for OnDevice {
         let matrix = self.plan.matrix();
         let types = self.plan.config().types();
         let y_passes = if self.beta == 0.0 { 1 } else { 2 };
-        matrix_bytes(matrix)
-            + (matrix.num_cols() * types.x.size() + y_passes * matrix.num_rows() * types.y.size()) as u64
+        let (x_length, y_length) = self.plan.vector_lengths();
+        matrix_bytes(matrix) + (x_length * types.x.size() + y_passes * y_length * types.y.size()) as u64
     }
 
     fn take_counters(&mut self) -> Option<Counters> {

@@ -14,9 +14,10 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// x random in [-1, 1); y too where beta is not 0, else NaN, which a right product overwrites.
+    /// x random in [-1, 1); y too where beta is not 0, else NaN, which a right product overwrites. `(x, y)` is how
+    /// many entries they have.
     pub fn new(
-        (num_rows, num_cols): (usize, usize),
+        (x_length, y_length): (usize, usize),
         types: Types,
         alpha: f64,
         beta: f64,
@@ -35,10 +36,10 @@ impl Operands {
         };
         let (alpha, beta) = (scalar("alpha", alpha)?, scalar("beta", beta)?);
         let mut random = SplitMix64(seed);
-        let x = (0..num_cols).map(|_| random.signed_unit(types.x)).collect();
+        let x = (0..x_length).map(|_| random.signed_unit(types.x)).collect();
         let y = match beta {
-            0.0 => vec![f64::NAN; num_rows],
-            _ => (0..num_rows).map(|_| random.signed_unit(types.y)).collect(),
+            0.0 => vec![f64::NAN; y_length],
+            _ => (0..y_length).map(|_| random.signed_unit(types.y)).collect(),
         };
         Ok(Operands { alpha, beta, x, y })
     }
@@ -92,14 +93,14 @@ mod tests {
         }
         let mean = operands.x.iter().sum::<f64>() / 1000.0;
         assert!(mean.abs() < 0.1, "{mean}");
-        let wide = Operands::new((0, 1000), types(ValueType::F64), 1.0, 0.0, 1).unwrap();
+        let wide = Operands::new((1000, 0), types(ValueType::F64), 1.0, 0.0, 1).unwrap();
         assert!(wide.x.iter().any(|number| f64::from(*number as f32) != *number));
         assert_ne!(operands.x, operands.y);
     }
 
     #[test]
     fn the_seed_decides() {
-        let x = |seed| Operands::new((0, 3), types(ValueType::F64), 1.0, 0.0, seed).unwrap().x;
+        let x = |seed| Operands::new((3, 0), types(ValueType::F64), 1.0, 0.0, seed).unwrap().x;
         assert_eq!(x(7), x(7));
         assert_ne!(x(7), x(8));
         // The first output for seed 0 is 0xe220a8397b1dcdaf.

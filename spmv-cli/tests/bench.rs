@@ -109,9 +109,10 @@ fn the_cpu_has_no_transpose_and_runs_no_kernels() {
     let folder = tempfile::tempdir().unwrap();
     let arguments =
         ["--device", "cpu", "--operation", "transpose", "--value", "f32", "--json", "--contenders"];
-    let output = bench(&folder, &[&arguments[..], &["ours:csr_vector,cpu:serial"]].concat());
+    let output = bench(&folder, &[&arguments[..], &["ours:naive_t,cpu:serial"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["rows"].as_array().unwrap().len(), 2);
     for row in told["rows"].as_array().unwrap() {
         assert_eq!(row["operation"], "transpose");
         assert!(row["status"].as_str().unwrap().starts_with("skipped: "), "{row}");

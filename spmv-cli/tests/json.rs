@@ -75,7 +75,7 @@ fn run() {
     keys(&report["kernel"], KERNEL);
     keys(&report["kernel"]["compiled"], COMPILED);
     keys(&report["kernel"]["compiled"]["resources"][0], RESOURCES);
-    keys(&report["product"], "computed_by type alpha beta seed");
+    keys(&report["product"], "computed_by operation type alpha beta seed");
     let times = "read open_device find_nvrtc generate compile load_module upload prepare first_product";
     keys(&report["times_ms"], times);
     keys(&report["memory_bytes"], "matrix vectors workspace scratch");
@@ -210,9 +210,12 @@ fn algorithms() {
     let report = Spmv::new().json("algorithms");
     keys(&report, "algorithms common_settings");
     for algorithm in report["algorithms"].as_array().unwrap() {
-        keys(algorithm, "name summary header parameters guarantees");
+        keys(algorithm, "name summary operations header parameters guarantees");
         keys(&algorithm["header"], "formula paper suits suffers bytes guarantee launch");
-        keys(&algorithm["parameters"][0], "name about default allowed");
+        assert!(!algorithm["operations"].as_array().unwrap().is_empty());
+        for parameter in algorithm["parameters"].as_array().unwrap() {
+            keys(parameter, "name about default allowed");
+        }
     }
     keys(&report["common_settings"][0], "name about default allowed");
 }

@@ -5,13 +5,15 @@
 
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::matrix::{reference, verify};
-use spmv_runtime::{Algorithm, Device, KernelConfig, Spmv, ValueType, Vector};
+use spmv_runtime::{Algorithm, Device, KernelConfig, Operation, Spmv, ValueType, Vector};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let a = Generator::new("stencil_5")?.set("nx", 150.0)?.set("ny", 150.0)?.generate::<f64, u32>()?;
     println!("{} rows, {} nonzeros", a.num_rows(), a.nnz());
     let x: Vec<f64> = (0..a.num_cols()).map(|i| ((i * 37 % 101) as f64 - 50.0) / 64.0).collect();
+    // The stencil is square, so x has the right length for A and for its transpose.
     let expected = reference(1.0, &a, &x, 0.0, &vec![0.0; a.num_rows()])?;
+    let expected_transposed = reference(1.0, &a.transpose()?, &x, 0.0, &vec![0.0; a.num_cols()])?;
     let device = Device::open()?;
     println!("on {}", device.properties().name);
     for spec in Algorithm::ALL {
@@ -23,7 +25,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let counters = device.take_counters();
         let guarantees = &spmv.program().guarantees;
         let u = ValueType::F64.unit_roundoff();
-        let verification = verify(&y.to_vec()?, &expected, |nnz| guarantees.depth(nnz), u, u, 1e-300);
+        let expected = match config.operation() {
+            Operation::Transpose => &expected_transposed,
+            _ => &expected,
+        };
+        let verification = verify(&y.to_vec()?, expected, |nnz| guarantees.depth(nnz), u, u, 1e-300);
         println!(
             "{:<13} {} from {}, largest error {:.2} of the bound",
             spec.name,

@@ -88,7 +88,8 @@ impl Spmv {
         })
     }
 
-    /// y ← α·op(A)·x + β·y on the device's own stream. Returns when the kernels are launched, before they have
+    /// y ← α·op(A)·x + β·y on the device's own stream; x has as many entries as op(A) has columns, y as many as it
+    /// has rows. Returns when the kernels are launched, before they have
     /// finished; allocates nothing, waits for nothing, and can be captured in a CUDA graph. β = 0 stores: y is
     /// not read. α = 0 leaves β·y, whatever A and x hold.
     ///
@@ -137,8 +138,9 @@ impl Spmv {
         let types = self.config.types();
         check_type("x", types.x, X::TYPE)?;
         check_type("y", types.y, Y::TYPE)?;
-        check_length("x", self.matrix.num_cols(), x.len())?;
-        check_length("y", self.matrix.num_rows(), y.len())?;
+        let (x_length, y_length) = self.vector_lengths();
+        check_length("x", x_length, x.len())?;
+        check_length("y", y_length, y.len())?;
         let device = self.matrix.device();
         if !x.device().is(device) || !y.device().is(device) {
             return Err(Error::OtherDevice { what: "a vector", with: "the plan" });
@@ -189,6 +191,11 @@ impl Spmv {
     /// The matrix on the device.
     pub fn matrix(&self) -> &Arc<DeviceMatrix> {
         &self.matrix
+    }
+
+    /// Entries of x and of y: the columns and the rows of op(A).
+    pub fn vector_lengths(&self) -> (usize, usize) {
+        self.config.operation().vector_lengths(self.matrix.num_rows(), self.matrix.num_cols())
     }
 
     /// The device.

@@ -18,7 +18,13 @@ pub fn dimensions(spec: &AlgorithmSpec) -> Vec<Dimension> {
         key: parameter.name,
         values: parameter.allowed.iter().map(u32::to_string).collect(),
     });
-    let common = COMMON_KEYS.iter().map(|key| Dimension { key: key.name, values: (key.allowed)() });
+    let common = COMMON_KEYS.iter().map(|key| match key.name {
+        // No other configuration is allowed; a search for one would be long.
+        "operation" => {
+            Dimension { key: key.name, values: spec.operations.iter().map(ToString::to_string).collect() }
+        }
+        _ => Dimension { key: key.name, values: (key.allowed)() },
+    });
     parameters.chain(common).collect()
 }
 

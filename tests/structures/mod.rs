@@ -37,15 +37,13 @@ impl Structure {
         let rows: Vec<_> = rows.collect();
         from_rows(self.num_cols, rows)
     }
+}
 
-    pub fn x(&self, numbers: Numbers) -> Vec<f64> {
-        let mut stream = Stream(29);
-        (0..self.num_cols).map(|_| stream.number(numbers)).collect()
-    }
-
-    pub fn y(&self, numbers: Numbers) -> Vec<f64> {
-        let mut stream = Stream(31);
-        (0..self.rows.len()).map(|_| stream.number(numbers)).collect()
+impl Numbers {
+    /// So many of them.
+    pub fn vector(self, len: usize, seed: u64) -> Vec<f64> {
+        let mut stream = Stream(seed);
+        (0..len).map(|_| stream.number(self)).collect()
     }
 }
 
@@ -62,8 +60,7 @@ pub fn from_rows(num_cols: usize, rows: impl IntoIterator<Item = Vec<(u32, f64)>
 
 /// Uniform numbers in (−1, 1).
 pub fn random(count: usize, seed: u64) -> Vec<f64> {
-    let mut stream = Stream(seed);
-    (0..count).map(|_| stream.number(Numbers::Random)).collect()
+    Numbers::Random.vector(count, seed)
 }
 
 /// SplitMix64.
@@ -131,6 +128,12 @@ pub fn all() -> Vec<Structure> {
         (0..90).map(|i| if i == 37 { span(10_000) } else { vec![i, i * 100] }).collect(),
     );
     add("full_column", 50, (0..800).map(|i| if i % 50 == 7 { vec![7] } else { vec![7, i % 50] }).collect());
+    // Longer than what one block takes, and every block adds to it.
+    add(
+        "giant_column",
+        5000,
+        (0..5000).map(|i| if i % 7 == 3 { vec![4321] } else { vec![4321, i] }).collect(),
+    );
     // Stretches of empty rows longer than any block's share, a long row between them.
     let hypersparse =
         (0..9000).map(|i| if i == 4500 { span(3000) } else { span(if i % 37 == 5 { 1 + i % 3 } else { 0 }) });

@@ -28,7 +28,7 @@ Examples:
   spmv algorithms --json
 
 JSON (--json), one object:
-  algorithms (name, summary, header, parameters (name, about, default, allowed), guarantees),
+  algorithms (name, summary, operations, header, parameters (name, about, default, allowed), guarantees),
   common_settings (name, about, default, allowed)";
 
 #[derive(Debug, Serialize)]
@@ -43,6 +43,8 @@ struct AlgorithmsReport {
 struct AlgorithmFacts {
     name: &'static str,
     summary: &'static str,
+    /// op(A) that it computes.
+    operations: Vec<&'static str>,
     header: Header,
     parameters: Vec<Setting>,
     guarantees: GuaranteeFacts,
@@ -82,6 +84,7 @@ impl AlgorithmFacts {
         Ok(AlgorithmFacts {
             name: spec.name,
             summary: spec.summary(),
+            operations: spec.operations.iter().map(|operation| operation.name()).collect(),
             header: Header(spec.header()),
             parameters: spec.parameters.iter().map(Setting::of).collect(),
             guarantees: GuaranteeFacts::of(&program),
@@ -147,6 +150,9 @@ impl Report for AlgorithmsReport {
 }
 
 fn settings_text(out: &mut dyn Write, settings: &[Setting]) -> io::Result<()> {
+    if settings.is_empty() {
+        return Ok(());
+    }
     let mut table = table(&["setting", "default", "allowed", "what it is"]);
     table.add_rows(settings.iter().map(Setting::row));
     print_table(out, table)

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use spmv_runtime::codegen::{Algorithm, Coefficient, KernelConfig, KernelConfigBuilder, ValueType};
+use spmv_runtime::codegen::{
+    Algorithm, Coefficient, KernelConfig, KernelConfigBuilder, Operation, ValueType,
+};
 use spmv_runtime::matrix::matrix_market::{self, Header};
 use spmv_runtime::matrix::{CsrMatrix, Statistics, cpu_parallel, cpu_serial};
 use spmv_runtime::ptx_sim::Schedule;
@@ -94,6 +96,7 @@ struct Example {
     a: CsrMatrix<f32>,
     operands: Operands,
     expected: Expected,
+    expected_transposed: Expected,
 }
 
 impl Demo {
@@ -112,7 +115,7 @@ impl Demo {
         })?;
 
         self.tell(|out| title(out, "2. A kernel for it", KERNEL_ABOUT))?;
-        let choice = choice::choose(matrix.statistics.row_nnz_mean);
+        let choice = choice::choose(Operation::NonTranspose, matrix.statistics.row_nnz_mean);
         let config = plain_product(KernelConfig::builder(choice.algorithm)).build()?;
         let source = config.program().source;
         let source_lines = source.lines().count();
@@ -136,9 +139,11 @@ impl Demo {
             title(out, "4. The product", about)?;
             facts.text(out)
         })?;
-        let operands = Operands::new((a.num_rows(), a.num_cols()), config.types(), 1.0, 0.0, 0)?;
-        let expected = Expected::of(&a, &operands)?;
-        let example = Example { a, operands, expected };
+        // The matrix is square: x and y have the right lengths for its transpose too.
+        let operands = Operands::new((a.num_cols(), a.num_rows()), config.types(), 1.0, 0.0, 0)?;
+        let expected = Expected::of(&a, Operation::NonTranspose, &operands)?;
+        let expected_transposed = Expected::of(&a, Operation::Transpose, &operands)?;
+        let example = Example { a, operands, expected, expected_transposed };
         let matrix_there = Arc::new(DeviceMatrix::upload(&device, &example.a, config.types().offset)?);
         let (product, _) = by_kernel(&device, &matrix_there, config, &example)?;
         self.tell(|out| product_text(out, &product, &facts))?;
@@ -182,7 +187,11 @@ fn by_kernel(
     config: KernelConfig,
     example: &Example,
 ) -> Result<(ProductFacts, Row), Failure> {
-    let Example { a, operands, expected } = example;
+    let Example { a, operands, expected, expected_transposed } = example;
+    let expected = match config.operation() {
+        Operation::Transpose => expected_transposed,
+        _ => expected,
+    };
     let mut on_device = OnDevice::new(device, matrix, config, operands)?;
     let computed = compute(&mut on_device, operands, a.nnz(), Some(EFFORT))?;
     let promise = Promise::of_kernel(config, &on_device.plan().program().guarantees);
@@ -199,7 +208,7 @@ fn by_kernel(
 }
 
 fn by_cpu(name: &'static str, multiply: Multiply<f32, u32>, example: &Example) -> Result<Row, Failure> {
-    let Example { a, operands, expected } = example;
+    let Example { a, operands, expected, .. } = example;
     let computed = compute(&mut OnCpu::new(multiply, a, operands), operands, a.nnz(), Some(EFFORT))?;
     let verified = computed.verify(expected, &Promise::of_cpu(ValueType::F32)).passed;
     let performance = computed.performance;
@@ -291,12 +300,13 @@ fn product_text(out: &mut dyn Write, product: &ProductFacts, device: &DeviceFact
 }
 
 const FAST_ABOUT: &str = "\
-The CPU products, and every algorithm with its usual parameters on the GPU. The matrix is small, so it stays in the
+The CPU products, and every algorithm with its usual parameters on the GPU; those that end in _t multiply with the
+transpose. The matrix is small, so it stays in the
 caches, and much of a GPU's time is the launch of the kernel.";
 
 const COUNTED_ABOUT: &str = "\
-The CPU products are timed, and every algorithm with its usual parameters ran on the simulator, which counts. It has
-no model of time, so kernels have neither a time nor a speed-up here: those need a GPU.";
+The CPU products are timed, and every algorithm with its usual parameters ran on the simulator, which counts; those
+that end in _t multiply with the transpose. It has no model of time, so kernels have neither a time nor a speed-up here: those need a GPU.";
 
 fn table_text(out: &mut dyn Write, rows: &[Row], simulated: bool) -> io::Result<()> {
     match simulated {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use spmv_runtime::codegen::{KernelConfig, ValueType};
+use spmv_runtime::codegen::{KernelConfig, Operation, ValueType};
 use spmv_runtime::matrix::{Complex64, Entry, Statistics};
 use spmv_runtime::{DeviceMatrix, matrix::matrix_market::Header};
 
@@ -73,7 +73,7 @@ impl Inspect {
         let offset = reading::offset_type(header.as_ref());
         let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset);
         let statistics = Statistics::of(&a);
-        let choice = choice::choose(statistics.row_nnz_mean);
+        let choice = choice::choose(Operation::NonTranspose, statistics.row_nnz_mean);
         let config = KernelConfig::builder(choice.algorithm).offset(offset).build()?;
         Ok(InspectReport {
             read_ms,

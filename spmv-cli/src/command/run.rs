@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use spmv_runtime::codegen::{IndexType, KernelConfig, UnknownName, ValueType};
+use spmv_runtime::codegen::{AlgorithmSpec, IndexType, KernelConfig, Operation, UnknownName, ValueType};
 use spmv_runtime::matrix::matrix_market::Header;
 use spmv_runtime::matrix::{CsrMatrix, Statistics, Value, cpu_parallel};
 use spmv_runtime::ptx_sim::Schedule;
@@ -113,7 +113,7 @@ JSON (--json), one object; numbers that are not finite are null:
   kernel        algorithm, chosen_by (user, rule), reason, warning (null where there is none),
                 config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
                 resources); null with --device cpu
-  product       computed_by, type, alpha, beta, seed
+  product       computed_by, operation, type, alpha, beta, seed
   times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,
                 prepare, first_product; null for what was not done; prepare is what the
                 kernel does once for a matrix; compile is what loading took where
@@ -177,6 +177,8 @@ struct Chosen {
 struct ProductFacts {
     /// `cuda`, `sim` or `cpu_parallel`.
     computed_by: &'static str,
+    /// op(A).
+    operation: &'static str,
     /// The type of sums.
     #[serde(rename = "type")]
     accumulator: &'static str,
@@ -218,7 +220,12 @@ impl Run {
     pub fn run(self) -> Result<(), Failure> {
         self.check()?;
         let header = reading::header(&self.matrix)?;
-        memory::check(header.as_ref(), ROW_BYTES, COL_BYTES)?;
+        let (y_bytes, x_bytes) = (ROW_BYTES, COL_BYTES);
+        match self.operation() {
+            // Where A has a row, x has an entry and A an offset; where A has a column, the transpose has a row.
+            Operation::Transpose => memory::check(header.as_ref(), x_bytes + 8, y_bytes)?,
+            _ => memory::check(header.as_ref(), y_bytes, x_bytes)?,
+        }
         let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
         let value = self.settings.get("value").map_or(Ok(ValueType::F32), str::parse).map_err(unknown)?;
         let fitting = reading::offset_type(header.as_ref());
@@ -252,6 +259,13 @@ impl Run {
         }
     }
 
+    /// op(A): what is set, else what the named algorithm computes. What is wrong is told elsewhere.
+    fn operation(&self) -> Operation {
+        let set = self.settings.get("operation").and_then(|name| name.parse().ok());
+        let spec = self.algorithm.as_deref().and_then(AlgorithmSpec::find);
+        set.or(spec.map(|spec| spec.operations[0])).unwrap_or(Operation::NonTranspose)
+    }
+
     /// Where to compute; some options choose the simulator.
     fn device_choice(&self) -> Result<DeviceChoice, Failure> {
         let mut choice = self.device;
@@ -270,9 +284,10 @@ impl Run {
         let path = self.matrix.display().to_string();
         let matrix = MatrixFacts::new(path, header.as_ref(), statistics);
         let chosen = self.choose::<O>(&matrix.statistics)?;
-        let sizes = (a.num_rows(), a.num_cols());
+        let operation = chosen.config.operation();
+        let lengths = operation.vector_lengths(a.num_rows(), a.num_cols());
         let types = chosen.config.types();
-        let operands = Operands::new(sizes, types, self.alpha, self.beta, self.seed)?;
+        let operands = Operands::new(lengths, types, self.alpha, self.beta, self.seed)?;
         let mut times = Times { read, ..Times::default() };
         let started = Instant::now();
         let opened = open(self.device_choice()?, self.schedule.unwrap_or_default())?;
@@ -287,6 +302,7 @@ impl Run {
         let Done { memory_bytes, verification, computed } = done;
         times.first_product = computed.first_ms;
         let product = ProductFacts {
+            operation: operation.name(),
             computed_by: if kernel.is_some() { device.kind } else { "cpu_parallel" },
             accumulator: types.accumulator.name(),
             alpha: operands.alpha,
@@ -316,7 +332,7 @@ impl Run {
         let (mut builder, chosen_by, reason) = match &self.algorithm {
             Some(name) => (KernelConfig::named(name)?, "user", "named on the command line".to_owned()),
             None => {
-                let choice = choice::choose(statistics.row_nnz_mean);
+                let choice = choice::choose(self.operation(), statistics.row_nnz_mean);
                 let changed = if self.settings.settings.is_empty() { "" } else { "; changed by --set" };
                 (KernelConfig::builder(choice.algorithm), "rule", choice.reason + changed)
             }
@@ -383,7 +399,7 @@ impl Run {
         };
 
         let types = config.types();
-        let vectors = (a.num_cols() * types.x.size() + a.num_rows() * types.y.size()) as u64;
+        let vectors = (operands.x.len() * types.x.size() + operands.y.len() * types.y.size()) as u64;
         if device.is_simulator() {
             let matrix = DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), types.value, types.offset);
             memory::check_simulated(matrix + vectors)?;
@@ -404,7 +420,7 @@ impl Run {
         };
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let promise = Promise::of_kernel(config, &kernel.program().guarantees);
-        let verification = computed.verify(&Expected::of(a, operands)?, &promise);
+        let verification = computed.verify(&Expected::of(a, config.operation(), operands)?, &promise);
         Ok((facts, Done { memory_bytes, verification, computed }))
     }
 
@@ -422,7 +438,8 @@ impl Run {
         };
         let mut on_cpu = OnCpu::new(cpu_parallel, a, operands);
         let computed = compute(&mut on_cpu, operands, a.nnz(), self.effort())?;
-        let verification = computed.verify(&Expected::of(a, operands)?, &Promise::of_cpu(V::TYPE));
+        let expected = Expected::of(a, Operation::NonTranspose, operands)?;
+        let verification = computed.verify(&expected, &Promise::of_cpu(V::TYPE));
         Ok(Done { memory_bytes, verification, computed })
     }
 
@@ -476,11 +493,12 @@ impl Report for RunReport {
             }
             kernel.compiled.text(out)?;
         }
-        let ProductFacts { computed_by, accumulator, alpha, beta, seed } = self.product;
+        let ProductFacts { computed_by, operation, accumulator, alpha, beta, seed } = self.product;
+        let formula = formula(operation, alpha, beta);
         fact(
             out,
             "product",
-            format_args!("{} in {accumulator}, x from seed {seed}, by {computed_by}", formula(alpha, beta)),
+            format_args!("{formula} in {accumulator}, x from seed {seed}, by {computed_by}"),
         )?;
         self.times_ms.text(out, self.kernel.as_ref())?;
         let Memory { matrix, vectors, workspace, scratch } = self.memory_bytes;
@@ -526,16 +544,17 @@ fn giant_row(longest_row: usize, nnz: usize) -> Option<String> {
     })
 }
 
-/// y <- alpha A x + beta y, without what is 1 or 0.
-fn formula(alpha: f64, beta: f64) -> String {
+/// y <- alpha op(A) x + beta y, without what is 1 or 0.
+fn formula(operation: &str, alpha: f64, beta: f64) -> String {
+    let a = if operation == Operation::Transpose.name() { "A^T" } else { "A" };
     let times = |factor: f64| match factor {
         1.0 => String::new(),
         -1.0 => "-".to_owned(),
         _ => format!("{factor} "),
     };
     match beta {
-        0.0 => format!("y <- {}A x", times(alpha)),
-        _ => format!("y <- {}A x + {}y", times(alpha), times(beta)),
+        0.0 => format!("y <- {}{a} x", times(alpha)),
+        _ => format!("y <- {}{a} x + {}y", times(alpha), times(beta)),
     }
 }
 
@@ -593,8 +612,8 @@ mod tests {
 
     #[test]
     fn formulas_are_short() {
-        assert_eq!(formula(1.0, 0.0), "y <- A x");
-        assert_eq!(formula(-1.0, 1.0), "y <- -A x + y");
-        assert_eq!(formula(0.5, -2.0), "y <- 0.5 A x + -2 y");
+        assert_eq!(formula("non_transpose", 1.0, 0.0), "y <- A x");
+        assert_eq!(formula("transpose", -1.0, 1.0), "y <- -A^T x + y");
+        assert_eq!(formula("non_transpose", 0.5, -2.0), "y <- 0.5 A x + -2 y");
     }
 }
