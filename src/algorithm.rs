@@ -135,6 +135,7 @@ algorithms! {
     hybrid: Hybrid,
     dasp: Dasp,
     naive_t: NaiveT,
+    hola_t: HolaT,
 }
 
 impl Algorithm {

@@ -31,6 +31,8 @@ pub enum IndexType {
 pub enum StorageFormat {
     /// Compressed sparse rows: `row_offsets`, `col_indices`, `values`.
     Csr,
+    /// Compressed sparse columns: the arrays are those of the transpose in compressed sparse rows.
+    Csc,
 }
 
 /// op(A) in y ← α·op(A)·x + β·y.
@@ -44,6 +46,14 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// What this is for Aᵀ where it is op(A).
+    pub const fn transposed(self) -> Operation {
+        match self {
+            Operation::NonTranspose => Operation::Transpose,
+            Operation::Transpose => Operation::NonTranspose,
+        }
+    }
+
     /// Entries of x and of y for a matrix of this size: the columns and the rows of op(A).
     pub const fn vector_lengths(self, num_rows: usize, num_cols: usize) -> (usize, usize) {
         match self {
@@ -88,7 +98,7 @@ macro_rules! named {
 
 named!(ValueType, "value type", { F32 = "f32", F64 = "f64" });
 named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
-named!(StorageFormat, "storage format", { Csr = "csr" });
+named!(StorageFormat, "storage format", { Csr = "csr", Csc = "csc" });
 named!(Operation, "operation", { NonTranspose = "non_transpose", Transpose = "transpose" });
 
 impl ValueType {

@@ -20,90 +20,29 @@ constexpr int kSortColumns = 0;
 #include "prelude/stream.cuh"
 #include "prelude/group.cuh"
 #include "prelude/spanning_row.cuh"
+#include "prelude/shares.cuh"
+#include "prelude/thread_sort.cuh"
 #endif
 
 constexpr int kWarps = kThreadsPerBlock / 32;
-constexpr int kNnzPerBlock = kThreadsPerBlock * kNnzPerThread;
 // Entries that one 16-byte load of values brings, and how many such loads a thread makes.
 constexpr int kVectorSize = 16 / sizeof(ValueT) < kNnzPerThread ? 16 / sizeof(ValueT) : kNnzPerThread;
 constexpr int kVectors = kNnzPerThread / kVectorSize;
-constexpr uint32_t kAllLanes = 0xffffffffu;
 // With fewer row ends than this in a warp, sums are combined by shuffles before they meet in shared memory.
 constexpr int kRowEndsForAtomics = 16;
 
-// AssignRowsGlobal (algorithm 2): block_rows[b] is the row of the block's first nonzero; the first block begins at
-// row 0, and one entry more names the end. Where products do this themselves, rows that blocks share become beta * y.
+// AssignRowsGlobal (algorithm 2). Where products do this themselves, rows that blocks share become beta * y.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* __restrict__ row_offsets,
                       uint32_t* __restrict__ block_rows, YT* __restrict__ y, AccumT beta) {
-  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  uint32_t first = 1, last = 0;
-  if (row < num_rows) {
-    const OffsetT begin = __ldg(row_offsets + row), end = __ldg(row_offsets + row + 1);
-    if (begin < end) {
-      first = max(uint32_t((begin + kNnzPerBlock - 1) / kNnzPerBlock), 1u);
-      last = uint32_t((end - 1) / kNnzPerBlock);
-      if constexpr (!kPrepared) {
-        if (begin / kNnzPerBlock != last) store_scaled(y, row, AccumT(0), AccumT(0), beta);
-      }
-    }
-    if (row == 0) {
-      block_rows[0] = 0;
-      block_rows[num_blocks] = num_rows;
-    }
-  }
-  // A row over many blocks is the whole warp's.
-  const bool is_long = first + 32 <= last;
-#pragma unroll 1
-  for (uint32_t block = first; !is_long && block <= last; ++block) block_rows[block] = row;
-  for (uint32_t longs = __ballot_sync(kAllLanes, is_long); longs != 0; longs &= longs - 1) {
-    const int source = __ffs(longs) - 1;
-    const uint32_t to = __shfl_sync(kAllLanes, last, source), of = __shfl_sync(kAllLanes, row, source);
-    uint32_t block = __shfl_sync(kAllLanes, first, source) + (threadIdx.x & 31);
-    for (; block <= to; block += 32) block_rows[block] = of;
-  }
+  assign_rows(num_rows, num_blocks, row_offsets, block_rows, [&](uint32_t row) {
+    if constexpr (!kPrepared) store_scaled(y, row, AccumT(0), AccumT(0), beta);
+  });
 }
-
-// What a block knows of its share.
-struct Share {
-  OffsetT begin;        // its first nonzero
-  int nnz;              // how many it has
-  uint32_t first_row;   // the row of the first
-  uint32_t next_row;    // the row of the next block's first, or the number of rows
-
-  // The part of a row that lies in the share, from the share's begin; empty for empty rows.
-  __device__ __forceinline__ int from(OffsetT row_begin) const {
-    return row_begin > begin ? int(row_begin - begin) : 0;
-  }
-  __device__ __forceinline__ int to(OffsetT row_end) const {
-    return row_end - begin < OffsetT(nnz) ? int(row_end - begin) : nnz;
-  }
-};
 
 // Where the sum of the row waits whose last nonzero in the block is this one: lanes that end rows do not meet in a
 // bank.
 __device__ __forceinline__ int sum_place(int nonzero) { return nonzero + nonzero / int(128 / sizeof(AccumT)); }
-
-// Batcher's odd-even merge sort of the keys, which the companions follow; the compiler knows all indices.
-template <typename Key, typename Companion>
-__device__ __forceinline__ void sort_thread(Key (&keys)[kNnzPerThread], Companion (&companions)[kNnzPerThread]) {
-#pragma unroll
-  for (int p = 1; p < kNnzPerThread; p *= 2) {
-#pragma unroll
-    for (int k = p; k >= 1; k /= 2) {
-#pragma unroll
-      for (int low = k % p; low + k < kNnzPerThread; ++low) {
-        const bool compared = (low - k % p) / k % 2 == 0 && low / (2 * p) == (low + k) / (2 * p);
-        if (compared && keys[low] > keys[low + k]) {
-          const Key key = keys[low];
-          const Companion companion = companions[low];
-          keys[low] = keys[low + k], companions[low] = companions[low + k];
-          keys[low + k] = key, companions[low + k] = companion;
-        }
-      }
-    }
-  }
-}
 
 // Rotates the thread's vectors: vector i takes the place of vector i - by.
 template <bool kRight>
@@ -300,11 +239,7 @@ spmv_hola(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
   __shared__ int thread_ends[kThreadsPerBlock];
   const SpanningRows spanning{tails, heads, meetings};
 
-  Share share;
-  share.begin = OffsetT(blockIdx.x) * kNnzPerBlock;
-  share.nnz = nnz - share.begin < OffsetT(kNnzPerBlock) ? int(nnz - share.begin) : kNnzPerBlock;
-  share.first_row = __ldg(block_rows + blockIdx.x);
-  share.next_row = __ldg(block_rows + blockIdx.x + 1);
+  const Share share = load_share(nnz, block_rows);
   row_ends[threadIdx.x] = 0;
 
   AccumT products[kNnzPerThread] = {};

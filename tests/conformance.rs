@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use spmv_codegen::{Algorithm, Coefficient, KernelConfig, Operation, ValueType};
-use spmv_matrix::{CsrMatrix, Value, reference, verify};
+use spmv_matrix::{CscMatrix, CsrMatrix, Value, reference, verify};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, Element, Spmv, Vector};
+use spmv_runtime::{Device, Element, Spmv, SpmvPair, Vector};
 use structures::{Numbers, Structure};
 
 static CASES: AtomicUsize = AtomicUsize::new(0);
@@ -210,6 +210,8 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("structural_zeros_do_not_touch_x", false, structural_zeros_do_not_touch_x),
     ("stored_zeros_touch_x", false, stored_zeros_touch_x),
     ("known_answers", false, known_answers),
+    ("stored_by_columns", false, stored_by_columns),
+    ("a_matrix_and_its_transpose", false, a_matrix_and_its_transpose),
     ("vector_operations", false, vector_operations),
     ("norm_keeps_its_range", false, norm_keeps_its_range),
     ("dot_is_reproducible", false, dot_is_reproducible),
@@ -299,6 +301,75 @@ fn known_answers(device: &Device) -> Result<(), Failed> {
         expect_eq(y.to_vec()?, vec![-11.0, -1.0])?;
     }
     Ok(())
+}
+
+/// A matrix in CSC is its transpose in CSR, for every algorithm: the product with A is that of one for transposes.
+fn stored_by_columns(device: &Device) -> Result<(), Failed> {
+    let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
+    let by_columns = CscMatrix::from_csr(&a)?;
+    let (x, x_t) =
+        (Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?, Vector::from_slice(device, &[2.0f32, 1.0])?);
+    for config in every_default() {
+        let operation = config.operation().transposed();
+        let name = config.algorithm().name();
+        let with_a = Spmv::with(device, &by_columns, config);
+        let mut product = Spmv::with_operation(device, &by_columns, operation, config)?;
+        expect_eq(product.operation(), operation)?;
+        if operation == Operation::NonTranspose {
+            for mut product in [product, with_a?] {
+                let mut y = Vector::from_slice(device, &[1.0f32, 2.0])?;
+                product.apply(-1.0, &x, 2.0, &mut y)?;
+                expect_eq(y.to_vec()?, vec![-11.0, -1.0])?;
+            }
+        } else {
+            let mut y = Vector::from_slice(device, &[f32::NAN; 3])?;
+            product.apply(1.0, &x_t, 0.0, &mut y)?;
+            expect_eq(y.to_vec()?, vec![2.0, 11.0, 4.0])?;
+            let said = with_a.err().map(|error| error.to_string()).unwrap_or_default();
+            let wanted =
+                format!("{name} does not compute the non_transpose product of a matrix in csc; these do: ");
+            expect_eq(said.starts_with(&wanted) && said.contains("hola_t"), true)?;
+        }
+        let refused =
+            Spmv::with_operation(device, &a, operation, config).err().map(|error| error.to_string());
+        let wanted =
+            format!("{name} does not compute the {operation} product of a matrix in csr; these do: ");
+        expect_eq(refused.unwrap_or_default().starts_with(&wanted), true)?;
+    }
+    Ok(())
+}
+
+/// One copy of a matrix serves both, whether it is stored by rows or by columns.
+fn a_matrix_and_its_transpose(device: &Device) -> Result<(), Failed> {
+    let structure = structures::all().into_iter().find(|s| s.name == "wide").ok_or("no wide matrix")?;
+    let a: CsrMatrix<f64> = structure.matrix(Numbers::Integers);
+    let by_columns = CscMatrix::from_csr(&a)?;
+    let config =
+        |algorithm| KernelConfig::named(algorithm).and_then(|config| config.value(ValueType::F64).build());
+    let (plain, transposed) = (config("csr_vector")?, config("hola_t")?);
+    let x = Numbers::Integers.vector(a.num_cols(), 29);
+    let x_t = Numbers::Integers.vector(a.num_rows(), 31);
+    let expected = reference(1.0, &a, &x, 0.0, &vec![0.0; a.num_rows()])?.y;
+    let expected_t = reference(1.0, &a.transpose()?, &x_t, 0.0, &vec![0.0; a.num_cols()])?.y;
+    let pairs = [
+        SpmvPair::with(device, &a, plain, transposed)?,
+        SpmvPair::with(device, &by_columns, transposed, plain)?,
+    ];
+    for mut pair in pairs {
+        expect_eq(Arc::ptr_eq(pair.plain().matrix(), pair.transposed().matrix()), true)?;
+        let mut y = Vector::<f64>::zeros(device, a.num_rows())?;
+        let mut y_t = Vector::<f64>::zeros(device, a.num_cols())?;
+        for _ in 0..2 {
+            pair.apply(1.0, &Vector::from_slice(device, &x)?, 0.0, &mut y)?;
+            pair.apply_transpose(1.0, &Vector::from_slice(device, &x_t)?, 0.0, &mut y_t)?;
+            expect_eq(y.to_vec()? == expected, true)?;
+            expect_eq(y_t.to_vec()? == expected_t, true)?;
+        }
+    }
+    let swapped = SpmvPair::with(device, &a, transposed, plain).err().map(|error| error.to_string());
+    let wanted =
+        "hola_t does not compute the non_transpose product of a matrix in csr; these do: csr_scalar, ";
+    expect_eq(swapped.unwrap_or_default().starts_with(wanted), true)
 }
 
 fn vector_operations(device: &Device) -> Result<(), Failed> {

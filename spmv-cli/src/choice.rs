@@ -1,6 +1,6 @@
 //! Which kernel a matrix gets where nobody says.
 
-use spmv_runtime::codegen::{Algorithm, CsrScalar, CsrVector, NaiveT, Operation};
+use spmv_runtime::codegen::{Algorithm, CsrScalar, CsrVector, HolaT, Operation};
 
 /// A kernel and why.
 #[derive(Debug)]
@@ -10,11 +10,11 @@ pub struct Choice {
 }
 
 /// A rule of thumb by the mean number of nonzeros a row: short rows get a thread each, longer ones a group of
-/// threads of LightSpMV's width. There is one algorithm for transposes.
+/// threads of LightSpMV's width. Transposed products are added up block by block whatever the rows are.
 pub fn choose(operation: Operation, row_nnz_mean: f64) -> Choice {
     if operation == Operation::Transpose {
-        let reason = "it computes the transposed product".to_owned();
-        return Choice { algorithm: NaiveT::default().into(), reason };
+        let reason = "it computes transposed products, with equal shares for rows of any length".to_owned();
+        return Choice { algorithm: HolaT::default().into(), reason };
     }
     if row_nnz_mean < 4.0 {
         let reason = format!("{row_nnz_mean:.1} nonzeros a row on average are fewer than 4: a thread a row");
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(chosen(4.01), vector(8));
         assert_eq!(chosen(64.0), vector(8));
         assert_eq!(chosen(64.1), vector(32));
-        assert_eq!(choose(Operation::Transpose, 3.0).algorithm, NaiveT::default().into());
+        assert_eq!(choose(Operation::Transpose, 3.0).algorithm, HolaT::default().into());
         assert_eq!([0.0, 2.0, 2.1].map(lightspmv_width), [2, 2, 4]);
     }
 }

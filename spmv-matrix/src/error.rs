@@ -93,6 +93,10 @@ pub enum MatrixError {
         max: u64,
     },
 
+    /// Parts that do not make a matrix in compressed sparse columns: those of its transpose make none.
+    #[error("in compressed sparse columns, where rows are columns and columns are rows: {0}")]
+    Columns(Box<MatrixError>),
+
     /// A vector does not have the length that the matrix asks for.
     #[error("{name} has {found} entries: a {num_rows} × {num_cols} matrix needs {expected}")]
     VectorLength {

@@ -1,6 +1,6 @@
 //! Sparse matrices on the host.
 //!
-//! - [`CsrMatrix`] and [`CooMatrix`], checked when they are made;
+//! - [`CsrMatrix`], [`CscMatrix`] and [`CooMatrix`], checked when they are made;
 //! - [`matrix_market`]: a parallel reader and writer that stay calm on hostile files;
 //! - [`generate`]: matrices of the usual classes, the same for a seed on every machine;
 //! - [`Statistics`]: what there is to know about a structure in one pass;
@@ -26,6 +26,7 @@
 
 mod assemble;
 mod coo;
+mod csc;
 mod csr;
 mod error;
 pub mod generate;
@@ -39,6 +40,7 @@ pub use num_complex::{Complex32, Complex64};
 pub use spmv_codegen::{IndexType, ValueType};
 
 pub use crate::coo::CooMatrix;
+pub use crate::csc::CscMatrix;
 pub use crate::csr::CsrMatrix;
 pub use crate::error::MatrixError;
 pub use crate::product::{cpu_parallel, cpu_serial};

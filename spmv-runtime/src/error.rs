@@ -1,6 +1,6 @@
 //! What can go wrong between a matrix and a product, and what to do about it.
 
-use spmv_codegen::{ConfigError, IndexType, ValueType};
+use spmv_codegen::{ConfigError, IndexType, Operation, StorageFormat, ValueType};
 use spmv_matrix::MatrixError;
 
 use crate::nvrtc::{CompileError, NvrtcError};
@@ -61,6 +61,21 @@ pub enum Error {
         needed: u64,
         /// Bytes free.
         free: u64,
+    },
+    /// The algorithm does not compute this operation from the arrays of the matrix.
+    #[error(
+        "{algorithm} does not compute the {operation} product of a matrix in {storage}; these do: {}",
+        algorithms.join(", ")
+    )]
+    Operation {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// op(A) that was asked for.
+        operation: Operation,
+        /// How the matrix is stored.
+        storage: StorageFormat,
+        /// The algorithms that compute it.
+        algorithms: Vec<&'static str>,
     },
     /// A vector has another length than the matrix asks for.
     #[error("{what} has {got} entries and must have {expected}")]
@@ -150,6 +165,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Config(_)
+            | Error::Operation { .. }
             | Error::Length { .. }
             | Error::ValueType { .. }
             | Error::OffsetType { .. }

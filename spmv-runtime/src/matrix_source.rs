@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use spmv_codegen::{IndexType, Types, ValueType};
-use spmv_matrix::{CsrMatrix, Offset};
+use spmv_codegen::{IndexType, StorageFormat, Types, ValueType};
+use spmv_matrix::{CscMatrix, CsrMatrix, Offset};
 
 use crate::backend::{Allocation, Bytes};
 use crate::device::Device;
 use crate::error::Error;
 use crate::scalar::Element;
 
-/// A CSR matrix in device memory. Several plans share one through an [`Arc`].
+/// A matrix in device memory, in CSR or CSC. Several plans share one through an [`Arc`].
 #[derive(Debug)]
 pub struct DeviceMatrix {
     device: Device,
     num_rows: usize,
     num_cols: usize,
     nnz: usize,
+    storage: StorageFormat,
     value: ValueType,
     offset: IndexType,
     row_offsets: Allocation,
@@ -63,6 +64,7 @@ impl DeviceMatrix {
             num_rows: a.num_rows(),
             num_cols: a.num_cols(),
             nnz: a.nnz(),
+            storage: StorageFormat::Csr,
             value: V::TYPE,
             offset,
             row_offsets,
@@ -71,7 +73,21 @@ impl DeviceMatrix {
         })
     }
 
-    /// Bytes of device memory that a matrix takes.
+    /// Copies a matrix in compressed sparse columns to a device, as it is.
+    ///
+    /// # Errors
+    /// As [`DeviceMatrix::upload`].
+    pub fn upload_csc<V: Element, O: DeviceOffset>(
+        device: &Device,
+        a: &CscMatrix<V, O>,
+        offset: IndexType,
+    ) -> Result<DeviceMatrix, Error> {
+        let transpose = Self::upload(device, a.transpose(), offset)?;
+        let (num_rows, num_cols) = (a.num_rows(), a.num_cols());
+        Ok(DeviceMatrix { num_rows, num_cols, storage: StorageFormat::Csc, ..transpose })
+    }
+
+    /// Bytes of device memory that a matrix in CSR takes; in CSC, with its columns for rows.
     pub fn predict_bytes(num_rows: usize, nnz: usize, value: ValueType, offset: IndexType) -> u64 {
         let (rows, nnz) = (num_rows as u64, nnz as u64);
         (rows + 1) * offset.size() as u64 + nnz * (IndexType::U32.size() + value.size()) as u64
@@ -97,6 +113,19 @@ impl DeviceMatrix {
         self.nnz
     }
 
+    /// How it is stored.
+    pub fn storage(&self) -> StorageFormat {
+        self.storage
+    }
+
+    /// Rows and columns of the matrix that the arrays hold by rows.
+    pub(crate) fn stored_size(&self) -> (usize, usize) {
+        match self.storage {
+            StorageFormat::Csc => (self.num_cols, self.num_rows),
+            _ => (self.num_rows, self.num_cols),
+        }
+    }
+
     /// Type of the values.
     pub fn value_type(&self) -> ValueType {
         self.value
@@ -107,7 +136,7 @@ impl DeviceMatrix {
         self.offset
     }
 
-    /// Where row offsets, column indices and values are in device memory.
+    /// Where row offsets, column indices and values are in device memory; in CSC column offsets, row indices and values.
     pub fn addresses(&self) -> (u64, u64, u64) {
         (self.row_offsets.address(), self.col_indices.address(), self.values.address())
     }
@@ -127,12 +156,30 @@ pub trait MatrixSource {
     /// Those of [`DeviceMatrix::upload`]; [`Error::ValueType`], [`Error::OffsetType`] and
     /// [`Error::OtherDevice`] where the matrix does not fit.
     fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error>;
+
+    /// How it is stored.
+    fn storage(&self) -> StorageFormat;
 }
 
 impl<V: Element, O: DeviceOffset> MatrixSource for CsrMatrix<V, O> {
     fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error> {
         check_value(types.value, V::TYPE)?;
         Ok(Arc::new(DeviceMatrix::upload(device, self, types.offset)?))
+    }
+
+    fn storage(&self) -> StorageFormat {
+        StorageFormat::Csr
+    }
+}
+
+impl<V: Element, O: DeviceOffset> MatrixSource for CscMatrix<V, O> {
+    fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error> {
+        check_value(types.value, V::TYPE)?;
+        Ok(Arc::new(DeviceMatrix::upload_csc(device, self, types.offset)?))
+    }
+
+    fn storage(&self) -> StorageFormat {
+        StorageFormat::Csc
     }
 }
 
@@ -146,6 +193,10 @@ impl MatrixSource for Arc<DeviceMatrix> {
             return Err(Error::OtherDevice { what: "the matrix", with: "the plan" });
         }
         Ok(self.clone())
+    }
+
+    fn storage(&self) -> StorageFormat {
+        self.storage
     }
 }
 

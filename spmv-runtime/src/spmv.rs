@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spmv_codegen::{Coefficient, KernelConfig, Program, ValueType};
+use spmv_codegen::{AlgorithmSpec, Coefficient, KernelConfig, Operation, Program, StorageFormat, ValueType};
 
 use crate::backend::StreamHandle;
 use crate::compiler::Provenance;
@@ -34,6 +34,7 @@ use crate::vector::{Vector, check_length};
 #[derive(Debug)]
 pub struct Spmv {
     config: KernelConfig,
+    operation: Operation,
     kernel: Arc<Kernel>,
     provenance: Provenance,
     matrix: Arc<DeviceMatrix>,
@@ -46,25 +47,60 @@ impl Spmv {
     /// Makes the plan for `a` with this configuration: generates and compiles the kernel or takes it from the
     /// cache, brings the matrix to the device where it is not there, runs the program's `prepare` passes.
     ///
+    /// For a matrix in CSR, op(A) is the operation of the configuration. For one in CSC it is A itself: its arrays are
+    /// those of Aᵀ in CSR, so an algorithm that computes transposed products does it. The product with Aᵀ is that of
+    /// [`CscMatrix::transpose`](crate::matrix::CscMatrix::transpose), or of [`with_operation`](Self::with_operation).
+    ///
     /// # Errors
-    /// Those of [`MatrixSource::to_device`] and [`Device::kernel`]; [`Error::OutOfMemory`] for the workspace.
+    /// [`Error::Operation`] where the algorithm is not for a matrix in CSC; those of [`MatrixSource::to_device`] and
+    /// [`Device::kernel`]; [`Error::OutOfMemory`] for the workspace.
     pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
+        let operation = match a.storage() {
+            StorageFormat::Csc => Operation::NonTranspose,
+            _ => config.operation(),
+        };
+        Self::with_operation(device, a, operation, config)
+    }
+
+    /// As [`with`](Self::with), for this op(A).
+    ///
+    /// # Errors
+    /// As [`with`](Self::with); [`Error::Operation`] where the algorithm does not compute op(A) from the matrix as it is
+    /// stored.
+    pub fn with_operation(
+        device: &Device,
+        a: &impl MatrixSource,
+        operation: Operation,
+        config: KernelConfig,
+    ) -> Result<Spmv, Error> {
+        let storage = a.storage();
+        let of_arrays = match storage {
+            StorageFormat::Csc => operation.transposed(),
+            _ => operation,
+        };
+        if config.operation() != of_arrays {
+            let algorithm = config.algorithm().name();
+            let algorithms = AlgorithmSpec::computing(of_arrays);
+            return Err(Error::Operation { algorithm, operation, storage, algorithms });
+        }
         let (kernel, provenance) = device.kernel(&config)?;
         let matrix = a.to_device(device, config.types())?;
-        Self::bind(device, matrix, config, kernel, provenance)
+        Self::bind(device, matrix, operation, config, kernel, provenance)
     }
 
     fn bind(
         device: &Device,
         matrix: Arc<DeviceMatrix>,
+        operation: Operation,
         config: KernelConfig,
         kernel: Arc<Kernel>,
         provenance: Provenance,
     ) -> Result<Spmv, Error> {
         let (row_offsets, col_indices, values) = matrix.addresses();
+        let (num_rows, num_cols) = matrix.stored_size();
         let sizes = Bindings {
-            num_rows: matrix.num_rows() as u64,
-            num_cols: matrix.num_cols() as u64,
+            num_rows: num_rows as u64,
+            num_cols: num_cols as u64,
             nnz: matrix.nnz() as u64,
             multiprocessors: device.properties().multiprocessors,
             row_offsets,
@@ -79,6 +115,7 @@ impl Spmv {
         let multiply = kernel.program().multiply.iter().map(bound).collect::<Result<_, _>>()?;
         Ok(Spmv {
             config,
+            operation,
             provenance,
             matrix,
             multiply,
@@ -173,6 +210,11 @@ impl Spmv {
         &self.config
     }
 
+    /// op(A). For a matrix in CSC it is not the configuration's, which is that of the arrays.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
     /// The generated program.
     pub fn program(&self) -> &Program {
         self.kernel.program()
@@ -195,7 +237,7 @@ impl Spmv {
 
     /// Entries of x and of y: the columns and the rows of op(A).
     pub fn vector_lengths(&self) -> (usize, usize) {
-        self.config.operation().vector_lengths(self.matrix.num_rows(), self.matrix.num_cols())
+        self.operation.vector_lengths(self.matrix.num_rows(), self.matrix.num_cols())
     }
 
     /// The device.

@@ -1,0 +1,215 @@
+// hola_t: the transposed product: equal shares of nonzeros for blocks and threads, x loaded once a row, atomics to y.
+//
+// Formula:   y[c] <- alpha * sum over j with col_indices[j] = c of values[j] * x[row of j] + beta * y[c]
+// Paper:     Steinberger, Zayer and Seidel 2017 (Globally homogeneous, locally adaptive SpMV on the GPU), 3.4 (combine = 0; combine = 1 is ours)
+// Suits:     rows of any length, giants and empty ones among them; combine = 1: nonzeros of neighbouring rows in few narrow windows of columns (stencils, FEM, banded)
+// Suffers:   columns all over the matrix, with an atomic a nonzero; columns with very many entries, whose atomics wait for each other
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * x + cols * y, and atomics; extra: 8 a block of threads_per_block * nnz_per_thread nonzeros (0.004 a nonzero for 256 * 8)
+// Guarantee: not bit-reproducible: products are added in the order in which they come
+// Launch:    rows are assigned, and blocks whose columns meet are found, once for a structure; then y <- beta * y, a thread a column, and a pass with a block a share
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+constexpr int kNnzPerThread = 8;
+constexpr int kCombine = 1;
+constexpr int kSortColumns = 0;
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "prelude/stream.cuh"
+#include "prelude/shares.cuh"
+#include "prelude/thread_sort.cuh"
+#include "prelude/column_sums.cuh"
+#include "prelude/transposed.cuh"
+#endif
+
+constexpr int kWords = kNnzPerBlock / 32;
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hola_t_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* __restrict__ row_offsets,
+                        uint32_t* __restrict__ block_rows) {
+  assign_rows(num_rows, num_blocks, row_offsets, block_rows, [](uint32_t) {});
+}
+
+// combines[b] says whether the block's columns lie in so few runs that they are added in shared memory.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hola_t_find_windows(OffsetT nnz, const IndexT* __restrict__ col_indices, uint32_t* __restrict__ combines) {
+  __shared__ RunTable table;
+  const OffsetT begin = OffsetT(blockIdx.x) * kNnzPerBlock;
+  const int count = nnz - begin < OffsetT(kNnzPerBlock) ? int(nnz - begin) : kNnzPerBlock;
+  clear(table);
+  __syncthreads();
+  int failed = 0;
+  for (int i = threadIdx.x; i < count && !failed; i += kThreadsPerBlock) {
+    failed = place_of(table, __ldg(col_indices + begin + i) / kRunCols) < 0;
+  }
+  failed = __syncthreads_or(failed);
+  if (threadIdx.x == 0) combines[blockIdx.x] = !failed && table.count <= kMostRuns;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hola_t_scale(uint32_t num_cols, YT* __restrict__ y, AccumT beta) {
+  scale_y(num_cols, y, beta);
+}
+
+// A bit for every nonzero with which a row begins in the block, and there the row's entry of x.
+__device__ __forceinline__ void find_rows(const Share& share, uint32_t stop, const OffsetT* __restrict__ row_offsets,
+                                          const XT* __restrict__ x, uint32_t* starts, AccumT* entries) {
+  constexpr int kAtOnce = 4;
+#pragma unroll 1
+  for (uint32_t base = share.first_row + threadIdx.x; base <= stop; base += kAtOnce * kThreadsPerBlock) {
+    OffsetT begins[kAtOnce], ends[kAtOnce];
+    XT loaded[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const uint32_t row = base + i * kThreadsPerBlock;
+      begins[i] = row <= stop ? __ldg(row_offsets + row) : 0;
+      ends[i] = row <= stop ? __ldg(row_offsets + row + 1) : 0;
+      loaded[i] = row <= stop ? __ldg(x + row) : XT(0);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int from = share.from(begins[i]);
+      if (base + i * kThreadsPerBlock > stop || from >= share.to(ends[i])) continue;
+      atomicOr(starts + from / 32, 1u << from % 32);
+      entries[from] = AccumT(loaded[i]);
+    }
+  }
+}
+
+// The last row that begins before a word. Word 0 always has one. Called by whole warps.
+__device__ __forceinline__ int start_before(const uint32_t* starts, int word) {
+  int found = 0;
+#pragma unroll
+  for (int base = 0; base < kWords; base += 32) {
+    const int at = base + (threadIdx.x & 31);
+    const uint32_t some = __ballot_sync(kAllLanes, at < kWords && starts[at] != 0);
+    const int bits = word - base;
+    const uint32_t below = bits >= 32 ? some : bits > 0 ? some & ((1u << bits) - 1) : 0;
+    if (below != 0) found = base + 31 - __clz(below);
+  }
+  return found * 32 + 31 - __clz(starts[found]);
+}
+
+// Neighbouring nonzeros for the lanes of a warp, so that neighbouring columns meet in one request.
+__device__ __forceinline__ void add_across(const Share& share, const uint32_t* starts, const AccumT* entries,
+                                           const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
+                                           YT* y, AccumT alpha) {
+  const int lane = threadIdx.x & 31, first = (threadIdx.x & ~31) * kNnzPerThread;
+  IndexT cols[kNnzPerThread];
+  ValueT loaded[kNnzPerThread];
+#pragma unroll
+  for (int i = 0; i < kNnzPerThread; ++i) {
+    const int at = first + i * 32 + lane;
+    cols[i] = at < share.nnz ? __ldcs(col_indices + share.begin + at) : IndexT(-1);
+    loaded[i] = at < share.nnz ? __ldcs(values + share.begin + at) : ValueT(0);
+  }
+  __syncthreads();
+  int before = start_before(starts, first / 32);
+#pragma unroll
+  for (int i = 0; i < kNnzPerThread; ++i) {
+    const uint32_t word = starts[first / 32 + i], mine = word & ((2u << lane) - 1);
+    const int start = mine != 0 ? first + i * 32 + 31 - __clz(mine) : before;
+    if (word != 0) before = first + i * 32 + 31 - __clz(word);
+    if (cols[i] != IndexT(-1)) add_scaled(y, cols[i], AccumT(loaded[i]) * entries[start], alpha);
+  }
+}
+
+// kNnzPerThread consecutive nonzeros a thread, multiplied; columns past the end of the share are IndexT(-1).
+__device__ __forceinline__ void multiply_along(const Share& share, const uint32_t* starts, const AccumT* entries,
+                                               const IndexT* __restrict__ col_indices,
+                                               const ValueT* __restrict__ values, IndexT (&cols)[kNnzPerThread],
+                                               AccumT (&products)[kNnzPerThread]) {
+  const int first = threadIdx.x * kNnzPerThread;
+  ValueT loaded[kNnzPerThread];
+  if (share.nnz == kNnzPerBlock) {
+    load_streaming<kNnzPerThread>(cols, col_indices + share.begin + first);
+    load_streaming<kNnzPerThread>(loaded, values + share.begin + first);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kNnzPerThread; ++i) {
+      const bool inside = first + i < share.nnz;
+      cols[i] = inside ? __ldcs(col_indices + share.begin + first + i) : IndexT(-1);
+      loaded[i] = inside ? __ldcs(values + share.begin + first + i) : ValueT(0);
+    }
+  }
+  __syncthreads();
+  const uint32_t word = starts[first / 32], mine = word & ((2u << first % 32) - 1);
+  const int before = start_before(starts, first / 32);
+  AccumT entry = entries[mine != 0 ? (first & ~31) + 31 - __clz(mine) : before];
+#pragma unroll
+  for (int i = 0; i < kNnzPerThread; ++i) {
+    if (i > 0 && (word >> (first % 32 + i) & 1)) entry = entries[first + i];
+    products[i] = AccumT(loaded[i]) * entry;
+  }
+}
+
+// Equal columns of a thread are added before the atomic.
+__device__ __forceinline__ void add_along(IndexT (&cols)[kNnzPerThread], AccumT (&products)[kNnzPerThread], YT* y,
+                                          AccumT alpha) {
+  if constexpr (kSortColumns) sort_thread(cols, products);
+  AccumT sum = 0;
+#pragma unroll
+  for (int i = 0; i < kNnzPerThread; ++i) {
+    sum += products[i];
+    if (i + 1 < kNnzPerThread && cols[i] == cols[i + 1]) continue;
+    if (cols[i] != IndexT(-1)) add_scaled(y, cols[i], sum, alpha);
+    sum = 0;
+  }
+}
+
+// Columns are summed in shared memory; then eight lanes bring a run of them.
+__device__ __forceinline__ void add_by_runs(const IndexT (&cols)[kNnzPerThread],
+                                            const AccumT (&products)[kNnzPerThread], RunTable& table, AccumT* sums,
+                                            YT* y, AccumT alpha) {
+  for (int i = threadIdx.x; i < kRuns * kRunCols; i += kThreadsPerBlock) sums[i] = 0;
+  __syncthreads();
+  uint32_t run = kNoRun;
+  int place = -1;
+#pragma unroll
+  for (int i = 0; i < kNnzPerThread; ++i) {
+    if (cols[i] == IndexT(-1)) continue;
+    if (cols[i] / kRunCols != run) {
+      run = cols[i] / kRunCols;
+      place = place_of(table, run);
+    }
+    if (place >= 0) {
+      atomicAdd(sums + place * kRunCols + cols[i] % kRunCols, products[i]);
+    } else {
+      add_scaled(y, cols[i], products[i], alpha);
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x / kRunCols; i < table.count; i += kThreadsPerBlock / kRunCols) {
+    const int at = table.places[i];
+    const AccumT sum = sums[at * kRunCols + threadIdx.x % kRunCols];
+    if (sum != AccumT(0)) add_scaled(y, table.tags[at] * kRunCols + threadIdx.x % kRunCols, sum, alpha);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hola_t(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
+            const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
+            YT* __restrict__ y, AccumT alpha, const uint32_t* __restrict__ block_rows,
+            const uint32_t* __restrict__ combines) {
+  if (skips_product(alpha)) return;
+  // Entries of x at first, then sums of columns.
+  __shared__ AccumT room[kCombine ? kRuns * kRunCols : kNnzPerBlock];
+  __shared__ uint32_t starts[kWords];
+  __shared__ RunTable table;
+  const Share share = load_share(nnz, block_rows);
+  const bool combined = kCombine && __ldg(combines + blockIdx.x) != 0;
+  if (threadIdx.x < kWords) starts[threadIdx.x] = 0;
+  if (combined) clear(table);
+  __syncthreads();
+  find_rows(share, min(share.next_row, num_rows - 1), row_offsets, x, starts, room);
+
+  if (kCombine && !combined) return add_across(share, starts, room, col_indices, values, y, alpha);
+  IndexT cols[kNnzPerThread];
+  AccumT products[kNnzPerThread];
+  multiply_along(share, starts, room, col_indices, values, cols, products);
+  if constexpr (kCombine) {
+    __syncthreads();
+    add_by_runs(cols, products, table, room, y, alpha);
+  } else {
+    add_along(cols, products, y, alpha);
+  }
+}
