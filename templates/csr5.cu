@@ -4,15 +4,16 @@
 // Paper:     Liu and Vinter 2015 (CSR5: sigma near the mean row length from 4 to 32, more for long rows); peer in Steinberger et al., Hola
 // Suits:     any distribution of row lengths, where many products pay for the conversion
 // Suffers:   matrices whose values change (they are copied when a plan is made) and rows much shorter than sigma
-// Bytes:     nnz * (value + index) + 4 or 8 for every sigma nonzeros + rows * y + x once, and about 28 a tile; keeps its own values and columns
+// Bytes:     nnz * (value + index) + 4 or 8 for every sigma nonzeros + rows * y + x once, about 28 a tile, and the row offsets of tiles with empty rows; keeps its own values and columns
 // Guarantee: bit-reproducible; a lane adds its entries in order, fixed trees add the lanes and the tiles of a row
-// Launch:    a warp a tile, and a thread an empty row; converted on the device by four passes, once
+// Launch:    a warp a tile, which stores the empty rows among its own too, and a thread each of the empty rows where these are very many; tiles of a block that lie within one row bring one piece of it; converted on the device by four passes, once
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kSigma = 16;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
+#include "prelude/block.cuh"
 #include "prelude/segmented.cuh"
 #include "prelude/spanning_row.cuh"
 #include "prelude/stream.cuh"
@@ -23,6 +24,10 @@ constexpr int kWarps = kThreadsPerBlock / 32;
 constexpr uint32_t kHasEmptyRows = 0x80000000u;
 // Steps whose loads are in flight together, a multiple of the four that one 16-byte load of columns brings.
 constexpr int kChunk = kSigma % 12 == 0 ? 12 : sizeof(AccumT) == 4 && kSigma % 16 == 0 ? 16 : kSigma % 8 == 0 ? 8 : 4;
+// Whether sums wait in shared memory, so that neighbouring lanes store neighbouring rows: short rows ask for short lanes.
+constexpr bool kStaged = kSigma <= 12 && kThreadsPerBlock * kSigma * sizeof(AccumT) <= 16384;
+// A tile stores the empty rows among at most so many rows from its first to that of the next; more are listed.
+constexpr uint32_t kMostRows = 4 * kTileNnz;
 static_assert(kSigma % kChunk == 0 && kChunk % 4 == 0 && kSigma <= 32, "a lane's entries come in whole chunks");
 
 // A lane's part of a tile: a bit for every entry that begins a row, how many rows begin in earlier lanes (10 bits),
@@ -107,15 +112,27 @@ spmv_csr5_convert(uint32_t num_tiles, OffsetT nnz, const IndexT* __restrict__ co
   }
 }
 
-// A thread a row: lists the empty rows, and the rows of tiles that have empty rows between theirs.
+// The rows from a tile's first to that of the next tile, to which empty rows before and behind all others belong too.
+struct RowRange {
+  uint32_t first, end;
+
+  __device__ __forceinline__ RowRange(uint32_t tile, uint32_t num_tiles, uint32_t num_rows, const uint32_t* tile_rows)
+      : first(tile == 0 ? 0 : __ldg(tile_rows + tile) & ~kHasEmptyRows),
+        end(tile + 1 < num_tiles ? __ldg(tile_rows + tile + 1) & ~kHasEmptyRows : num_rows) {}
+  __device__ __forceinline__ bool is_narrow() const { return end - first <= kMostRows; }
+};
+
+// A thread a row: lists the empty rows that no tile stores, and the rows of tiles that have empty rows between theirs.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_csr5_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ tile_rows,
-               const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,
+spmv_csr5_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t num_tiles,
+               const uint32_t* __restrict__ tile_rows, const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,
                uint32_t* empty_offsets, uint32_t* empty_rows, uint64_t* counts) {
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const OffsetT begin = row_offsets[row];
   if (begin == row_offsets[row + 1]) {
+    const uint32_t owner = begin == 0 ? 0 : uint32_t((begin - 1) / kTileNnz);
+    if (num_tiles > 0 && RowRange(owner, num_tiles, num_rows, tile_rows).is_narrow()) return;
     empty_rows[atomicAdd(counts + 2, uint64_t(1))] = row;
     return;
   }
@@ -138,12 +155,13 @@ struct TileRows {
   }
 };
 
-// A lane's entries: rows that begin and end in the lane are stored; `head` is what belongs to the row that was open
+// A lane's entries: rows that begin and end in the lane are stored, or left in `staged`; `head` is what belongs to the row that was open
 // before, the result what belongs to the row that stays open.
 template <bool kFull>
 __device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values,
                                            const XT* __restrict__ x, DescriptorT descriptor, int num_entries,
-                                           const TileRows& rows, AccumT& head, YT* y, AccumT alpha, AccumT beta) {
+                                           const TileRows& rows, AccumT& head, AccumT* staged, YT* y, AccumT alpha,
+                                           AccumT beta) {
   constexpr int kSteps = kFull ? kChunk : 4;
   const int lane = threadIdx.x & 31;
   const uint32_t flags = bit_flag(descriptor);
@@ -166,6 +184,8 @@ __device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols,
       if (flags >> (first + k) & 1) {
         if (is_head) {
           head = sum;
+        } else if (kStaged) {
+          staged[next - 1] = sum;
         } else {
           store_scaled(y, rows(next - 1), sum, alpha, beta);
         }
@@ -214,33 +234,59 @@ spmv_csr5(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
   if (marked_row & kHasEmptyRows) rows = {first_row, empty_offsets + __ldg(empty_bases + tile)};
   const uint32_t last_row = num_begun == 0 ? first_row : rows(num_begun - 1);
 
+  const RowRange range(tile, num_tiles, num_rows, tile_rows);
+  const uint32_t num_rows_with_entries = num_begun + !begins_row - (range.end == last_row);
+  if (range.end - range.first > num_rows_with_entries && range.is_narrow()) {
+#pragma unroll 4
+    for (uint32_t row = range.first + lane; row < range.end; row += 32) {
+      if (__ldg(row_offsets + row) == __ldg(row_offsets + row + 1)) store_scaled(y, row, AccumT(0), alpha, beta);
+    }
+  }
+
+  __shared__ AccumT block_staged[kStaged ? kWarps * kTileNnz : 1];
+  AccumT* staged = block_staged + (kStaged ? threadIdx.x / 32 * kTileNnz : 0);
   AccumT head = 0;
   AccumT sum;
   if (nnz - first_nnz >= kTileNnz) {
-    sum = lane_sum<true>(tile_cols + first_nnz, tile_values + first_nnz, x, descriptor, kSigma, rows, head, y, alpha,
-                         beta);
+    sum = lane_sum<true>(tile_cols + first_nnz, tile_values + first_nnz, x, descriptor, kSigma, rows, head, staged, y,
+                         alpha, beta);
   } else {
     const int num_entries = int(nnz - first_nnz) - lane * kSigma;
-    sum = lane_sum<false>(tile_cols + first_nnz, tile_values + first_nnz, x, descriptor, num_entries, rows, head, y,
-                          alpha, beta);
+    sum = lane_sum<false>(tile_cols + first_nnz, tile_values + first_nnz, x, descriptor, num_entries, rows, head,
+                          staged, y, alpha, beta);
   }
   sum = warp_segmented_sum(sum, seg_offset(descriptor));
   const AccumT carry = __shfl_up_sync(0xffffffffu, sum, 1);
   if (lane != 0) head = carry + head;
-  if (flags != 0 && y_offset(descriptor) > 0) store_scaled(y, rows(y_offset(descriptor) - 1), head, alpha, beta);
+  if (flags != 0 && y_offset(descriptor) > 0) {
+    if (kStaged) {
+      staged[y_offset(descriptor) - 1] = head;
+    } else {
+      store_scaled(y, rows(y_offset(descriptor) - 1), head, alpha, beta);
+    }
+  }
+  if (kStaged && num_begun > 1) {
+    __syncwarp();
+#pragma unroll 4
+    for (uint32_t c = lane; c < num_begun - 1; c += 32) store_scaled(y, rows(c), staged[c], alpha, beta);
+  }
 
   // The calibrator: the rows that are open at the tile's beginning and at its end.
   const SpanningRows calibrator = {tails, heads, meetings};
   if (heads_mask != 0 && !begins_row) {
     const uint32_t first_tile = uint32_t(__ldg(row_offsets + first_row) / kTileNnz);
     const AccumT piece = __shfl_sync(0xffffffffu, head, __ffs(heads_mask) - 1);
-    add_piece(calibrator, first_row, first_tile, tile, tile, piece, y, alpha, beta);
+    add_piece<kWarps>(calibrator, first_row, first_tile, tile, tile, piece, y, alpha, beta);
   }
   const uint32_t first_tile = uint32_t(__ldg(row_offsets + last_row) / kTileNnz);
   const uint32_t last_tile = uint32_t((__ldg(row_offsets + last_row + 1) - 1) / kTileNnz);
-  const AccumT piece = __shfl_sync(0xffffffffu, sum, 31);
+  AccumT piece = __shfl_sync(0xffffffffu, sum, 31);
+  if (first_tile / kWarps < blockIdx.x && blockIdx.x < last_tile / kWarps) {
+    piece = block_sum(lane == 0 ? piece : AccumT(0));
+    if (threadIdx.x >= 32) return;
+  }
   if (first_tile != last_tile) {
-    add_piece(calibrator, last_row, first_tile, last_tile, tile, piece, y, alpha, beta);
+    add_piece<kWarps>(calibrator, last_row, first_tile, last_tile, tile, piece, y, alpha, beta);
   } else if (lane == 0) {
     store_scaled(y, last_row, piece, alpha, beta);
   }

@@ -6,7 +6,7 @@
 // Suffers:   rows of one length (the order of the bins is then read for nothing)
 // Bytes:     nnz * (value + index) + rows * (2 * offset + 4 + y) + x once; the plan keeps 4 a row and (8 + 2 * offset) a part of a long row
 // Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
-// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; one kernel whose blocks find their bin, longest first; rows in several parts, where there are any, are finished by a second pass
+// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; one kernel, whose blocks find their bin: long rows first, then all bins side by side in stripes; rows in several parts, where there are any, are finished by a second pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerLane = 4;
@@ -23,6 +23,9 @@ constexpr int kNnzPerWarp = 512;
 
 // Bins 0 to 5: rows of 1, 2, 4, ... 32 lanes. Bin 6: long rows, in parts of a block each.
 constexpr int kBins = 7;
+// The other bins are cut in so many parts, and their first parts computed together, then their second and so on: rows of
+// several bins lie in the same lines of memory, which are then read once.
+constexpr uint32_t kStripes = 32;
 constexpr uint32_t kNnzPerPart = 16 * kThreadsPerBlock;
 
 struct BinOf {
@@ -98,23 +101,30 @@ spmv_hybrid_parts(uint32_t num_parts, uint32_t num_long, const OffsetT* row_offs
   }
 }
 
-// Computes the block's rows of the bin of kWidth lanes, whose places in row_order end before *last; *block counts from
-// the bin's first. False where the block belongs to a later bin: both then say where that one is.
+// Blocks of a bin in a stripe.
 template <int kWidth>
-__device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t* last, uint32_t* block,
+__device__ __forceinline__ uint32_t stripe_blocks(uint32_t rows) {
+  constexpr uint32_t kRows = kStripes * (kThreadsPerBlock / kWidth);
+  return (rows + kRows - 1) / kRows;
+}
+
+// Computes the block's rows of the bin of kWidth lanes, whose places in row_order end before *last; *block counts from
+// the bin's first in the stripe. False where the block belongs to a later bin: both then say where that one is.
+template <int kWidth>
+__device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uint32_t* last, uint32_t* block,
                                              const uint32_t* __restrict__ row_order,
                                              const OffsetT* __restrict__ row_offsets,
                                              const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                                              const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta) {
   constexpr uint32_t kRowsPerBlock = kThreadsPerBlock / kWidth;
-  const uint32_t num_blocks = (rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  const uint32_t num_blocks = stripe_blocks<kWidth>(rows);
   const uint32_t first = *last - rows;
   if (*block >= num_blocks) {
     *block -= num_blocks;
     *last = first;
     return false;
   }
-  const uint32_t place = first + *block * kRowsPerBlock + threadIdx.x / kWidth;
+  const uint32_t place = first + (stripe * num_blocks + *block) * kRowsPerBlock + threadIdx.x / kWidth;
   if (place >= *last) return true;
   const uint32_t row = __ldg(row_order + place);
   const OffsetT begin = __ldg(row_offsets + row);
@@ -142,13 +152,17 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
     return;
   }
   uint32_t block = blockIdx.x - num_parts;
+  const uint32_t per_stripe = stripe_blocks<1>(rows_1) + stripe_blocks<2>(rows_2) + stripe_blocks<4>(rows_4) +
+                              stripe_blocks<8>(rows_8) + stripe_blocks<16>(rows_16) + stripe_blocks<32>(rows_32);
+  const uint32_t stripe = block / per_stripe;
+  block -= stripe * per_stripe;
   uint32_t last = rows_1 + rows_2 + rows_4 + rows_8 + rows_16 + rows_32;
-  if (computes_bin<32>(rows_32, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  if (computes_bin<16>(rows_16, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  if (computes_bin<8>(rows_8, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  if (computes_bin<4>(rows_4, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  if (computes_bin<2>(rows_2, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  computes_bin<1>(rows_1, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta);
+  if (computes_bin<32>(rows_32, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<16>(rows_16, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<8>(rows_8, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<4>(rows_4, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<2>(rows_2, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
+  computes_bin<1>(rows_1, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta);
 }
 
 // Adds the parts of the rows that several blocks share: a block a row.

@@ -3,14 +3,14 @@
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Liu and Schmidt 2015 (LightSpMV, vector-level dynamic row distribution); Hiranandani, IV.E
 // Suits:     rows of uneven length without giants: whoever is free takes the next rows
-// Suffers:   very short rows (many atomics) and giant rows (one group works on each)
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and an atomic every 2 * rows_per_fetch rows
+// Suffers:   giant rows (one group works on each, and the groups beside it wait)
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and an atomic every threads_per_block / threads_per_vector rows, or 32 / threads_per_vector * rows_per_fetch
 // Guarantee: bit-reproducible: which group computes a row does not change how the row is summed
-// Launch:    as many blocks as are resident; half of the rows are dealt out (to groups of 16 and 32 lanes only the first), the rest fetched; a workspace of two counters, which the last block to finish resets; one pass
+// Launch:    as many blocks as are resident; a block draws one row for each of its groups by one atomic, or with rows_per_fetch a warp that many consecutive rows for each of its; the next are drawn while the last are computed; a workspace of one counter, which returns to zero by itself; one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kThreadsPerVector = 8;
-constexpr int kRowsPerFetch = 1;
+constexpr int kRowsPerFetch = 0;
 constexpr int kUnroll = 4;
 constexpr int kAligned = 0;
 #include "prelude/arithmetic.cuh"
@@ -22,16 +22,12 @@ constexpr int kAligned = 0;
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_light_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                   const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
-                  AccumT beta, uint32_t* next_chunk, uint32_t* finished_blocks) {
-  const uint32_t mask = group_mask<kThreadsPerVector>();
-  const uint32_t num_chunks = (num_rows + kRowsPerFetch - 1) / kRowsPerFetch;
-  for_fetched_chunks<kThreadsPerVector>(num_chunks, next_chunk, finished_blocks, [&](uint32_t chunk) {
-    const uint32_t last_row = min((chunk + 1) * kRowsPerFetch, num_rows);
-    for (uint32_t row = chunk * kRowsPerFetch; row < last_row; ++row) {
-      const OffsetT begin = __ldg(row_offsets + row);
-      const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
-      const AccumT sum = group_row_product<kThreadsPerVector, kUnroll, kAligned>(begin, end, col_indices, values, x, mask);
-      if (threadIdx.x % kThreadsPerVector == 0) store_scaled(y, row, sum, alpha, beta);
-    }
+                  AccumT beta, uint32_t* next_ticket) {
+  for_fetched_rows<kRowsPerFetch == 0>(num_rows, next_ticket, [&](uint32_t row) {
+    const OffsetT begin = row < num_rows ? __ldg(row_offsets + row) : 0;
+    const OffsetT end = row < num_rows && !skips_product(alpha) ? __ldg(row_offsets + row + 1) : begin;
+    const AccumT sum =
+        group_row_product<kThreadsPerVector, kUnroll, kAligned>(begin, end, col_indices, values, x, 0xffffffffu);
+    if (row < num_rows && threadIdx.x % kThreadsPerVector == 0) store_scaled(y, row, sum, alpha, beta);
   });
 }

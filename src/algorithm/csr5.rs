@@ -29,9 +29,11 @@ const HEADS: usize = 9;
 const MEETINGS: usize = 10;
 const COUNTS: usize = 11;
 
-/// Entries of `counts`: rows without nonzeros, and rows that begin in tiles with such rows between theirs.
+/// Entries of `counts`: rows without nonzeros, rows that begin in tiles with such rows between theirs, and rows without
+/// nonzeros that no tile stores.
 const NUM_EMPTY_ROWS: Variable = Variable::Count(0);
 const NUM_EMPTY_OFFSETS: Variable = Variable::Count(1);
+const NUM_LISTED_ROWS: Variable = Variable::Count(2);
 
 impl Csr5 {
     fn tile_nnz(&self) -> u32 {
@@ -75,7 +77,7 @@ impl Csr5 {
             pass(
                 "spmv_csr5_rows",
                 a_thread_a_row(),
-                vec![num_rows(), Arg::RowOffsets],
+                vec![num_rows(), Arg::RowOffsets, num_tiles()],
                 &[TILE_ROWS, DESCRIPTORS, EMPTY_BASES, EMPTY_OFFSETS, EMPTY_ROWS, COUNTS],
             ),
         ]
@@ -119,29 +121,30 @@ impl Plans for Csr5 {
             Arg::Size(self.num_tiles(), IndexType::U32),
         ];
         args.extend([TILE_ROWS, DESCRIPTORS, EMPTY_BASES, EMPTY_OFFSETS].map(Arg::Buffer));
-        args.push(Arg::Size(NUM_EMPTY_ROWS.into(), IndexType::U32));
+        args.push(Arg::Size(NUM_LISTED_ROWS.into(), IndexType::U32));
         args.extend([EMPTY_ROWS, TILE_COLS, TILE_VALUES, TAILS, HEADS, MEETINGS].map(Arg::Buffer));
-        let count = |name, entry: u32| Count { name, buffer: COUNTS, entry, after: entry as usize };
+        let count = |name, entry, after| Count { name, buffer: COUNTS, entry, after };
         Plan {
             prepare: self.prepare(config),
             multiply: vec![Pass {
                 kernel: "spmv_csr5".into(),
                 grid: self.num_tiles().div_ceil(threads_per_block / 32)
-                    + Expr::from(NUM_EMPTY_ROWS).div_ceil(threads_per_block),
+                    + Expr::from(NUM_LISTED_ROWS).div_ceil(threads_per_block),
                 threads_per_block,
                 shared_bytes: 0,
                 args,
             }],
             buffers: self.buffers(config),
-            counts: vec![count("empty_rows", 0), count("empty_offsets", 1)],
+            counts: vec![count("empty_rows", 0, 0), count("empty_offsets", 1, 1), count("listed_rows", 2, 3)],
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // A lane's chain; the tree over the lanes and their carry; a lane's chain over the tiles of the row,
-                // one longer where they are not aligned, with the head, and the tree; alpha, beta, two conversions.
+                // A lane's chain; the tree over the lanes and their carry; the tree over the tiles of a block; a lane's
+                // chain over the tiles of the row, one longer where they are not aligned, with the head, and the tree;
+                // alpha, beta, two conversions.
                 summation_depth: Expr::from(Variable::RowNnz).div_ceil(32 * self.tile_nnz())
-                    + (self.sigma + 5 + 1 + 2 + 5 + 4),
+                    + (self.sigma + 5 + 1 + 5 + 2 + 5 + 4),
                 operation: config.operation(),
             },
         }

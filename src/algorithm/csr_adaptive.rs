@@ -13,7 +13,7 @@ parameters! {
     /// Blocks of rows with about equally many nonzeros (Greathouse and Daga's CSR-Adaptive).
     pub struct CsrAdaptive {
         /// Nonzeros for which a block has room in shared memory.
-        nnz_per_block = 1024, one of [512, 1024, 2048];
+        nnz_per_block = 1024, one of [512, 1024, 2048, 4096];
     }
 }
 

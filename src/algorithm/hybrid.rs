@@ -40,6 +40,9 @@ const SPLIT_PARTS: usize = 8;
 const NUM_SPLIT: usize = 9;
 const PART_SUMS: usize = 10;
 
+/// Parts into which the bins of short rows are cut, as in the template.
+const STRIPES: u32 = 32;
+
 impl Plans for Hybrid {
     fn plan(&self, config: &KernelConfig) -> Plan {
         let threads_per_block = config.threads_per_block();
@@ -91,7 +94,7 @@ impl Plans for Hybrid {
         product.extend((0..WIDTHS.len()).map(|bin| size(bin_rows(bin))));
         product.push(size(num_parts()));
         product.extend([PART_ROWS, PART_ENDS, PART_SUMS].map(Arg::Buffer));
-        let blocks = |bin: usize| bin_rows(bin).div_ceil(threads_per_block / WIDTHS[bin]);
+        let blocks = |bin: usize| bin_rows(bin).div_ceil(threads_per_block / WIDTHS[bin] * STRIPES) * STRIPES;
         let mut finish = vec![Arg::RowOffsets, Arg::Y];
         finish.extend([Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)]);
         finish.extend([PART_ROWS, SPLIT_PARTS, PART_SUMS].map(Arg::Buffer));

@@ -12,8 +12,8 @@ parameters! {
     pub struct LightVector {
         /// Lanes that share a row.
         threads_per_vector = 8, one of [2, 4, 8, 16, 32];
-        /// Rows that a group takes from the counter at once.
-        rows_per_fetch = 1, one of [1, 2, 4, 8, 16];
+        /// Rows that a group takes from the counter at once; 0 takes one for each group of a block together.
+        rows_per_fetch = 0, one of [0, 1, 2, 4, 8, 16];
         /// Independent accumulators a lane; all loads of a step are in flight together.
         unroll = 4, one of [1, 2, 4];
         /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
@@ -23,17 +23,16 @@ parameters! {
 
 impl Plans for LightVector {
     fn plan(&self, config: &KernelConfig) -> Plan {
-        let rows_per_block = config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch;
+        let rows_per_block = config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch.max(1);
         fetching_plan(config, rows_per_block, group_depth(self.threads_per_vector, self.unroll))
     }
 }
 
-/// A persistent kernel whose fetchers share two counters: no more blocks than are resident, no more than there are
-/// rows for.
+/// A persistent kernel whose fetchers share a counter: no more blocks than are resident, no more than there are rows
+/// for.
 pub(super) fn fetching_plan(config: &KernelConfig, rows_per_block: u32, summation_depth: Expr) -> Plan {
-    let counter = |name| Buffer::new(name, 4).zeroed();
     let mut args = csr_product_args(config);
-    args.extend([Arg::Buffer(0), Arg::Buffer(1)]);
+    args.push(Arg::Buffer(0));
     Plan {
         prepare: vec![],
         multiply: vec![Pass {
@@ -44,7 +43,7 @@ pub(super) fn fetching_plan(config: &KernelConfig, rows_per_block: u32, summatio
             shared_bytes: 0,
             args,
         }],
-        buffers: vec![counter("next_chunk"), counter("finished_blocks")],
+        buffers: vec![Buffer::new("next_ticket", 4).zeroed()],
         counts: vec![],
         guarantees: Guarantees {
             bit_reproducible: true,

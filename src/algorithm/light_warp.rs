@@ -11,8 +11,8 @@ parameters! {
     pub struct LightWarp {
         /// Lanes that share a row.
         threads_per_vector = 8, one of [2, 4, 8, 16, 32];
-        /// Rows for each of its groups that a warp takes from the counter at once.
-        rows_per_fetch = 1, one of [1, 2, 4, 8, 16];
+        /// Rows for each of its groups that a warp takes from the counter at once; 0 takes one for each group of a block.
+        rows_per_fetch = 0, one of [0, 1, 2, 4, 8, 16];
         /// Independent accumulators a lane; all loads of a step are in flight together.
         unroll = 4, one of [1, 2, 4];
         /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
@@ -22,7 +22,7 @@ parameters! {
 
 impl Plans for LightWarp {
     fn plan(&self, config: &KernelConfig) -> Plan {
-        let rows_per_block = config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch;
+        let rows_per_block = config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch.max(1);
         fetching_plan(config, rows_per_block, group_depth(self.threads_per_vector, self.unroll))
     }
 }

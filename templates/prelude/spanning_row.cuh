@@ -31,7 +31,25 @@ __device__ __forceinline__ uint64_t arrive(uint64_t* counter) {
   return before;
 }
 
+// The tiles that bring a piece of a row that lies in tiles `first` to `last`: every one, but of kTogether tiles that are
+// neighbours, belong together and lie within the row only the first, with the sum of all.
+template <uint32_t kTogether>
+struct Pieces {
+  uint32_t first, num_alone, num_together;
+
+  __device__ __forceinline__ Pieces(uint32_t first, uint32_t last) : first(first) {
+    const uint32_t next = (first / kTogether + 1) * kTogether;
+    num_alone = next - first;
+    num_together = last / kTogether > first / kTogether ? last / kTogether - first / kTogether - 1 : 0;
+  }
+  __device__ __forceinline__ uint32_t tile(uint32_t piece) const {
+    const uint32_t together_before = piece < num_alone ? 0 : min(piece - num_alone, num_together);
+    return first + piece + together_before * (kTogether - 1);
+  }
+};
+
 // Called by a full warp for a row in tiles `first` to `last`, with the piece of `tile`, in every lane.
+template <uint32_t kTogether = 1>
 __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row, uint32_t first, uint32_t last,
                                           uint32_t tile, AccumT piece, YT* y, AccumT alpha, AccumT beta) {
   const int lane = threadIdx.x & 31;
@@ -45,18 +63,20 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
     store_scaled(y, row, piece + word_piece(other), alpha, beta);
     return;
   }
+  const Pieces<kTogether> pieces(first, last);
+  const uint32_t num_tails = last - first - pieces.num_together * (kTogether - 1);
   PieceWordT before = 0;
   if (lane == 0) {
     *(tile == last ? rows.heads + tile : rows.tails + tile) = piece;
     before = arrive(meeting);
   }
   before = __shfl_sync(0xffffffffu, before, 0);
-  if (before != last - first) return;
+  if (before != num_tails) return;
   __threadfence();
   AccumT sum = lane == 0 ? __ldcg(rows.heads + last) : AccumT(0);
   // Many loads are under way at once: a giant row has thousands of pieces, and this warp is the last to work.
 #pragma unroll 16
-  for (uint32_t t = first + lane; t < last; t += 32) sum += __ldcg(rows.tails + t);
+  for (uint32_t i = lane; i < num_tails; i += 32) sum += __ldcg(rows.tails + pieces.tile(i));
   sum = group_sum<32>(sum, 0xffffffffu);
   if (lane == 0) {
     *meeting = 0;
