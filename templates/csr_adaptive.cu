@@ -100,7 +100,8 @@ __device__ __forceinline__ void stage_products(AccumT* products, OffsetT begin, 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+// Narrow sums are computed by as many threads as a multiprocessor holds; for wide ones the compiler does better unasked.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, sizeof(AccumT) == 4 ? 2048 / kThreadsPerBlock : 0)
 spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                   const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
                   AccumT beta, const uint32_t* __restrict__ block_rows, const OffsetT* __restrict__ block_offsets,

@@ -19,7 +19,7 @@ constexpr int kAligned = 0;
 #include "prelude/fetch.cuh"
 #endif
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_light_warp(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
                 AccumT beta, uint32_t* next_ticket) {

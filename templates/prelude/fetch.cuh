@@ -3,6 +3,8 @@
 // or, where that is 0, a block that takes one: then the warps of a multiprocessor stay close to each other in memory, no
 // long row waits for another, and the counter, which serves about one fetcher a nanosecond, keeps pace.
 
+// Where sums are wide, the loads of a step would follow one another for want of registers if more threads were resident.
+constexpr int kResidentBlocks = (sizeof(AccumT) == 8 ? 1536 : 2048) / kThreadsPerBlock;
 constexpr uint32_t kThreadsPerFetcher = kRowsPerFetch > 0 ? 32 : kThreadsPerBlock;
 constexpr uint32_t kRowsPerRound = kThreadsPerFetcher / kThreadsPerVector;
 constexpr uint32_t kRounds = kRowsPerFetch > 0 ? kRowsPerFetch : 1;
