@@ -25,7 +25,7 @@ spmv_light_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
                   AccumT beta, uint32_t* next_ticket) {
   for_fetched_rows<kRowsPerFetch == 0>(num_rows, next_ticket, [&](uint32_t row) {
     const OffsetT begin = row < num_rows ? __ldg(row_offsets + row) : 0;
-    const OffsetT end = row < num_rows && !skips_product(alpha) ? __ldg(row_offsets + row + 1) : begin;
+    const OffsetT end = row >= num_rows || skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
     const AccumT sum =
         group_row_product<kThreadsPerVector, kUnroll, kAligned>(begin, end, col_indices, values, x, 0xffffffffu);
     if (row < num_rows && threadIdx.x % kThreadsPerVector == 0) store_scaled(y, row, sum, alpha, beta);

@@ -568,7 +568,7 @@ struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// The second product finds what the first one left behind in counters.
+    /// The second product finds what the first one left behind in the counter.
     fn run(&self, schedule: Schedule) -> Result<Outcome, Error> {
         let a = structures::all()
             .into_iter()
@@ -593,7 +593,7 @@ impl Product<'_> {
             Arg::U64(place(&narrow(matrix.values()))?),
             Arg::U64(place(&narrow(&x))?),
         ];
-        let counters = [place(&to_bytes(&[0u32]))?, place(&to_bytes(&[0u32]))?];
+        let next_ticket = place(&to_bytes(&[0u32]))?;
         // With beta = 0 nobody may read y, so nobody wrote it.
         let y = simulator.allocate(old.len() as u64 * 4)?;
         if self.beta != 0.0 {
@@ -601,7 +601,7 @@ impl Product<'_> {
         }
         args.extend([Arg::U64(y), Arg::F32(2.0), Arg::F32(self.beta)]);
         if program.multiply[0].kernel.starts_with("spmv_light_") {
-            args.extend(counters.map(Arg::U64));
+            args.push(Arg::U64(next_ticket));
         }
         let mut expected = old.clone();
         for product in 0..2u64 {
@@ -678,14 +678,6 @@ fn vectors_of_8(algorithm: &str) -> KernelConfig {
     config(algorithm, &[("threads_per_vector", "8"), ("threads_per_block", "64")])
 }
 
-/// As few rows as these tests have are fetched only where a fetch takes one.
-fn fetching_vectors_of_8() -> KernelConfig {
-    config(
-        "light_vector",
-        &[("threads_per_vector", "8"), ("threads_per_block", "64"), ("rows_per_fetch", "1")],
-    )
-}
-
 /// A row that ends one too late: wrong sums, and behind the last row nothing is allocated.
 #[test]
 fn a_row_that_ends_too_late() {
@@ -706,8 +698,13 @@ fn rows_behind_the_last() {
         out_of_bounds,
     );
     let fetch = config("light_vector", &[("rows_per_fetch", "4"), ("threads_per_block", "64")]);
-    let last = "min((chunk + 1) * kRowsPerFetch, num_rows)";
-    faults(&fetch, last, "(chunk + 1) * kRowsPerFetch + 1", 0.0, out_of_bounds);
+    faults(
+        &fetch,
+        "if (row < num_rows && threadIdx.x",
+        "if (row <= num_rows && threadIdx.x",
+        0.0,
+        out_of_bounds,
+    );
 }
 
 #[test]
@@ -733,48 +730,49 @@ fn beta_zero_that_reads_y() {
     }
 }
 
-/// Without the barrier a block says that it has finished while its other warps still fetch rows: rows are
-/// computed twice, and counters keep what the next product must not see.
+/// Without the barrier warps go on with a ticket that their block has not drawn yet.
 #[test]
-fn counters_reset_too_early() {
-    let barrier = "  __syncthreads();\n  if (threadIdx.x == 0) {\n    __threadfence();";
-    let without = "  if (threadIdx.x == 0) {\n    __threadfence();";
-    let outcomes = outcomes(&fetching_vectors_of_8(), barrier, without, 1.0);
+fn a_ticket_that_nobody_waits_for() {
+    let config = config("light_vector", &[("threads_per_vector", "8"), ("threads_per_block", "64")]);
+    let outcomes =
+        outcomes(&config, "      __syncthreads();\n      number = numbers", "      number = numbers", 1.0);
     let found = outcomes.iter().filter(|outcome| outcome.found()).count();
     assert!(found > 0, "none of {} schedules found it", outcomes.len());
 }
 
-/// A group that names lanes of other groups waits for them while they wait at the barrier.
+/// The second product draws numbers for which there are no tickets.
+#[test]
+fn a_counter_that_does_not_begin_anew() {
+    for rows_per_fetch in ["0", "1"] {
+        let settings = [("rows_per_fetch", rows_per_fetch), ("threads_per_block", "64")];
+        found(&config("light_vector", &settings), "\"r\"(num_draws - 1)", "\"r\"(0xffffffffu)", 1.0);
+    }
+}
+
+/// Where groups that are through have exited nobody waits for them: naming them is allowed there.
 #[test]
 fn a_mask_of_all_lanes() {
-    let fetchers = "const uint32_t mask = group_mask<kWidth>();";
-    faults(&fetching_vectors_of_8(), fetchers, "const uint32_t mask = 0xffffffffu;", 0.0, |fault| {
-        matches!(fault.kind, FaultKind::DivergentBarrier { .. } | FaultKind::SyncDeadlock { .. })
-    });
     let mask = "const uint32_t mask = group_mask<kThreadsPerVector>();";
-    // Where groups that are through have exited nobody waits for them: naming them is allowed there.
     for outcome in outcomes(&vectors_of_8("csr_vector"), mask, "const uint32_t mask = 0xffffffffu;", 0.0) {
         assert!(!outcome.found(), "a false alarm: {outcome}");
     }
 }
 
-/// A chunk that nobody owns and nobody fetches.
+/// A ticket that nobody owns and nobody draws.
 #[test]
-fn chunks_between_the_owned_and_the_fetched() {
+fn a_ticket_between_the_owned_and_the_drawn() {
     for algorithm in ["light_vector", "light_warp"] {
         let config = config(algorithm, &[("rows_per_fetch", "1"), ("threads_per_block", "64")]);
-        found(&config, "next = num_owned + atomicAdd", "next = num_owned + 1 + atomicAdd", 0.0);
+        found(&config, "ticket = num_fetchers + number", "ticket = num_fetchers + 1 + number", 0.0);
     }
 }
 
 #[test]
 fn a_mask_of_another_group() {
     let mask = "<< (threadIdx.x & 31 & ~(kWidth - 1))";
-    for algorithm in ["csr_vector", "light_vector", "light_warp"] {
-        faults(&vectors_of_8(algorithm), mask, "<< 0", 0.0, |fault| {
-            matches!(fault.kind, FaultKind::SyncMask { mask: 0xff })
-        });
-    }
+    faults(&vectors_of_8("csr_vector"), mask, "<< 0", 0.0, |fault| {
+        matches!(fault.kind, FaultKind::SyncMask { mask: 0xff })
+    });
 }
 
 #[test]
