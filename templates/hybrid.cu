@@ -25,7 +25,7 @@ constexpr int kNnzPerWarp = 512;
 constexpr int kBins = 7;
 // The other bins are cut in so many parts, and their first parts computed together, then their second and so on: rows of
 // several bins lie in the same lines of memory, which are then read once.
-constexpr uint32_t kStripes = 32;
+constexpr uint32_t kStripes = 16;
 constexpr uint32_t kNnzPerPart = 16 * kThreadsPerBlock;
 
 struct BinOf {

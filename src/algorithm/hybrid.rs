@@ -41,7 +41,7 @@ const NUM_SPLIT: usize = 9;
 const PART_SUMS: usize = 10;
 
 /// Parts into which the bins of short rows are cut, as in the template.
-const STRIPES: u32 = 32;
+const STRIPES: u32 = 16;
 
 impl Plans for Hybrid {
     fn plan(&self, config: &KernelConfig) -> Plan {
