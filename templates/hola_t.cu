@@ -2,11 +2,11 @@
 //
 // Formula:   y[c] <- alpha * sum over j with col_indices[j] = c of values[j] * x[row of j] + beta * y[c]
 // Paper:     Steinberger, Zayer and Seidel 2017 (Globally homogeneous, locally adaptive SpMV on the GPU), 3.4 (combine = 0; combine = 1 is ours)
-// Suits:     rows of any length, giants and empty ones among them; combine = 1: nonzeros of neighbouring rows in few narrow windows of columns (stencils, FEM, banded)
-// Suffers:   columns all over the matrix, with an atomic a nonzero; columns with very many entries, whose atomics wait for each other
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * x + cols * y, and atomics; extra: 8 a block of threads_per_block * nnz_per_thread nonzeros (0.004 a nonzero for 256 * 8)
+// Suits:     rows of any length, giants and empty ones among them; combine = 1: nonzeros of neighbouring rows in few narrow windows of columns (stencils, FEM, banded), a column with a large part of all
+// Suffers:   columns all over the matrix, with an atomic a nonzero; several columns with very many entries each, whose atomics wait for each other
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * x + cols * y, and atomics; extra: 4 a block of threads_per_block * nnz_per_thread nonzeros, with combine = 1 12 (0.006 a nonzero for 256 * 8)
 // Guarantee: not bit-reproducible: products are added in the order in which they come
-// Launch:    rows are assigned, and blocks whose columns meet are found, once for a structure; then y <- beta * y, a thread a column, and a pass with a block a share
+// Launch:    rows are assigned to blocks, and with combine = 1 ways to add, once for a structure; then y <- beta * y, a thread a column, and a pass with a block a share
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerThread = 8;
@@ -15,6 +15,7 @@ constexpr int kSortColumns = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/group.cuh"
 #include "prelude/shares.cuh"
 #include "prelude/thread_sort.cuh"
 #include "prelude/column_sums.cuh"
@@ -22,6 +23,8 @@ constexpr int kSortColumns = 0;
 #endif
 
 constexpr int kWords = kNnzPerBlock / 32;
+// A column that so many of 32 neighbouring nonzeros share is summed apart: atomics to one address wait for each other.
+constexpr uint32_t kHotLanes = 4;
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_t_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* __restrict__ row_offsets,
@@ -29,20 +32,88 @@ spmv_hola_t_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* _
   assign_rows(num_rows, num_blocks, row_offsets, block_rows, [](uint32_t) {});
 }
 
-// combines[b] says whether the block's columns lie in so few runs that they are added in shared memory.
+// How a block adds its products to y, and the column, if any, that many of them share.
+constexpr uint32_t kAcross = 0;   // neighbouring nonzeros by neighbouring lanes
+constexpr uint32_t kByRows = 1;   // neighbouring rows by neighbouring lanes
+constexpr uint32_t kByRuns = 2;   // summed in shared memory first
+constexpr uint32_t kNoColumn = 0xffffffffu;
+struct Way {
+  uint32_t order;
+  uint32_t hot;
+};
+
+// Sectors of y that a warp's step touches, at most: where a lane's is not that of the lane before it.
+__device__ __forceinline__ uint32_t sectors(uint32_t col, bool counts) {
+  const uint32_t sector = col / (32 / sizeof(YT));
+  const uint32_t before = __shfl_up_sync(kAllLanes, sector, 1);
+  return __popc(__ballot_sync(kAllLanes, counts && ((threadIdx.x & 31) == 0 || before != sector)));
+}
+
+// What it would take to add by rows, a lane a row: sectors, steps of lanes.
+__device__ __forceinline__ uint2 rows_cost(const Share& share, uint32_t stop, const OffsetT* __restrict__ row_offsets,
+                                           const IndexT* __restrict__ col_indices) {
+  constexpr int kLongest = 64;
+  uint2 cost = {0, 0};
+  for (uint32_t base = share.first_row + (threadIdx.x & ~31); base <= stop; base += kThreadsPerBlock) {
+    const uint32_t row = base + (threadIdx.x & 31);
+    const int from = row <= stop ? share.from(__ldg(row_offsets + row)) : 0;
+    const int count = row <= stop ? share.to(__ldg(row_offsets + row + 1)) - from : 0;
+    for (int k = 0; __ballot_sync(kAllLanes, k < count) != 0; ++k) {
+      if (k == kLongest) return {1u << 24, 0};
+      cost.x += sectors(k < count ? __ldg(col_indices + share.begin + from + k) : kNoColumn, k < count);
+      cost.y += 32;
+    }
+  }
+  return cost;
+}
+
+// Chooses a way for every block by what was measured on an H200, in half picoseconds of the whole device: 22 a sector,
+// 9 (f32) and 13 (f64) a nonzero in shared memory, and for lanes that read their own rows the more the longer those are.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hola_t_find_windows(OffsetT nnz, const IndexT* __restrict__ col_indices, uint32_t* __restrict__ combines) {
+spmv_hola_t_choose_ways(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
+                        const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ block_rows, Way* ways) {
   __shared__ RunTable table;
-  const OffsetT begin = OffsetT(blockIdx.x) * kNnzPerBlock;
-  const int count = nnz - begin < OffsetT(kNnzPerBlock) ? int(nnz - begin) : kNnzPerBlock;
+  __shared__ uint32_t most_equal, hot, across, by_rows, lane_steps;
+  const Share share = load_share(nnz, block_rows);
+  const uint32_t stop = min(share.next_row, num_rows - 1), rows = stop - share.first_row + 1;
   clear(table);
+  if (threadIdx.x == 0) most_equal = hot = across = by_rows = lane_steps = 0;
   __syncthreads();
+  uint32_t cols[kNnzPerThread], equal[kNnzPerThread];
   int failed = 0;
-  for (int i = threadIdx.x; i < count && !failed; i += kThreadsPerBlock) {
-    failed = place_of(table, __ldg(col_indices + begin + i) / kRunCols) < 0;
+#pragma unroll
+  for (int i = 0; i < kNnzPerThread; ++i) {
+    const int at = (threadIdx.x & ~31) * kNnzPerThread + i * 32 + (threadIdx.x & 31);
+    cols[i] = at < share.nnz ? __ldg(col_indices + share.begin + at) : kNoColumn;
+    const uint32_t peers = __match_any_sync(kAllLanes, cols[i]);
+    equal[i] = cols[i] != kNoColumn ? __popc(peers) : 0;
+    const uint32_t touched = sectors(cols[i], cols[i] != kNoColumn);
+    if ((threadIdx.x & 31) == 0) atomicAdd(&across, touched);
+    atomicMax(&most_equal, equal[i]);
+    if (cols[i] != kNoColumn && !failed) failed = place_of(table, cols[i] / kRunCols) < 0;
   }
   failed = __syncthreads_or(failed);
-  if (threadIdx.x == 0) combines[blockIdx.x] = !failed && table.count <= kMostRuns;
+#pragma unroll
+  for (int i = 0; i < kNnzPerThread; ++i) {
+    if (cols[i] != kNoColumn && equal[i] == most_equal) atomicMax(&hot, cols[i]);
+  }
+  const uint2 cost = rows_cost(share, stop, row_offsets, col_indices);
+  if ((threadIdx.x & 31) == 0) {
+    atomicAdd(&by_rows, cost.x);
+    atomicAdd(&lane_steps, cost.y);
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  const uint32_t across_cost = 22 * across + 2 * share.nnz;
+  const uint32_t rows_cost = 22 * by_rows + 2 * lane_steps + lane_steps / 4 * (share.nnz / rows);
+  const uint32_t runs_cost = failed || table.count > kMostRuns ? ~0u : (sizeof(AccumT) > 4 ? 13 : 9) * share.nnz;
+  Way way = {kAcross, most_equal >= kHotLanes ? hot : kNoColumn};
+  if (rows_cost < across_cost && rows_cost < runs_cost) {
+    way.order = kByRows;
+  } else if (runs_cost < across_cost) {
+    way.order = kByRuns;
+  }
+  ways[blockIdx.x] = way;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -92,7 +163,7 @@ __device__ __forceinline__ int start_before(const uint32_t* starts, int word) {
 // Neighbouring nonzeros for the lanes of a warp, so that neighbouring columns meet in one request.
 __device__ __forceinline__ void add_across(const Share& share, const uint32_t* starts, const AccumT* entries,
                                            const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
-                                           YT* y, AccumT alpha) {
+                                           YT* y, AccumT alpha, uint32_t hot) {
   const int lane = threadIdx.x & 31, first = (threadIdx.x & ~31) * kNnzPerThread;
   IndexT cols[kNnzPerThread];
   ValueT loaded[kNnzPerThread];
@@ -104,12 +175,38 @@ __device__ __forceinline__ void add_across(const Share& share, const uint32_t* s
   }
   __syncthreads();
   int before = start_before(starts, first / 32);
+  AccumT hot_sum = 0;
 #pragma unroll
   for (int i = 0; i < kNnzPerThread; ++i) {
     const uint32_t word = starts[first / 32 + i], mine = word & ((2u << lane) - 1);
     const int start = mine != 0 ? first + i * 32 + 31 - __clz(mine) : before;
     if (word != 0) before = first + i * 32 + 31 - __clz(word);
-    if (cols[i] != IndexT(-1)) add_scaled(y, cols[i], AccumT(loaded[i]) * entries[start], alpha);
+    if (cols[i] == IndexT(-1)) continue;
+    const AccumT product = AccumT(loaded[i]) * entries[start];
+    if (cols[i] == hot) {
+      hot_sum += product;
+    } else {
+      add_scaled(y, cols[i], product, alpha);
+    }
+  }
+  if (hot == kNoColumn) return;
+  hot_sum = group_sum<32>(hot_sum, kAllLanes);
+  if (lane == 0 && hot_sum != AccumT(0)) add_scaled(y, hot, hot_sum, alpha);
+}
+
+// Neighbouring rows for the lanes of a warp: where these are alike but for a shift, so are their columns.
+__device__ __forceinline__ void add_by_rows(const Share& share, uint32_t stop, const OffsetT* __restrict__ row_offsets,
+                                            const IndexT* __restrict__ col_indices,
+                                            const ValueT* __restrict__ values, const XT* __restrict__ x, YT* y,
+                                            AccumT alpha) {
+  for (uint32_t row = share.first_row + threadIdx.x; row <= stop; row += kThreadsPerBlock) {
+    const OffsetT begin = share.begin + share.from(__ldg(row_offsets + row));
+    const OffsetT end = share.begin + share.to(__ldg(row_offsets + row + 1));
+    if (begin >= end) continue;
+    const AccumT entry = AccumT(__ldg(x + row));
+    for (OffsetT j = begin; j < end; ++j) {
+      add_scaled(y, __ldg(col_indices + j), AccumT(__ldg(values + j)) * entry, alpha);
+    }
   }
 }
 
@@ -189,20 +286,24 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_t(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
             YT* __restrict__ y, AccumT alpha, const uint32_t* __restrict__ block_rows,
-            const uint32_t* __restrict__ combines) {
+            const Way* __restrict__ ways) {
   if (skips_product(alpha)) return;
   // Entries of x at first, then sums of columns.
   __shared__ AccumT room[kCombine ? kRuns * kRunCols : kNnzPerBlock];
   __shared__ uint32_t starts[kWords];
   __shared__ RunTable table;
   const Share share = load_share(nnz, block_rows);
-  const bool combined = kCombine && __ldg(combines + blockIdx.x) != 0;
+  const uint32_t stop = min(share.next_row, num_rows - 1);
+  const Way way = kCombine ? ways[blockIdx.x] : Way{kAcross, kNoColumn};
+  if (way.order == kByRows) return add_by_rows(share, stop, row_offsets, col_indices, values, x, y, alpha);
   if (threadIdx.x < kWords) starts[threadIdx.x] = 0;
-  if (combined) clear(table);
+  if (way.order == kByRuns) clear(table);
   __syncthreads();
-  find_rows(share, min(share.next_row, num_rows - 1), row_offsets, x, starts, room);
+  find_rows(share, stop, row_offsets, x, starts, room);
 
-  if (kCombine && !combined) return add_across(share, starts, room, col_indices, values, y, alpha);
+  if (kCombine && way.order == kAcross) {
+    return add_across(share, starts, room, col_indices, values, y, alpha, way.hot);
+  }
   IndexT cols[kNnzPerThread];
   AccumT products[kNnzPerThread];
   multiply_along(share, starts, room, col_indices, values, cols, products);

@@ -16,7 +16,7 @@ parameters! {
     pub struct HolaT computes [Transpose] {
         /// Nonzeros a thread.
         nnz_per_thread = 8, one of [4, 8, 16];
-        /// 1 adds the columns of a block in shared memory where they lie in few windows; 0 adds a thread's to y, as published.
+        /// 1 chooses for every block how its products meet before they are added to y; 0 adds a thread's to y, as published.
         combine = 1, one of [0, 1];
         /// 1 sorts the columns of a thread, so that equal ones meet before the atomic, as published; with combine = 0.
         sort_columns = 0, one of [0, 1];
@@ -76,8 +76,15 @@ impl Plans for HolaT {
         let rows = Expr::from(Variable::NumRows).div_ceil(threads_per_block);
         let mut prepare = vec![pass("spmv_hola_t_assign_rows", rows, assign_rows)];
         if self.combine == 1 {
-            let find_windows = vec![Arg::Size(Variable::Nnz.into(), offset), Arg::ColIndices, Arg::Buffer(1)];
-            prepare.push(pass("spmv_hola_t_find_windows", num_blocks.clone(), find_windows));
+            let choose_ways = vec![
+                Arg::Size(Variable::NumRows.into(), IndexType::U32),
+                Arg::Size(Variable::Nnz.into(), offset),
+                Arg::RowOffsets,
+                Arg::ColIndices,
+                Arg::Buffer(0),
+                Arg::Buffer(1),
+            ];
+            prepare.push(pass("spmv_hola_t_choose_ways", num_blocks.clone(), choose_ways));
         }
         let mut args = transposed::product_args(config);
         args.insert(1, Arg::Size(Variable::Nnz.into(), offset));
@@ -90,7 +97,7 @@ impl Plans for HolaT {
             ],
             buffers: vec![
                 Buffer::new("block_rows", (num_blocks.clone() + 1) * 4),
-                Buffer::new("combines", num_blocks * (4 * self.combine)),
+                Buffer::new("ways", num_blocks * (8 * self.combine)),
             ],
             counts: vec![],
             guarantees: Guarantees {

@@ -25,7 +25,6 @@ __device__ __forceinline__ void clear(RunTable& table) {
 __device__ __forceinline__ int place_of(RunTable& table, uint32_t run) {
   // Fibonacci hashing keeps neighbours apart.
   uint32_t place = (run * 2654435769u) >> (__clz(kRuns) + 1);
-#pragma unroll 1
   for (int probe = 0; probe < kProbes; ++probe) {
     const uint32_t found = atomicCAS(&table.tags[place], kNoRun, run);
     if (found == run) return int(place);
