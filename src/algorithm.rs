@@ -136,6 +136,7 @@ algorithms! {
     dasp: Dasp,
     naive_t: NaiveT,
     hola_t: HolaT,
+    planned_t: PlannedT,
 }
 
 impl Algorithm {

@@ -52,6 +52,8 @@ pub enum Expr {
     Add(Box<Expr>, Box<Expr>),
     /// Product.
     Mul(Box<Expr>, Box<Expr>),
+    /// Difference, zero where it would be negative.
+    Sub(Box<Expr>, Box<Expr>),
     /// Quotient rounded up; the divisor is a constant other than zero.
     DivCeil(Box<Expr>, u64),
     /// The smaller of two.
@@ -65,6 +67,11 @@ impl Expr {
     pub fn div_ceil(self, divisor: u32) -> Expr {
         assert!(divisor != 0, "a grid rule divides by a constant other than zero");
         Expr::DivCeil(Box::new(self), u64::from(divisor))
+    }
+
+    /// This expression less `other`, zero where that would be negative.
+    pub fn minus(self, other: impl Into<Expr>) -> Expr {
+        Expr::Sub(Box::new(self), Box::new(other.into()))
     }
 
     /// The smaller of this expression and `other`.
@@ -83,7 +90,7 @@ impl Expr {
             Expr::Const(_) => 0,
             Expr::Var(Variable::Count(index)) => usize::from(*index) + 1,
             Expr::Var(_) => 0,
-            Expr::Add(a, b) | Expr::Mul(a, b) | Expr::Min(a, b) | Expr::Max(a, b) => {
+            Expr::Add(a, b) | Expr::Mul(a, b) | Expr::Sub(a, b) | Expr::Min(a, b) | Expr::Max(a, b) => {
                 a.counts_needed().max(b.counts_needed())
             }
             Expr::DivCeil(a, _) => a.counts_needed(),
@@ -97,6 +104,7 @@ impl Expr {
             Expr::Var(variable) => lookup(*variable),
             Expr::Add(a, b) => a.eval(lookup).saturating_add(b.eval(lookup)),
             Expr::Mul(a, b) => a.eval(lookup).saturating_mul(b.eval(lookup)),
+            Expr::Sub(a, b) => a.eval(lookup).saturating_sub(b.eval(lookup)),
             Expr::DivCeil(a, divisor) => a.eval(lookup).div_ceil(*divisor),
             Expr::Min(a, b) => a.eval(lookup).min(b.eval(lookup)),
             Expr::Max(a, b) => a.eval(lookup).max(b.eval(lookup)),
@@ -140,6 +148,7 @@ impl fmt::Display for Expr {
             Expr::Var(variable) => f.write_str(variable.name()),
             Expr::Add(a, b) => write!(f, "({a} + {b})"),
             Expr::Mul(a, b) => write!(f, "{a} * {b}"),
+            Expr::Sub(a, b) => write!(f, "max(({a} - {b}), 0)"),
             Expr::DivCeil(a, divisor) => write!(f, "ceil({a} / {divisor})"),
             Expr::Min(a, b) => write!(f, "min({a}, {b})"),
             Expr::Max(a, b) => write!(f, "max({a}, {b})"),
@@ -157,6 +166,15 @@ mod tests {
         assert_eq!(expr.to_string(), "(max(min(ceil(num_rows / 256) * 2, 65535), 1) + 3)");
         let at = |rows| expr.eval(&|v| if v == Variable::NumRows { rows } else { unreachable!() });
         assert_eq!([at(0), at(1), at(256), at(257), at(u64::MAX)], [4, 5, 5, 7, 65_538]);
+    }
+
+    #[test]
+    fn differences_end_at_zero() {
+        let expr = Expr::from(Variable::NumRows).minus(Expr::from(Variable::Count(0)) + 1);
+        assert_eq!(expr.to_string(), "max((num_rows - (count_0 + 1)), 0)");
+        let at = |rows, count| expr.eval(&|v| if v == Variable::NumRows { rows } else { count });
+        assert_eq!([at(7, 2), at(3, 2), at(2, 2), at(0, u64::MAX)], [4, 0, 0, 0]);
+        assert_eq!(expr.counts_needed(), 1);
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub(crate) struct GridScan {
 }
 
 impl GridScan {
+    /// The most sums that a scan keeps between its passes.
+    pub(crate) const MAX_PARTIALS: u32 = MAX_BLOCKS;
+
     /// Sums that one scan of so many entries keeps between its passes.
     pub(crate) fn partials(length: Expr, threads_per_block: u32) -> Expr {
         length.div_ceil(threads_per_block).min(MAX_BLOCKS)
@@ -54,6 +57,80 @@ impl GridScan {
             pass("partials", 1.into(), vec![num_partials, length(), partials.clone(), out.clone(), total]),
             pass("chunk", blocks, with_entries(vec![partials, out])),
         ]
+    }
+}
+
+/// A stable sort of pairs of 32-bit integers, a key and what goes with it (`primitives/radix_sort.cuh`), in five passes
+/// for each 8 bits of the keys; ten of the twenty are skipped where all keys are below 2^16.
+#[derive(Clone, Debug)]
+pub(crate) struct RadixSort {
+    /// The kernels are `{kernel}_count`, `{kernel}_scatter` and the scan's, `{kernel}_places_sum_chunk`,
+    /// `{kernel}_places_partials` and `{kernel}_places_chunk`. All sorts of a program share them.
+    pub(crate) kernel: String,
+    /// Pairs, fewer than 2^32.
+    pub(crate) num_pairs: Expr,
+    /// A bound that no key reaches.
+    pub(crate) key_bound: Expr,
+    /// Threads a block.
+    pub(crate) threads_per_block: u32,
+    /// Buffer of the pairs, which come back sorted.
+    pub(crate) pairs: usize,
+    /// Buffer of as many.
+    pub(crate) other_pairs: usize,
+    /// Buffer of [`RadixSort::PLACES`] + 1 32-bit integers.
+    pub(crate) places: usize,
+    /// Buffer of [`GridScan::MAX_PARTIALS`] 32-bit integers.
+    pub(crate) partials: usize,
+    /// Buffer whose first entry, of 64 bits, is overwritten.
+    pub(crate) total: usize,
+}
+
+impl RadixSort {
+    /// The most places that a pass keeps: one for every digit and block.
+    pub(crate) const PLACES: u32 = 256 * MAX_BLOCKS;
+
+    /// `count(uint32 num_pairs, const uint2* pairs, uint32 shift, uint32* places)`, a [`GridScan`] in place whose
+    /// entries take `(const uint32* places)`, `scatter(uint32 num_pairs, const uint2* pairs, uint32 shift,
+    /// const uint32* places, uint2* sorted)`.
+    pub(crate) fn passes(&self) -> Vec<Pass> {
+        // An even number of digits, so that the pairs are back where they were.
+        let high_digits = Expr::from(1).min(self.key_bound.clone().div_ceil(1 << 16).minus(1));
+        let digits = [Expr::from(1), Expr::from(1), high_digits.clone(), high_digits];
+        digits.into_iter().enumerate().flat_map(|(digit, needed)| self.digit(digit as u32, &needed)).collect()
+    }
+
+    fn digit(&self, digit: u32, needed: &Expr) -> Vec<Pass> {
+        let blocks = self.num_pairs.clone().div_ceil(self.threads_per_block).min(MAX_BLOCKS);
+        let (from, to) =
+            if digit % 2 == 0 { (self.pairs, self.other_pairs) } else { (self.other_pairs, self.pairs) };
+        let arguments = |rest: &[usize]| {
+            let shift = Arg::Size((8 * digit).into(), IndexType::U32);
+            let num_pairs = Arg::Size(self.num_pairs.clone(), IndexType::U32);
+            let mut args = vec![num_pairs, Arg::Buffer(from), shift, Arg::Buffer(self.places)];
+            args.extend(rest.iter().copied().map(Arg::Buffer));
+            args
+        };
+        let pass = |name: &str, args: Vec<Arg>| Pass {
+            kernel: format!("{}_{name}", self.kernel),
+            grid: blocks.clone(),
+            threads_per_block: self.threads_per_block,
+            shared_bytes: 0,
+            args,
+        };
+        let scan = GridScan {
+            kernel: format!("{}_places", self.kernel),
+            length: blocks.clone() * 256,
+            threads_per_block: self.threads_per_block,
+            entry_args: vec![Arg::Buffer(self.places)],
+            partials: self.partials,
+            out: self.places,
+            total: self.total,
+        };
+        let mut passes = vec![pass("count", arguments(&[]))];
+        passes.extend(scan.passes());
+        passes.push(pass("scatter", arguments(&[to])));
+        passes.iter_mut().for_each(|pass| pass.grid = pass.grid.clone() * needed.clone());
+        passes
     }
 }
 

@@ -28,6 +28,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("primitives/block_scan.cuh", include_str!("../templates/primitives/block_scan.cuh")),
     ("primitives/grid_scan.cuh", include_str!("../templates/primitives/grid_scan.cuh")),
     ("primitives/partition.cuh", include_str!("../templates/primitives/partition.cuh")),
+    ("primitives/radix_sort.cuh", include_str!("../templates/primitives/radix_sort.cuh")),
 ];
 
 /// What stands in for the generated prelude where a template is opened in an editor.

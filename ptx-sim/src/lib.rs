@@ -304,8 +304,8 @@ impl Default for Simulator {
     }
 }
 
-/// Most bytes of shared memory a block.
-const MAX_SHARED: u64 = 228 * 1024;
+/// Most bytes of shared memory a block, static and dynamic together.
+pub const MAX_SHARED: u64 = 228 * 1024;
 
 impl Simulator {
     /// A device with 16 GiB of memory that uses all cores.

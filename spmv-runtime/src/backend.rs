@@ -107,6 +107,9 @@ pub(crate) enum LoadError {
 pub(crate) trait Module: Debug + Send + Sync {
     fn function(&self, name: &str) -> Result<Function, Error>;
 
+    /// Lets launches of a kernel have so much dynamic shared memory a block; the error says what the device has.
+    fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error>;
+
     /// Blocks of a kernel that are resident on one multiprocessor at a time.
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error>;
 }

@@ -338,6 +338,28 @@ impl Module for CudaModule {
         Ok(Function(check("cuModuleGetFunction", function)? as u64))
     }
 
+    fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
+        use sys::CUfunction_attribute::{
+            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as DYNAMIC, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES as STATIC,
+        };
+        use sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as PER_BLOCK;
+        if bytes == 0 {
+            return Ok(());
+        }
+        check("cuCtxSetCurrent", self.context.bind_to_thread())?;
+        let function = function.0 as sys::CUfunction;
+        let limit = check("cuDeviceGetAttribute", self.context.attribute(PER_BLOCK))?;
+        // SAFETY: the function belongs to this module.
+        let used = unsafe { result::function::get_function_attribute(function, STATIC) };
+        let available = limit.saturating_sub(check("cuFuncGetAttribute", used)?).max(0) as u32;
+        if bytes > available {
+            return Err(Error::SharedMemory { kernel: kernel.into(), needed: bytes, available });
+        }
+        // SAFETY: as above; the driver allows as much as the device has.
+        let allowed = unsafe { result::function::set_function_attribute(function, DYNAMIC, bytes as i32) };
+        check("cuFuncSetAttribute", allowed)
+    }
+
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
         check("cuCtxSetCurrent", self.context.bind_to_thread())?;
         let function = function.0 as sys::CUfunction;

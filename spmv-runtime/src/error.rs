@@ -135,6 +135,16 @@ pub enum Error {
         /// The value given.
         got: f64,
     },
+    /// A kernel's blocks need more shared memory than the device gives to a block.
+    #[error("{kernel} needs {needed} bytes of shared memory a block and the device has {available}; lower its tile")]
+    SharedMemory {
+        /// The kernel.
+        kernel: String,
+        /// Bytes that it needs beside its static ones.
+        needed: u32,
+        /// Bytes that a block may have.
+        available: u32,
+    },
     /// A launch would need more blocks than CUDA allows.
     #[error("{kernel} would need {blocks} blocks and CUDA allows 2147483647; raise threads_per_block")]
     GridTooLarge {
@@ -172,6 +182,7 @@ impl Error {
             | Error::OffsetRange { .. }
             | Error::OtherDevice { .. }
             | Error::Scaling { .. }
+            | Error::SharedMemory { .. }
             | Error::GridTooLarge { .. } => ErrorKind::Usage,
             Error::Matrix(_) => ErrorKind::Input,
             Error::Nvrtc(_) | Error::Compile(_) | Error::NoDevice { .. } | Error::Driver { .. } => {

@@ -70,6 +70,7 @@ impl BoundPass {
     pub(crate) fn new(pass: &Pass, module: &dyn Module, bindings: &Bindings<'_>) -> Result<BoundPass, Error> {
         assert!(pass.args.len() <= MAX_ARGS, "{} takes more arguments than a launch holds", pass.kernel);
         let function = module.function(&pass.kernel)?;
+        module.allow_shared(function, &pass.kernel, pass.shared_bytes)?;
         let resident = module.resident_blocks(function, pass.threads_per_block, pass.shared_bytes)?;
         let size = |expr: &Expr| bindings.eval(expr, || u64::from(resident.max(1)));
         let blocks = size(&pass.grid);

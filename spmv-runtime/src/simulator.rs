@@ -170,6 +170,15 @@ impl Module for SimulatedModule {
         Ok(Function(index as u64))
     }
 
+    fn allow_shared(&self, _: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
+        let used = self.module.kernel(kernel).map_or(0, |kernel| kernel.shared_bytes);
+        let available = ptx_sim::MAX_SHARED.saturating_sub(used) as u32;
+        if bytes <= available {
+            return Ok(());
+        }
+        Err(Error::SharedMemory { kernel: kernel.into(), needed: bytes, available })
+    }
+
     fn resident_blocks(&self, _: Function, threads: u32, _: u32) -> Result<u32, Error> {
         Ok((THREADS_PER_MULTIPROCESSOR / threads).clamp(1, BLOCKS_PER_MULTIPROCESSOR))
     }

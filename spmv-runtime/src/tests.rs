@@ -179,6 +179,10 @@ impl Module for RecorderModule {
         Ok(Function(functions.len() as u64 - 1))
     }
 
+    fn allow_shared(&self, _: Function, _: &str, _: u32) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn resident_blocks(&self, _: Function, _: u32, _: u32) -> Result<u32, Error> {
         Ok(4)
     }

@@ -1,0 +1,320 @@
+//! The transposed product in a fixed order, with a plan for the structure of the matrix.
+
+use super::{Plan, Plans};
+use crate::config::{ConfigError, KernelConfig};
+use crate::expr::{Expr, Variable};
+use crate::parameter::parameters;
+use crate::primitive::{GridScan, RadixSort};
+use crate::program::{Arg, Buffer, Count, Guarantees, Pass};
+use crate::types::IndexType;
+
+parameters! {
+    /// Tiles of nonzeros sum by column, tiles of these sums by column: the transposed product, reproducible.
+    pub struct PlannedT computes [Transpose] {
+        /// Shared memory of a tile, in KiB; more than 48 needs a device whose blocks may have as much.
+        tile_kib = 32, one of [16, 32, 64, 96];
+    }
+}
+
+/// Numbers that `prepare` passes find out, in their order.
+const LISTED_ROWS: u8 = 0;
+const SUMS: u8 = 1;
+const SEGMENTS: u8 = 2;
+const SECTORS: u8 = 3;
+const PIECES: u8 = 4;
+const LONG_COLUMNS: u8 = 5;
+const EMPTY_COLUMNS: u8 = 6;
+const COUNTS: [&str; 7] =
+    ["listed_rows", "sums", "segments", "sectors", "pieces", "long_columns", "empty_columns"];
+
+/// The passes and buffers under construction.
+struct Builder {
+    threads_per_block: u32,
+    prepare: Vec<Pass>,
+    buffers: Vec<Buffer>,
+    counts: Vec<Count>,
+    /// Where scans keep sums between their passes.
+    partials: usize,
+}
+
+impl Builder {
+    fn buffer(&mut self, buffer: Buffer) -> usize {
+        self.buffers.push(buffer);
+        self.buffers.len() - 1
+    }
+
+    /// Workspace of `prepare` passes: `entries` of so many bytes.
+    fn scratch(&mut self, name: &'static str, entries: Expr, bytes: u32) -> usize {
+        self.buffer(Buffer::new(name, entries * bytes).scratch())
+    }
+
+    /// What products read: `entries` of so many bytes.
+    fn kept(&mut self, name: &'static str, entries: Expr, bytes: u32) -> usize {
+        self.buffer(Buffer::new(name, entries * bytes))
+    }
+
+    fn pass(&self, kernel: &str, threads: Expr, args: Vec<Arg>) -> Pass {
+        Pass {
+            kernel: format!("spmv_planned_t_{kernel}"),
+            grid: threads.div_ceil(self.threads_per_block),
+            threads_per_block: self.threads_per_block,
+            shared_bytes: 0,
+            args,
+        }
+    }
+
+    /// A pass with a thread for each of `threads`, which is its first argument.
+    fn prepare(&mut self, kernel: &str, threads: Expr, args: Vec<Arg>) {
+        let args = [vec![size(threads.clone())], args].concat();
+        self.prepare.push(self.pass(kernel, threads, args));
+    }
+
+    /// A scan of `length` entries into a buffer of one more; its sum becomes the next count where it has a name.
+    fn scan(&mut self, kernel: &str, length: Expr, entry_args: Vec<Arg>, out: usize, counted: bool) {
+        let name = COUNTS[self.counts.len().min(COUNTS.len() - 1)];
+        let total = self.scratch(if counted { name } else { "total" }, 1.into(), 8);
+        let scan = GridScan {
+            kernel: format!("spmv_planned_t_{kernel}"),
+            length,
+            threads_per_block: self.threads_per_block,
+            entry_args,
+            partials: self.partials,
+            out,
+            total,
+        };
+        self.prepare.extend(scan.passes());
+        if counted {
+            self.counts.push(Count { name, buffer: total, entry: 0, after: self.prepare.len() - 1 });
+        }
+    }
+}
+
+fn size(value: Expr) -> Arg {
+    Arg::Size(value, IndexType::U32)
+}
+
+fn count(index: u8) -> Expr {
+    Variable::Count(index).into()
+}
+
+impl Plans for PlannedT {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        if config.types().offset == IndexType::U32 {
+            return Ok(());
+        }
+        Err(ConfigError::Combination {
+            key: "offset",
+            reason: "planned_t numbers nonzeros with 32 bits, so a matrix has at most 2^31 - 1; use offset = u32, or \
+                     naive_t"
+                .into(),
+        })
+    }
+
+    fn plan(&self, config: &KernelConfig) -> Plan {
+        let types = config.types();
+        let accumulator = types.accumulator;
+        let sum_bytes = accumulator.size() as u32;
+        let tile = self.tile_kib * 1024 / sum_bytes;
+        let tile_threads = (self.tile_kib * 16).min(1024);
+        let sector = 32 / sum_bytes;
+        let [num_rows, num_cols, nnz] =
+            [Variable::NumRows, Variable::NumCols, Variable::Nnz].map(Expr::from);
+        let num_tiles = nnz.clone().div_ceil(tile);
+        let num_second_tiles = count(SUMS).div_ceil(tile);
+        let num_words = nnz.clone().div_ceil(32);
+        let slots = count(SECTORS) * sector;
+
+        let mut plan = Builder {
+            threads_per_block: config.threads_per_block(),
+            prepare: vec![],
+            buffers: vec![Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch()],
+            counts: vec![],
+            partials: 0,
+        };
+        let buffer = Arg::Buffer;
+
+        // Rows.
+        let row_ranks = plan.scratch("row_ranks", num_rows.clone() + 1, 4);
+        plan.scan("rows", num_rows.clone(), vec![Arg::RowOffsets], row_ranks, true);
+        let row_begins = plan.buffer(Buffer::new("row_begins", num_words.clone() * 4).zeroed().scratch());
+        // Listed where a row is empty.
+        let all_listed = Expr::from(1).minus(num_rows.clone().minus(count(LISTED_ROWS)));
+        let rows = plan.kept("rows", count(LISTED_ROWS) * Expr::from(1).minus(all_listed), 4);
+        plan.prepare(
+            "row_begins",
+            num_rows.clone(),
+            vec![size(count(LISTED_ROWS)), Arg::RowOffsets, buffer(row_ranks), buffer(row_begins), buffer(rows)],
+        );
+        let begins_before = plan.scratch("begins_before", num_words.clone() + 1, 4);
+        plan.scan("words", num_words.clone(), vec![buffer(row_begins)], begins_before, false);
+        let row_words = plan.kept("row_words", num_words.clone(), 8);
+        plan.prepare(
+            "row_words",
+            num_words,
+            vec![buffer(row_begins), buffer(begins_before), buffer(row_words)],
+        );
+
+        // Sums: nonzeros by column, then by tile and column.
+        let pairs = plan.scratch("pairs", nnz.clone(), 8);
+        let other_pairs = plan.scratch("other_pairs", nnz.clone(), 8);
+        let places = plan.scratch("places", Expr::from(RadixSort::PLACES) + 1, 4);
+        let places_total = plan.scratch("places_total", 1.into(), 8);
+        let mut sort = RadixSort {
+            kernel: "spmv_planned_t_sort".into(),
+            num_pairs: nnz.clone(),
+            key_bound: num_cols.clone(),
+            threads_per_block: plan.threads_per_block,
+            pairs,
+            other_pairs,
+            places,
+            partials: plan.partials,
+            total: places_total,
+        };
+        plan.prepare("entries", nnz.clone(), vec![Arg::ColIndices, buffer(pairs)]);
+        plan.prepare.extend(sort.passes());
+        let ranks = plan.scratch("ranks", nnz.clone() + 1, 4);
+        plan.scan("sums", nnz.clone(), vec![buffer(pairs)], ranks, true);
+        let sum_of = plan.scratch("sum_of", nnz.clone(), 4);
+        let sum_cols = plan.scratch("sum_cols", count(SUMS), 4);
+        plan.prepare(
+            "number_sums",
+            nnz.clone(),
+            vec![buffer(ranks), buffer(pairs), buffer(sum_of), buffer(sum_cols)],
+        );
+        sort.key_bound = num_tiles.clone();
+        plan.prepare.extend(sort.passes());
+        plan.scan("tile_sums", nnz.clone(), vec![buffer(pairs), buffer(sum_of)], ranks, false);
+        let product_places = plan.kept("product_places", nnz.clone(), 2);
+        let begins = plan.scratch("begins", count(SUMS), 2);
+        let numbers = plan.scratch("numbers", count(SUMS), 4);
+        let tile_sums = plan.scratch("tile_sums", num_tiles.clone(), 4);
+        plan.prepare(
+            "place_products",
+            nnz.clone(),
+            [pairs, sum_of, ranks, product_places, begins, numbers, tile_sums].map(buffer).into(),
+        );
+
+        // Segments, and the sectors that they fill.
+        let segment_ranks = plan.scratch("segment_ranks", count(SUMS) + 1, 4);
+        plan.scan("segments", count(SUMS), [begins, numbers].map(buffer).into(), segment_ranks, true);
+        let firsts = plan.scratch("firsts", count(SEGMENTS) + 1, 4);
+        let segment_pairs = plan.scratch("segment_pairs", count(SEGMENTS), 8);
+        let other_segment_pairs = plan.scratch("other_segment_pairs", count(SEGMENTS), 8);
+        plan.prepare(
+            "list_segments",
+            count(SUMS),
+            [segment_ranks, numbers, firsts, segment_pairs].map(buffer).into(),
+        );
+        let sectors = plan.scratch("sectors_before", count(SEGMENTS) + 1, 4);
+        plan.scan("sectors", count(SEGMENTS), vec![buffer(firsts)], sectors, true);
+        sort.num_pairs = count(SEGMENTS);
+        sort.key_bound = num_second_tiles.clone();
+        (sort.pairs, sort.other_pairs) = (segment_pairs, other_segment_pairs);
+        plan.prepare.extend(sort.passes());
+        let sorted_sectors = plan.scratch("sorted_sectors", count(SEGMENTS) + 1, 4);
+        plan.scan(
+            "sorted_sectors",
+            count(SEGMENTS),
+            [firsts, segment_pairs].map(buffer).into(),
+            sorted_sectors,
+            false,
+        );
+        let targets = plan.scratch("targets", count(SEGMENTS), 4);
+        let second_tiles = plan.kept("second_tiles", num_second_tiles.clone() + 1, 4);
+        plan.prepare(
+            "place_segments",
+            count(SEGMENTS),
+            [segment_pairs, sorted_sectors, targets, second_tiles].map(buffer).into(),
+        );
+        let first_tiles = plan.kept("first_tiles", num_tiles.clone() + 1, 4);
+        let place_tiles = vec![
+            size(num_tiles.clone()),
+            size(count(SECTORS)),
+            buffer(tile_sums),
+            buffer(segment_ranks),
+            buffer(sectors),
+            buffer(first_tiles),
+        ];
+        plan.prepare.push(plan.pass("place_tiles", num_tiles.clone() + 1, place_tiles));
+        let begin_places = plan.kept("begin_places", slots.clone(), 2);
+        let sum_places = plan.kept("sum_places", slots.clone(), 2);
+        let sector_targets = plan.kept("sector_targets", count(SECTORS), 4);
+        let place_sums = [
+            vec![size(nnz.clone())],
+            [segment_ranks, firsts, sectors, targets, begins, numbers, begin_places, sum_places, sector_targets]
+                .map(buffer)
+                .into(),
+        ];
+        plan.prepare("place_sums", count(SUMS), place_sums.concat());
+
+        // Columns.
+        let piece_ranks = segment_ranks;
+        plan.scan("pieces", count(SUMS), vec![buffer(sum_cols)], piece_ranks, true);
+        let piece_begins = plan.kept("piece_begins", count(PIECES), 2);
+        let piece_cols = plan.kept("piece_cols", count(PIECES), 4);
+        let cols = plan.scratch("cols", count(PIECES), 4);
+        let tile_pieces = plan.kept("tile_pieces", num_second_tiles.clone() + 1, 4);
+        let col_bits =
+            plan.buffer(Buffer::new("col_bits", num_cols.clone().div_ceil(32) * 4).zeroed().scratch());
+        plan.prepare(
+            "list_pieces",
+            count(SUMS),
+            [sum_cols, piece_ranks, piece_begins, cols, tile_pieces, col_bits].map(buffer).into(),
+        );
+        let long_ranks = plan.scratch("long_ranks", count(PIECES) + 1, 4);
+        plan.scan("long", count(PIECES), vec![buffer(cols)], long_ranks, true);
+        let long_pieces = plan.kept("long_pieces", count(LONG_COLUMNS), 8);
+        plan.prepare(
+            "mark_pieces",
+            count(PIECES),
+            [cols, long_ranks, piece_cols, long_pieces].map(buffer).into(),
+        );
+        let empty_ranks = plan.scratch("empty_ranks", num_cols.clone() + 1, 4);
+        plan.scan("empty", num_cols.clone(), vec![buffer(col_bits)], empty_ranks, true);
+        let empty_cols = plan.kept("empty_cols", count(EMPTY_COLUMNS), 4);
+        plan.prepare("list_empty", num_cols, [empty_ranks, empty_cols].map(buffer).into());
+
+        // Products.
+        let sums = plan.kept("sums", slots, sum_bytes);
+        let pieces = plan.kept("pieces", count(PIECES), sum_bytes);
+        let tiles = |kernel: &str, grid: Expr, args: Vec<Arg>| Pass {
+            kernel: kernel.into(),
+            grid,
+            threads_per_block: tile_threads,
+            shared_bytes: tile * sum_bytes,
+            args,
+        };
+        let scaled = |length: Expr| vec![size(length), Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
+        let product = [
+            vec![size(num_rows), size(count(LISTED_ROWS)), size(nnz), Arg::Values, Arg::X, Arg::Alpha(accumulator)],
+            [product_places, row_words, rows, first_tiles, begin_places, sector_targets, sums].map(buffer).into(),
+        ];
+        let columns = [
+            scaled(count(SUMS)),
+            [sums, sum_places, second_tiles, piece_begins, piece_cols, tile_pieces, pieces].map(buffer).into(),
+        ];
+        let long = [scaled(count(LONG_COLUMNS)), [long_pieces, piece_cols, pieces].map(buffer).into()];
+        let empty = [scaled(count(EMPTY_COLUMNS)), vec![buffer(empty_cols)]];
+        let multiply = vec![
+            tiles("spmv_planned_t", num_tiles, product.concat()),
+            tiles("spmv_planned_t_columns", num_second_tiles, columns.concat()),
+            plan.pass("long_columns", count(LONG_COLUMNS) * 8, long.concat()),
+            plan.pass("empty_columns", count(EMPTY_COLUMNS), empty.concat()),
+        ];
+        // Fewer than 64 products in a sum, fewer than 64 sums in a piece, an eighth of the pieces in a lane.
+        let along = Expr::from(Variable::RowNnz).div_ceil(8) + (63 + 63 + 3);
+        Plan {
+            prepare: plan.prepare,
+            multiply,
+            buffers: plan.buffers,
+            counts: plan.counts,
+            guarantees: Guarantees {
+                bit_reproducible: true,
+                fill_touches_x: false,
+                splits_rows: true,
+                summation_depth: Expr::from(Variable::RowNnz).min(along) + 5,
+                operation: config.operation(),
+            },
+        }
+    }
+}
