@@ -28,6 +28,14 @@ constexpr int kTileKib = 32;
 // Sums that a tile holds, and the threads that work on it.
 constexpr uint32_t kTile = kTileKib * 1024 / sizeof(AccumT);
 constexpr int kTileThreads = kTileKib < 64 ? kTileKib * 16 : 1024;
+// Blocks of tiles that a multiprocessor works on at a time, as far as its threads go.
+#if __CUDA_ARCH__ == 750
+constexpr int kTilesAtOnce = 1024 / kTileThreads;
+#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
+constexpr int kTilesAtOnce = 1536 / kTileThreads;
+#else
+constexpr int kTilesAtOnce = 2048 / kTileThreads;
+#endif
 // Sums in a sector of memory.
 constexpr uint32_t kSector = 32 / sizeof(AccumT);
 // No sum has twice as many terms: longer ones are cut.
@@ -35,6 +43,12 @@ constexpr uint32_t kCut = 32;
 constexpr uint16_t kPadding = 0xffff;
 // In piece_cols: the column has other pieces.
 constexpr uint32_t kIsPart = 0x80000000u;
+// In row_words: the rows of the word's nonzeros are in the list, because there are empty ones between them.
+constexpr uint32_t kIsListed = 0x80000000u;
+// The most empty columns that are stored with the next column that is not.
+constexpr uint32_t kGap = 64;
+// Pieces of a column after which a warp adds them.
+constexpr uint32_t kManyPieces = 256;
 constexpr uint32_t kAllLanes = 0xffffffffu;
 
 // ---- The plan: rows ----
@@ -91,12 +105,22 @@ spmv_planned_t_words_chunk(uint64_t length, const uint32_t* words, const uint32_
   scan_chunk(length, partials, before, CountBits{words});
 }
 
-// row_words[w] <- the bits of 32 nonzeros, and how many rows begin before them, less one.
+// row_words[w] <- the bits of 32 nonzeros, and their first row less the first bit, so that a nonzero's row is this and
+// the bits up to its own, less one; or the same of the list.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_row_words(uint32_t num_words, const uint32_t* __restrict__ row_begins,
-                         const uint32_t* __restrict__ before, uint2* __restrict__ row_words) {
+spmv_planned_t_row_words(uint32_t num_words, uint32_t num_rows, uint32_t num_listed,
+                         const uint32_t* __restrict__ row_begins, const uint32_t* __restrict__ before,
+                         const uint32_t* __restrict__ rows, uint2* __restrict__ row_words) {
   const uint32_t word = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (word < num_words) row_words[word] = {row_begins[word], before[word] - 1};
+  if (word >= num_words) return;
+  const uint32_t bits = row_begins[word], base = before[word];
+  uint32_t first_row = base;
+  if (num_listed < num_rows) {
+    const uint32_t first = base - (~bits & 1), last = base + __popc(bits) - 1;
+    const bool is_gapless = rows[last] - rows[first] == last - first;
+    first_row = is_gapless ? rows[last] + 1 - __popc(bits) : base | kIsListed;
+  }
+  row_words[word] = {bits, first_row};
 }
 
 // ---- The plan: sums ----
@@ -351,6 +375,26 @@ spmv_planned_t_place_sums(uint32_t num_sums, uint32_t nnz, const uint32_t* __res
 
 // ---- The plan: columns ----
 
+// Of sums by column: where another column begins.
+struct BeginsColumn {
+  const uint32_t* sum_cols;
+  __device__ __forceinline__ uint32_t operator()(uint64_t i) const { return i == 0 || sum_cols[i] != sum_cols[i - 1]; }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_planned_t_cols_sum_chunk(uint64_t length, const uint32_t* sum_cols, uint32_t* partials) {
+  scan_sum_chunk(length, partials, BeginsColumn{sum_cols});
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_planned_t_cols_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
+                             uint64_t* total) {
+  scan_partials(num_partials, length, partials, ranks, total);
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_planned_t_cols_chunk(uint64_t length, const uint32_t* sum_cols, const uint32_t* partials, uint32_t* ranks) {
+  scan_chunk(length, partials, ranks, BeginsColumn{sum_cols});
+}
+
 // Of sums by column and then tile: where another column or another second tile begins, and where a piece is cut.
 struct BeginsPiece {
   const uint32_t* sum_cols;
@@ -373,8 +417,13 @@ spmv_planned_t_pieces_chunk(uint64_t length, const uint32_t* sum_cols, const uin
   scan_chunk(length, partials, ranks, BeginsPiece{sum_cols});
 }
 
+// The first of the empty columns that are stored with a column; `before` is the last column before it that is not empty.
+__device__ __forceinline__ uint32_t first_stored_with(uint32_t col, uint32_t before) {
+  return col - before - 1 <= kGap ? before + 1 : col;
+}
+
 // piece_begins[piece] <- the place of its first sum, cols[piece] <- its column; tile_pieces[tile] <- the tile's first;
-// a bit of col_bits for every column.
+// a bit of col_bits for every column, and for the empty ones that are stored with it.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_list_pieces(uint32_t num_sums, const uint32_t* __restrict__ sum_cols, const uint32_t* __restrict__ ranks,
                            uint16_t* __restrict__ piece_begins, uint32_t* __restrict__ cols,
@@ -388,7 +437,9 @@ spmv_planned_t_list_pieces(uint32_t num_sums, const uint32_t* __restrict__ sum_c
   const uint32_t col = sum_cols[i];
   piece_begins[piece] = uint16_t(i % kTile);
   cols[piece] = col;
-  if (i == 0 || sum_cols[i - 1] != col) atomicOr(col_bits + col / 32, 1u << col % 32);
+  const uint32_t before_col = i == 0 ? uint32_t(-1) : sum_cols[i - 1];
+  if (before_col == col) return;
+  for (uint32_t c = first_stored_with(col, before_col); c <= col; ++c) atomicOr(col_bits + c / 32, 1u << c % 32);
 }
 
 // Of pieces: whether it is the first of several of a column.
@@ -501,10 +552,9 @@ template <bool kFull>
 __device__ __forceinline__ void load_products(AccumT* tile, uint32_t begin, uint32_t count,
                                               const ValueT* __restrict__ values,
                                               const uint16_t* __restrict__ product_places,
-                                              const uint2* __restrict__ row_words, bool lists_rows,
-                                              const uint32_t* __restrict__ rows, const XT* __restrict__ x) {
+                                              const uint2* __restrict__ row_words, const uint32_t* __restrict__ rows,
+                                              const XT* __restrict__ x) {
   constexpr int kAtOnce = 2;
-  const auto entry_of = [&](uint32_t rank) { return AccumT(__ldg(x + (lists_rows ? __ldg(rows + rank) : rank))); };
 #pragma unroll 1
   for (uint32_t base = threadIdx.x * kVector; base < count; base += kAtOnce * kTileThreads * kVector) {
     ValueT entries[kAtOnce][kVector];
@@ -530,20 +580,24 @@ __device__ __forceinline__ void load_products(AccumT* tile, uint32_t begin, uint
       const uint32_t i = base + s * kTileThreads * kVector;
       if (i >= count) break;
       const uint32_t bit = i % 32;
-      uint32_t rank = words[s].y + __popc(words[s].x & (2u << bit) - 1);
-      AccumT entry = entry_of(rank);
+      const bool is_listed = words[s].y & kIsListed;
+      uint32_t row = (words[s].y & ~kIsListed) + __popc(words[s].x & (2u << bit) - 1) - 1;
+      AccumT entry = AccumT(__ldg(x + (is_listed ? __ldg(rows + row) : row)));
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
         if (!kFull && places[s][v] == kPadding) break;
-        if (v > 0 && words[s].x >> (bit + v) & 1) entry = entry_of(++rank);
+        if (v > 0 && words[s].x >> (bit + v) & 1) {
+          ++row;
+          entry = AccumT(__ldg(x + (is_listed ? __ldg(rows + row) : row)));
+        }
         tile[bank_place(places[s][v])] = AccumT(entries[s][v]) * entry;
       }
     }
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kTileThreads)
-spmv_planned_t(uint32_t num_rows, uint32_t num_listed, uint32_t nnz, const ValueT* __restrict__ values,
+extern "C" __global__ void __launch_bounds__(kTileThreads, kTilesAtOnce)
+spmv_planned_t(uint32_t nnz, const ValueT* __restrict__ values,
                const XT* __restrict__ x, AccumT alpha, const uint16_t* __restrict__ product_places,
                const uint2* __restrict__ row_words, const uint32_t* __restrict__ rows,
                const uint32_t* __restrict__ first_tiles, const uint16_t* __restrict__ begin_places,
@@ -552,11 +606,10 @@ spmv_planned_t(uint32_t num_rows, uint32_t num_listed, uint32_t nnz, const Value
   if (skips_product(alpha)) return;
   const uint32_t begin = blockIdx.x * kTile, count = min(kTile, nnz - begin);
   const uint32_t first = __ldg(first_tiles + blockIdx.x), end = __ldg(first_tiles + blockIdx.x + 1);
-  const bool lists_rows = num_listed < num_rows;
   if (count == kTile) {
-    load_products<true>(tile, begin, count, values, product_places, row_words, lists_rows, rows, x);
+    load_products<true>(tile, begin, count, values, product_places, row_words, rows, x);
   } else {
-    load_products<false>(tile, begin, count, values, product_places, row_words, lists_rows, rows, x);
+    load_products<false>(tile, begin, count, values, product_places, row_words, rows, x);
   }
   __syncthreads();
   const uint32_t* targets = sector_targets + first;
@@ -566,8 +619,8 @@ spmv_planned_t(uint32_t num_rows, uint32_t num_listed, uint32_t nnz, const Value
   });
 }
 
-extern "C" __global__ void __launch_bounds__(kTileThreads)
-spmv_planned_t_columns(uint32_t num_sums, YT* __restrict__ y, AccumT alpha, AccumT beta,
+extern "C" __global__ void __launch_bounds__(kTileThreads, kTilesAtOnce)
+spmv_planned_t_columns(uint32_t num_sums, uint32_t num_empty, YT* __restrict__ y, AccumT alpha, AccumT beta,
                        const AccumT* __restrict__ sums, const uint16_t* __restrict__ sum_places,
                        const uint32_t* __restrict__ second_tiles, const uint16_t* __restrict__ piece_begins,
                        const uint32_t* __restrict__ piece_cols, const uint32_t* __restrict__ tile_pieces,
@@ -596,12 +649,16 @@ spmv_planned_t_columns(uint32_t num_sums, YT* __restrict__ y, AccumT alpha, Accu
   }
   __syncthreads();
   const auto store = [=](uint32_t i, AccumT sum) {
-    const uint32_t col = __ldcs(piece_cols + i);
-    if (col & kIsPart) {
-      pieces[i] = sum;
-    } else {
+    const uint32_t marked = __ldg(piece_cols + i), col = marked & ~kIsPart;
+    if (marked == col) {
       store_scaled(y, col, sum, alpha, beta);
+    } else {
+      pieces[i] = sum;
     }
+    if (num_empty == 0) return;
+    const uint32_t before = i == 0 ? uint32_t(-1) : __ldg(piece_cols + i - 1) & ~kIsPart;
+    if (before == col) return;
+    for (uint32_t c = first_stored_with(col, before); c < col; ++c) store_scaled(y, c, AccumT(0), alpha, beta);
   };
   if (skips) {
     for (uint32_t i = first + threadIdx.x; i < end; i += kTileThreads) store(i, AccumT(0));
@@ -610,23 +667,41 @@ spmv_planned_t_columns(uint32_t num_sums, YT* __restrict__ y, AccumT alpha, Accu
   }
 }
 
-// A group of lanes adds the pieces of a column.
+// The sum of pieces first + lane, first + lane + kLanes, … of each lane of a group; the same in all of them.
+template <int kLanes>
+__device__ __forceinline__ AccumT sum_of_pieces(const AccumT* __restrict__ pieces, uint2 range, uint32_t mask) {
+  AccumT sum = 0;
+#pragma unroll 8
+  for (uint32_t i = range.x + threadIdx.x % kLanes; i < range.y; i += kLanes) sum += __ldg(pieces + i);
+  return group_sum<kLanes>(sum, mask);
+}
+
+// A group of lanes adds the pieces of a column, or the warp where they are many.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_long_columns(uint32_t num_long, YT* __restrict__ y, AccumT alpha, AccumT beta,
                             const uint2* __restrict__ long_pieces, const uint32_t* __restrict__ piece_cols,
                             const AccumT* __restrict__ pieces) {
   constexpr int kLanes = 8;
+  const bool skips = skips_product(alpha);
   const uint32_t i = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / kLanes;
   const uint2 range = i < num_long ? __ldg(long_pieces + i) : uint2{};
+  const bool has_many = !skips && range.y - range.x > kManyPieces;
   AccumT sum = 0;
-#pragma unroll 8
-  for (uint32_t piece = range.x + threadIdx.x % kLanes; piece < range.y; piece += kLanes) sum += __ldg(pieces + piece);
-  sum = group_sum<kLanes>(sum, group_mask<kLanes>());
+  if (!skips) sum = sum_of_pieces<kLanes>(pieces, has_many ? uint2{} : range, group_mask<kLanes>());
+  const int leader = threadIdx.x & 31 & ~(kLanes - 1);
+  for (uint32_t many = __ballot_sync(kAllLanes, has_many); many != 0;) {
+    const int source = __ffs(many) - 1;
+    const uint2 all = {__shfl_sync(kAllLanes, range.x, source), __shfl_sync(kAllLanes, range.y, source)};
+    const AccumT warp_sum = sum_of_pieces<32>(pieces, all, kAllLanes);
+    if (leader == source) sum = warp_sum;
+    many &= ~(((1u << kLanes) - 1) << source);
+  }
   if (i < num_long && threadIdx.x % kLanes == 0) {
-    store_scaled(y, __ldg(piece_cols + range.x) & ~kIsPart, skips_product(alpha) ? AccumT(0) : sum, alpha, beta);
+    store_scaled(y, __ldg(piece_cols + range.x) & ~kIsPart, sum, alpha, beta);
   }
 }
 
+// The empty columns in long stretches.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_empty_columns(uint32_t num_empty, YT* __restrict__ y, AccumT alpha, AccumT beta,
                              const uint32_t* __restrict__ empty_cols) {

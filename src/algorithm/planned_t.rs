@@ -21,11 +21,12 @@ const LISTED_ROWS: u8 = 0;
 const SUMS: u8 = 1;
 const SEGMENTS: u8 = 2;
 const SECTORS: u8 = 3;
-const PIECES: u8 = 4;
-const LONG_COLUMNS: u8 = 5;
-const EMPTY_COLUMNS: u8 = 6;
-const COUNTS: [&str; 7] =
-    ["listed_rows", "sums", "segments", "sectors", "pieces", "long_columns", "empty_columns"];
+const COLUMNS: u8 = 4;
+const PIECES: u8 = 5;
+const LONG_COLUMNS: u8 = 6;
+const EMPTY_COLUMNS: u8 = 7;
+const COUNTS: [&str; 8] =
+    ["listed_rows", "sums", "segments", "sectors", "columns", "pieces", "long_columns", "empty_columns"];
 
 /// The passes and buffers under construction.
 struct Builder {
@@ -117,8 +118,7 @@ impl Plans for PlannedT {
         let tile = self.tile_kib * 1024 / sum_bytes;
         let tile_threads = (self.tile_kib * 16).min(1024);
         let sector = 32 / sum_bytes;
-        let [num_rows, num_cols, nnz] =
-            [Variable::NumRows, Variable::NumCols, Variable::Nnz].map(Expr::from);
+        let [num_rows, num_cols, nnz] = [Variable::NumRows, Variable::NumCols, Variable::Nnz].map(Expr::from);
         let num_tiles = nnz.clone().div_ceil(tile);
         let num_second_tiles = count(SUMS).div_ceil(tile);
         let num_words = nnz.clone().div_ceil(32);
@@ -143,7 +143,13 @@ impl Plans for PlannedT {
         plan.prepare(
             "row_begins",
             num_rows.clone(),
-            vec![size(count(LISTED_ROWS)), Arg::RowOffsets, buffer(row_ranks), buffer(row_begins), buffer(rows)],
+            vec![
+                size(count(LISTED_ROWS)),
+                Arg::RowOffsets,
+                buffer(row_ranks),
+                buffer(row_begins),
+                buffer(rows),
+            ],
         );
         let begins_before = plan.scratch("begins_before", num_words.clone() + 1, 4);
         plan.scan("words", num_words.clone(), vec![buffer(row_begins)], begins_before, false);
@@ -151,7 +157,11 @@ impl Plans for PlannedT {
         plan.prepare(
             "row_words",
             num_words,
-            vec![buffer(row_begins), buffer(begins_before), buffer(row_words)],
+            [
+                vec![size(num_rows.clone()), size(count(LISTED_ROWS))],
+                [row_begins, begins_before, rows, row_words].map(buffer).into(),
+            ]
+            .concat(),
         );
 
         // Sums: nonzeros by column, then by tile and column.
@@ -241,13 +251,25 @@ impl Plans for PlannedT {
         let sector_targets = plan.kept("sector_targets", count(SECTORS), 4);
         let place_sums = [
             vec![size(nnz.clone())],
-            [segment_ranks, firsts, sectors, targets, begins, numbers, begin_places, sum_places, sector_targets]
-                .map(buffer)
-                .into(),
+            [
+                segment_ranks,
+                firsts,
+                sectors,
+                targets,
+                begins,
+                numbers,
+                begin_places,
+                sum_places,
+                sector_targets,
+            ]
+            .map(buffer)
+            .into(),
         ];
         plan.prepare("place_sums", count(SUMS), place_sums.concat());
 
         // Columns.
+        plan.scan("cols", count(SUMS), vec![buffer(sum_cols)], ranks, true);
+        let num_empty = num_cols.clone().minus(count(COLUMNS));
         let piece_ranks = segment_ranks;
         plan.scan("pieces", count(SUMS), vec![buffer(sum_cols)], piece_ranks, true);
         let piece_begins = plan.kept("piece_begins", count(PIECES), 2);
@@ -284,17 +306,23 @@ impl Plans for PlannedT {
             shared_bytes: tile * sum_bytes,
             args,
         };
-        let scaled = |length: Expr| vec![size(length), Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
+        let scaled = || vec![Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
         let product = [
-            vec![size(num_rows), size(count(LISTED_ROWS)), size(nnz), Arg::Values, Arg::X, Arg::Alpha(accumulator)],
-            [product_places, row_words, rows, first_tiles, begin_places, sector_targets, sums].map(buffer).into(),
+            vec![size(nnz), Arg::Values, Arg::X, Arg::Alpha(accumulator)],
+            [product_places, row_words, rows, first_tiles, begin_places, sector_targets, sums]
+                .map(buffer)
+                .into(),
         ];
         let columns = [
-            scaled(count(SUMS)),
-            [sums, sum_places, second_tiles, piece_begins, piece_cols, tile_pieces, pieces].map(buffer).into(),
+            vec![size(count(SUMS)), size(num_empty)],
+            scaled(),
+            [sums, sum_places, second_tiles, piece_begins, piece_cols, tile_pieces, pieces]
+                .map(buffer)
+                .into(),
         ];
-        let long = [scaled(count(LONG_COLUMNS)), [long_pieces, piece_cols, pieces].map(buffer).into()];
-        let empty = [scaled(count(EMPTY_COLUMNS)), vec![buffer(empty_cols)]];
+        let long =
+            [vec![size(count(LONG_COLUMNS))], scaled(), [long_pieces, piece_cols, pieces].map(buffer).into()];
+        let empty = [vec![size(count(EMPTY_COLUMNS))], scaled(), vec![buffer(empty_cols)]];
         let multiply = vec![
             tiles("spmv_planned_t", num_tiles, product.concat()),
             tiles("spmv_planned_t_columns", num_second_tiles, columns.concat()),
