@@ -6,6 +6,7 @@ use crate::algorithm::{Algorithm, AlgorithmSpec};
 use crate::error::UnknownName;
 use crate::program::Program;
 use crate::source;
+use crate::transposed_copy;
 use crate::types::{IndexType, Operation, StorageFormat, ValueType};
 
 /// Types of everything a product touches, each named on its own.
@@ -175,7 +176,10 @@ impl KernelConfig {
 
     /// Generates the program: a pure function, the same bytes every time.
     pub fn program(&self) -> Program {
-        let plan = self.algorithm.plans().plan(self);
+        let mut plan = self.algorithm.plans().plan(self);
+        if transposed_copy::is_needed(self) {
+            plan = transposed_copy::transpose(plan, self);
+        }
         Program {
             source: source::program_source(self),
             prepare: plan.prepare,
@@ -460,6 +464,16 @@ impl KernelConfigBuilder {
                 });
                 break;
             }
+        }
+        if problems.is_empty() && transposed_copy::is_needed(&config) && types.offset != IndexType::U32 {
+            problems.push(ConfigError::Combination {
+                key: "offset",
+                reason: format!(
+                    "{} computes the transpose from a copy, which is sorted with 32-bit numbers of nonzeros; use offset = \
+                     u32, or naive_t",
+                    spec.name
+                ),
+            });
         }
         if problems.is_empty() {
             problems.extend(config.algorithm.plans().check(&config).err());

@@ -97,6 +97,21 @@ impl Expr {
         }
     }
 
+    /// The same expression of other variables.
+    pub(crate) fn map_variables(&self, other: &dyn Fn(Variable) -> Variable) -> Expr {
+        let map = |expr: &Expr| Box::new(expr.map_variables(other));
+        match self {
+            Expr::Const(value) => Expr::Const(*value),
+            Expr::Var(variable) => Expr::Var(other(*variable)),
+            Expr::Add(a, b) => Expr::Add(map(a), map(b)),
+            Expr::Mul(a, b) => Expr::Mul(map(a), map(b)),
+            Expr::Sub(a, b) => Expr::Sub(map(a), map(b)),
+            Expr::DivCeil(a, divisor) => Expr::DivCeil(map(a), *divisor),
+            Expr::Min(a, b) => Expr::Min(map(a), map(b)),
+            Expr::Max(a, b) => Expr::Max(map(a), map(b)),
+        }
+    }
+
     /// The value, with `lookup` giving the variables. Saturates instead of wrapping.
     pub fn eval(&self, lookup: &dyn Fn(Variable) -> u64) -> u64 {
         match self {

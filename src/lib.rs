@@ -32,6 +32,7 @@ mod primitive;
 mod program;
 mod source;
 mod transposed;
+mod transposed_copy;
 mod types;
 mod vector;
 

@@ -31,8 +31,9 @@ pub(crate) fn cuda_constant(name: &str) -> String {
     constant
 }
 
-/// Declares an algorithm's parameter struct: fields with documentation, default and allowed values; and, where it is
-/// not the product with A itself, which operations it computes, the usual one first.
+/// Declares an algorithm's parameter struct: fields with documentation, default and allowed values; and which operations
+/// it computes, the usual one first, where that is not the product with A itself, and that with its transpose from a
+/// transposed copy.
 macro_rules! parameters {
     (
         $(#[doc = $struct_doc:literal])+
@@ -42,7 +43,7 @@ macro_rules! parameters {
     ) => {
         $crate::parameter::parameters! {
             $(#[doc = $struct_doc])+
-            pub struct $name computes [NonTranspose] {
+            pub struct $name computes [NonTranspose, Transpose] {
                 $(#[doc = $doc] $field = $default, one of $allowed;)*
             }
         }

@@ -6,6 +6,7 @@ use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
 use crate::parameter::cuda_constant;
 use crate::program::Arg;
+use crate::transposed_copy;
 use crate::types::{IndexType, ValueType};
 
 /// The helper files that a template may include, by the name in its `#include` line.
@@ -25,6 +26,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/column_sums.cuh", include_str!("../templates/prelude/column_sums.cuh")),
     ("prelude/transposed.cuh", include_str!("../templates/prelude/transposed.cuh")),
     ("prelude/row_blocks.cuh", include_str!("../templates/prelude/row_blocks.cuh")),
+    ("prelude/transposed_copy.cuh", include_str!("../templates/prelude/transposed_copy.cuh")),
     ("primitives/block_scan.cuh", include_str!("../templates/primitives/block_scan.cuh")),
     ("primitives/grid_scan.cuh", include_str!("../templates/primitives/grid_scan.cuh")),
     ("primitives/partition.cuh", include_str!("../templates/primitives/partition.cuh")),
@@ -75,23 +77,32 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
         ("OffsetT", types.offset.cuda()),
         ("IndexT", types.index.cuda()),
     ];
-    assemble(&config.to_string(), &aliases, &constants, &format!("{}.cu", spec.name), spec.template)
+    let copy = if transposed_copy::is_needed(config) { transposed_copy::HELPERS } else { &[] };
+    assemble(&config.to_string(), &aliases, &constants, copy, &format!("{}.cu", spec.name), spec.template)
 }
 
 /// The source of the vector operations for entries of one type.
 pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String {
     let constants = constant("int", "threads_per_block", threads_per_block);
     let title = format!("vector threads_per_block={threads_per_block} x={entry}");
-    assemble(&title, &[("XT", entry.cuda())], &constants, "vector.cu", include_str!("../templates/vector.cu"))
+    let template = include_str!("../templates/vector.cu");
+    assemble(&title, &[("XT", entry.cuda())], &constants, &[], "vector.cu", template)
 }
 
 fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> String {
     format!("constexpr {cuda_type} {} = {value};\n", cuda_constant(name))
 }
 
-/// Prelude, the helpers that the template includes, the template. `#line` makes NVRTC name template files and
-/// lines in its messages.
-fn assemble(title: &str, aliases: &[(&str, &str)], constants: &str, file: &str, template: &str) -> String {
+/// Prelude, the helpers that the template includes and others, the template. `#line` makes NVRTC name template files
+/// and lines in its messages.
+fn assemble(
+    title: &str,
+    aliases: &[(&str, &str)],
+    constants: &str,
+    others: &'static [&'static str],
+    file: &str,
+    template: &str,
+) -> String {
     let mut text = format!("// {title}\n#define SPMV_GENERATED 1\n");
     append(&mut text, "prelude/types.cuh", helper("prelude/types.cuh"));
     text.push_str("#line 1 \"generated\"\n");
@@ -99,7 +110,9 @@ fn assemble(title: &str, aliases: &[(&str, &str)], constants: &str, file: &str, 
         writeln!(text, "using {name} = {cuda_type};").expect("writing to a String succeeds");
     }
     text.push_str(constants);
-    for name in included(template) {
+    let mut helpers: Vec<&str> = included(template).collect();
+    helpers.extend(others.iter().filter(|name| !included(template).any(|included| included == **name)));
+    for name in helpers {
         append(&mut text, name, helper(name));
     }
     append(&mut text, file, template);

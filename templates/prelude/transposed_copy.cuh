@@ -1,0 +1,74 @@
+// The transpose of the matrix, in CSR, made when a plan is made: algorithms of the plain product then compute the
+// transposed one. Its rows keep the order of the matrix.
+
+// pairs <- column and place of every nonzero.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_transposed_copy_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_transposed_copy_sort_count(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, uint32_t* counts) {
+  sort_count(num_pairs, pairs, shift, counts);
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_transposed_copy_sort_scatter(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, const uint32_t* places,
+                                  SortPair* sorted) {
+  sort_scatter(num_pairs, pairs, shift, places, sorted);
+}
+
+struct TransposedPlace {
+  const uint32_t* counts;
+  __device__ __forceinline__ uint32_t operator()(uint64_t i) const { return counts[i]; }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_transposed_copy_sort_places_sum_chunk(uint64_t length, const uint32_t* counts, uint32_t* partials) {
+  scan_sum_chunk(length, partials, TransposedPlace{counts});
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_transposed_copy_sort_places_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* places,
+                                          uint64_t* total) {
+  scan_partials(num_partials, length, partials, places, total);
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_transposed_copy_sort_places_chunk(uint64_t length, const uint32_t* counts, const uint32_t* partials,
+                                       uint32_t* places) {
+  scan_chunk(length, partials, places, TransposedPlace{counts});
+}
+
+// The first of `count` rising entries that `reaches` says yes to, or `count`.
+template <typename Reaches>
+__device__ __forceinline__ uint32_t first_that(uint32_t count, Reaches reaches) {
+  uint32_t low = 0, high = count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (reaches(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+// offsets <- where each column begins, for every column and the end.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_transposed_copy_offsets(uint32_t num_cols, uint32_t nnz, const SortPair* __restrict__ pairs,
+                             OffsetT* __restrict__ offsets) {
+  const uint32_t col = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (col <= num_cols) offsets[col] = first_that(nnz, [=](uint32_t i) { return pairs[i].x >= col; });
+}
+
+// Rows and values in the order of the columns.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_transposed_copy_fill(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row_offsets,
+                          const ValueT* __restrict__ values, const SortPair* __restrict__ pairs,
+                          IndexT* __restrict__ rows, ValueT* __restrict__ copy) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const uint32_t place = pairs[i].y;
+  rows[i] = first_that(num_rows, [=](uint32_t row) { return row_offsets[row + 1] > place; });
+  copy[i] = values[place];
+}
