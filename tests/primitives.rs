@@ -8,11 +8,12 @@ use ptx_sim::{Arg, Launch, Module, Schedule, Simulator};
 
 const SCHEDULES: [Schedule; 3] = [Schedule::Natural, Schedule::Adversarial(1), Schedule::Adversarial(2)];
 
-const PRIMITIVES: [&str; 4] = [
+const PRIMITIVES: [&str; 5] = [
     include_str!("../templates/prelude/types.cuh"),
     include_str!("../templates/primitives/block_scan.cuh"),
     include_str!("../templates/primitives/grid_scan.cuh"),
     include_str!("../templates/primitives/partition.cuh"),
+    include_str!("../templates/primitives/radix_sort.cuh"),
 ];
 
 const KERNELS: &str = r#"
@@ -53,6 +54,14 @@ extern "C" __global__ void offsets(uint32_t num_blocks, uint32_t* offsets, uint6
 }
 extern "C" __global__ void scatter(uint32_t num_items, const uint32_t* entries, const uint32_t* offsets, uint32_t* out) {
   partition_scatter<kBins>(num_items, offsets, Key{entries}, [=](uint32_t place, uint32_t item) { out[place] = item; });
+}
+
+extern "C" __global__ void digits(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, uint32_t* counts) {
+  sort_count(num_pairs, pairs, shift, counts);
+}
+extern "C" __global__ void move(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, const uint32_t* places,
+                                SortPair* sorted) {
+  sort_scatter(num_pairs, pairs, shift, places, sorted);
 }
 "#;
 
@@ -224,6 +233,46 @@ fn a_stable_partition() {
                     machine.read::<u64>(&counts, bins as usize),
                     (0..bins).map(count).collect::<Vec<_>>()
                 );
+            }
+        }
+    }
+}
+
+/// Four digits one after the other, with the scan of the counts in place, as plans do.
+#[test]
+fn a_radix_sort() {
+    for (threads, arch) in [(32, "sm_90"), (256, "sm_75"), (1024, "sm_100")] {
+        let module = module(threads, "uint32_t", 1, arch);
+        let tile = threads as usize;
+        for length in [0, 1, tile + 1, 9 * tile + 5] {
+            for (schedule, max_blocks) in SCHEDULES.into_iter().zip([1, 3, 1024]) {
+                let blocks = length.div_ceil(tile).min(max_blocks) as u32;
+                // Keys of all sizes, many of them several times.
+                let keys = numbers(length, 1 << 31);
+                let key = |i: usize| if i % 3 == 0 { keys[i] % 5 } else { keys[i] * 2 };
+                let pairs: Vec<u32> = (0..length).flat_map(|i| [key(i), i as u32]).collect();
+                let mut machine = Machine::new(&module, threads, schedule);
+                let mut from = machine.written(&pairs);
+                let mut to = machine.memory(pairs.len() * 4);
+                let num_places = 256 * blocks as usize;
+                let scan_blocks = num_places.div_ceil(tile).min(1024) as u32;
+                let places = machine.memory((num_places + 1) * 4);
+                let (sums, total) = (machine.memory(scan_blocks as usize * 4), machine.memory(8));
+                let (items, num_places) = (Arg::U32(length as u32), Arg::U64(num_places as u64));
+                for shift in [0, 8, 16, 24].map(Arg::U32) {
+                    machine.launch("digits", blocks, &[&items, &from, &shift, &places]);
+                    machine.launch("sum_chunk", scan_blocks, &[&num_places, &places, &sums]);
+                    let partials = [&Arg::U32(scan_blocks), &num_places, &sums, &places, &total];
+                    machine.launch("partials", 1, &partials);
+                    machine.launch("chunk", scan_blocks, &[&num_places, &places, &sums, &places]);
+                    machine.launch("move", blocks, &[&items, &from, &shift, &places, &to]);
+                    std::mem::swap(&mut from, &mut to);
+                }
+                let mut expected: Vec<(u32, u32)> = (0..length).map(|i| (key(i), i as u32)).collect();
+                expected.sort_by_key(|pair| pair.0);
+                let expected: Vec<u32> = expected.into_iter().flat_map(|pair| [pair.0, pair.1]).collect();
+                let found = machine.read::<u32>(&from, pairs.len());
+                assert!(found == expected, "{length} pairs, {blocks} blocks of {threads}, {schedule:?}");
             }
         }
     }

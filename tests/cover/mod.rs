@@ -54,9 +54,11 @@ pub fn all(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
 
 type Pair = ((usize, usize), (usize, usize));
 
-/// Few configurations in which every pair of values that is allowed at all occurs. Greedy, the same every time.
+/// Few configurations in which every pair of values that is allowed at all occurs, of the algorithm's own operation; and
+/// every tenth of them for its others, which have the same kernels on a copy. Greedy, the same every time.
 pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
-    let dimensions = dimensions(spec);
+    let mut dimensions = dimensions(spec);
+    dimensions.iter_mut().filter(|d| d.key == "operation").for_each(|d| d.values.truncate(1));
     let mut open: BTreeSet<Pair> = BTreeSet::new();
     for a in 0..dimensions.len() {
         for b in a + 1..dimensions.len() {
@@ -76,6 +78,10 @@ pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
         };
         open.retain(|&((a, i), (b, j))| choice[a] != i || choice[b] != j);
         configs.push(configure(spec, &dimensions, &choice).expect("completions are allowed"));
+    }
+    let tenths: Vec<_> = configs.iter().step_by(10).map(KernelConfig::to_builder).collect();
+    for &operation in &spec.operations[1..] {
+        configs.extend(tenths.iter().filter_map(|builder| builder.clone().operation(operation).build().ok()));
     }
     configs
 }
