@@ -39,7 +39,7 @@ constexpr uint32_t kAllLanes = 0xffffffffu;
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
 
 // Registers are shared out among so many threads: with fewer for each, two batches of f64 would not stay in them.
-constexpr int kResidentThreads = sizeof(ValueT) + sizeof(XT) > 8 ? 640 : 768;
+constexpr int kResidentThreads = sizeof(ValueT) + sizeof(XT) > 8 ? 768 : 1024;
 constexpr int kResidentBlocks = kThreadsPerBlock < kResidentThreads ? kResidentThreads / kThreadsPerBlock : 1;
 
 // Padding has no column.
@@ -234,9 +234,11 @@ spmv_dasp_slices_chunk(uint64_t num_slices, const OffsetT* row_offsets, const ui
 constexpr OffsetT kNnzPerPart = 2048;
 constexpr OffsetT kMaxParts = 4096;
 
-// The nonzeros of each part but the last of a long row: more in a giant, whose parts one warp adds.
+// The nonzeros of each part but the last of a long row: about equally many in all, more in a giant, whose parts one warp
+// adds.
 __device__ __forceinline__ OffsetT part_length(OffsetT length) {
-  return (length + kMaxParts * kNnzPerPart - 1) / (kMaxParts * kNnzPerPart) * kNnzPerPart;
+  const OffsetT parts = min((length + kNnzPerPart - 1) / kNnzPerPart, kMaxParts);
+  return ((length + parts - 1) / parts + 31) / 32 * 32;
 }
 
 // The parts of the i-th long row.
@@ -302,7 +304,7 @@ struct __align__(16) Slice {
   // Every row is the one behind the row before it.
   __device__ __forceinline__ bool in_order() const { return columns_and_flags & kInOrder; }
   // The difference that padding has in place of a column.
-  __device__ __forceinline__ uint32_t none() const { return far() ? 0xffffffffu : 0xffffu; }
+  static __device__ __forceinline__ constexpr uint32_t none(bool far) { return far ? 0xffffffffu : 0xffffu; }
 };
 
 // The slice as a warp knows it, from the smallest and the largest column that each lane has seen.
@@ -383,8 +385,10 @@ spmv_dasp_fill_medium(uint32_t num_slices, uint32_t num_long, uint32_t num_mediu
   });
 }
 
-// The rows that a thread computes at a time in a slice of short rows: about sixteen entries are in flight together.
-__device__ __forceinline__ constexpr uint32_t rows_at_a_time(uint32_t columns) { return columns > 4 ? 2 : 4; }
+// The rows that a thread computes at a time in a slice of short rows: up to eight entries, as many in flight once more.
+__device__ __forceinline__ constexpr uint32_t rows_at_a_time(uint32_t columns) {
+  return columns > 4 ? 1 : columns > 2 ? 2 : 4;
+}
 
 // Copies short rows, a warp a slice: column by column of the rows that are computed together.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -450,18 +454,16 @@ struct SliceReader {
   const uint16_t* highs;
   const ValueT* values;
   const XT* x;
-  uint32_t none;
-  bool far;
 
   __device__ __forceinline__ SliceReader(const Slice& slice, const uint16_t* tile_lows, const uint16_t* tile_highs,
                                          const ValueT* tile_values, const XT* x_entries)
       : lows(tile_lows + uint64_t(slice.first_unit) * 32), highs(tile_highs + uint64_t(slice.first_unit) * 32),
-        values(tile_values + uint64_t(slice.first_unit) * 32), x(x_entries + slice.base), none(slice.none()),
-        far(slice.far()) {}
-
-  // The high halves of two columns that are not there.
-  __device__ __forceinline__ uint32_t no_highs() const { return far ? 0xffffffffu : 0; }
+        values(tile_values + uint64_t(slice.first_unit) * 32), x(x_entries + slice.base) {}
 };
+
+// What padding has in place of columns, two in a word.
+__device__ __forceinline__ constexpr uint32_t no_highs(bool far) { return far ? 0xffffffffu : 0; }
+constexpr uint32_t kNoLows = 0xffffffffu;
 
 // Two entries a lane, those of two tiles, in each of four units: of four groups of eight rows, or of one group. Columns
 // are two in a word.
@@ -472,28 +474,30 @@ struct Batch {
 };
 
 // Loads whole tiles of the first num_units units, which are `stride` entries apart, from the lane's entries on.
+template <bool kFar>
 __device__ __forceinline__ void load_tiles(Batch* batch, const SliceReader& from, uint32_t first, uint32_t stride,
                                            uint32_t num_units) {
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
     batch->values[u][0] = batch->values[u][1] = ValueT(0);
-    batch->lows[u] = 0xffffffffu;
-    batch->highs[u] = from.no_highs();
+    batch->lows[u] = kNoLows;
+    batch->highs[u] = no_highs(kFar);
     if (u < num_units) {
       const uint32_t i = first + u * stride;
       batch->lows[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.lows + i));
-      if (from.far) batch->highs[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.highs + i));
+      if (kFar) batch->highs[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.highs + i));
       load_streaming<2>(batch->values[u], from.values + i);
     }
   }
 }
 
+template <bool kFar>
 __device__ __forceinline__ void multiply_tiles(const Batch& batch, const SliceReader& from, TileSums* sums) {
   double gathers[4][2];
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
-    gathers[u][0] = gathered<double>(first_column(batch.lows[u], batch.highs[u]), from.none, from.x);
-    gathers[u][1] = gathered<double>(second_column(batch.lows[u], batch.highs[u]), from.none, from.x);
+    gathers[u][0] = gathered<double>(first_column(batch.lows[u], batch.highs[u]), Slice::none(kFar), from.x);
+    gathers[u][1] = gathered<double>(second_column(batch.lows[u], batch.highs[u]), Slice::none(kFar), from.x);
   }
 #pragma unroll
   for (int t = 0; t < 2; ++t) {
@@ -510,6 +514,7 @@ struct RestBatch {
 };
 
 // Loads the tiles of the last columns, `rest` of them, of the first num_units units, from the lane's row on.
+template <bool kFar>
 __device__ __forceinline__ void load_rest(RestBatch* batch, const SliceReader& from, uint32_t first, uint32_t first_row,
                                           uint32_t rest, uint32_t num_units) {
 #pragma unroll
@@ -519,20 +524,21 @@ __device__ __forceinline__ void load_rest(RestBatch* batch, const SliceReader& f
       const uint32_t width = t == 0 ? min(rest, 4u) : max(rest, 4u) - 4;
       const uint32_t i = first + t * 128 + (first_row + u * 8) * width + threadIdx.x % 4;
       const bool loads = u < num_units && threadIdx.x % 4 < width;
-      batch->lows[u][t] = loads ? __ldcs(from.lows + i) : uint16_t(0xffff);
-      batch->highs[u][t] = loads && from.far ? __ldcs(from.highs + i) : uint16_t(from.no_highs());
+      batch->lows[u][t] = loads ? __ldcs(from.lows + i) : uint16_t(kNoLows);
+      batch->highs[u][t] = kFar && loads ? __ldcs(from.highs + i) : uint16_t(no_highs(kFar));
       batch->values[u][t] = loads ? __ldcs(from.values + i) : ValueT(0);
     }
   }
 }
 
+template <bool kFar>
 __device__ __forceinline__ void multiply_rest(const RestBatch& batch, const SliceReader& from, TileSums* sums) {
   double gathers[4][2];
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
-      gathers[u][t] = gathered<double>(first_column(batch.lows[u][t], batch.highs[u][t]), from.none, from.x);
+      gathers[u][t] = gathered<double>(first_column(batch.lows[u][t], batch.highs[u][t]), Slice::none(kFar), from.x);
     }
   }
 #pragma unroll
@@ -542,51 +548,63 @@ __device__ __forceinline__ void multiply_rest(const RestBatch& batch, const Slic
   }
 }
 
-// The products of a slice's rows with x: of all four groups of eight rows a unit each, or, where kWide, of one group,
-// four times eight columns at a time. The next batch is loaded before the last is multiplied.
-template <bool kWide>
-__device__ __forceinline__ void slice_product(const SliceReader& from, uint32_t columns, uint32_t group,
+// The products of a slice's rows with x: of all four groups of eight rows a unit each, or, if it is wide, of one group,
+// four times eight columns at a time. The next batch is loaded before the last is multiplied, but not where columns are
+// far: gathers take the time there, and more warps in flight help them more.
+template <bool kFar>
+__device__ __forceinline__ void slice_product(const SliceReader& from, uint32_t columns, bool wide, uint32_t group,
                                               TileSums* sums) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t eights = columns / 8;
   const uint32_t rest = columns % 8;
   const uint32_t first = 64 * group + lane * 2;
-  constexpr uint32_t kStep = kWide ? 4 : 1;
-  constexpr uint32_t kStride = kWide ? 256 : 64;
+  const uint32_t step = wide ? 4 : 1;
+  const uint32_t stride = wide ? 256 : 64;
   Batch batch;
   if (rest > 0) {
     RestBatch of_rest;
-    load_rest(&of_rest, from, eights * 256, 8 * group + lane / 4, rest, kWide ? 1 : 4);
-    load_tiles(&batch, from, first, kStride, kWide ? eights : 4);
-    multiply_rest(of_rest, from, sums);
-  } else {
-    load_tiles(&batch, from, first, kStride, kWide ? eights : 4);
+    load_rest<kFar>(&of_rest, from, eights * 256, 8 * group + lane / 4, rest, wide ? 1 : 4);
+    if (!kFar) load_tiles<kFar>(&batch, from, first, stride, wide ? eights : 4);
+    multiply_rest<kFar>(of_rest, from, sums);
+  } else if (!kFar) {
+    load_tiles<kFar>(&batch, from, first, stride, wide ? eights : 4);
   }
-  for (uint32_t i = kStep; i < eights; i += kStep) {
+  if (kFar) {
+    for (uint32_t i = 0; i < eights; i += step) {
+      load_tiles<kFar>(&batch, from, first + i * 256, stride, wide ? eights - i : 4);
+      multiply_tiles<kFar>(batch, from, sums);
+    }
+    return;
+  }
+  for (uint32_t i = step; i < eights; i += step) {
     Batch next;
-    load_tiles(&next, from, first + i * 256, kStride, kWide ? eights - i : 4);
-    multiply_tiles(batch, from, sums);
+    load_tiles<kFar>(&next, from, first + i * 256, stride, wide ? eights - i : 4);
+    multiply_tiles<kFar>(batch, from, sums);
     batch = next;
   }
-  multiply_tiles(batch, from, sums);
+  multiply_tiles<kFar>(batch, from, sums);
 }
 
-// A warp computes the 32 rows of a slice, or, where kWide, eight of them.
-template <bool kWide>
-__device__ __forceinline__ void compute_medium(const Slice& slice, const SliceReader& from, uint32_t group,
+// A warp computes the 32 rows of a slice, or, if it is wide, eight of them.
+__device__ __forceinline__ void compute_medium(const Slice& slice, const SliceReader& from, bool wide, uint32_t group,
                                                uint32_t first_place, uint32_t num_medium,
                                                const uint32_t* __restrict__ medium_rows, YT* __restrict__ y,
                                                AccumT alpha, AccumT beta) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t within = 8 * group + lane;
-  const bool stores = first_place + within < num_medium && (!kWide || lane < 8);
+  const bool stores = first_place + within < num_medium && (!wide || lane < 8);
   uint32_t row = slice.first_row + within;
   if (stores && !slice.in_order()) row = __ldcs(medium_rows + first_place + within);
   TileSums sums[4] = {};
-  if (!skips_product(alpha)) slice_product<kWide>(from, slice.columns(), group, sums);
+  if (skips_product(alpha)) {
+  } else if (slice.far()) {
+    slice_product<true>(from, slice.columns(), wide, group, sums);
+  } else {
+    slice_product<false>(from, slice.columns(), wide, group, sums);
+  }
   const int source = lane_of_tile_row(lane % 8);
   double sum = 0;
-  if (kWide) {
+  if (wide) {
     sum = (tile_row_sum(sums[0]) + tile_row_sum(sums[2])) + (tile_row_sum(sums[1]) + tile_row_sum(sums[3]));
     sum = __shfl_sync(kAllLanes, sum, source);
   } else {
@@ -683,78 +701,108 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
   if (threadIdx.x % 32 == 0) store_scaled(y, row, AccumT(sum), alpha, beta);
 }
 
-// The products of kRows rows a thread, of up to kColumns entries, with x.
-template <int kRows, int kColumns>
-__device__ __forceinline__ void short_product(const SliceReader& from, uint32_t first, uint32_t columns, AccumT* sums) {
+// kRows rows a thread of up to kColumns entries each. Columns of two rows are two in a word.
+template <int kRows, int kColumns, bool kFar>
+struct ShortBatch {
+  static constexpr int kWords = (kRows + 1) / 2;
   ValueT values[kColumns][kRows];
-  uint32_t lows[kColumns][kRows / 2];
-  uint32_t highs[kColumns][kRows / 2];
-  const uint32_t* low_words = reinterpret_cast<const uint32_t*>(from.lows);
-  const uint32_t* high_words = reinterpret_cast<const uint32_t*>(from.highs);
-#pragma unroll
-  for (int k = 0; k < kColumns; ++k) {
-    const uint32_t i = first + (k * 32 + threadIdx.x % 32) * kRows;
-#pragma unroll
-    for (int p = 0; p < kRows / 2; ++p) {
-      lows[k][p] = 0xffffffffu;
-      highs[k][p] = from.no_highs();
-    }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) values[k][r] = ValueT(0);
-    if (k < columns) {
-      load_streaming<kRows / 2>(lows[k], low_words + i / 2);
-      if (from.far) load_streaming<kRows / 2>(highs[k], high_words + i / 2);
-      load_streaming<kRows>(values[k], from.values + i);
+  uint32_t lows[kColumns][kWords];
+  uint32_t highs[kColumns][kWords];
+
+  static __device__ __forceinline__ void load_columns(uint32_t* to, const uint16_t* from) {
+    if constexpr (kRows == 1) {
+      *to = __ldcs(from);
+    } else {
+      load_streaming<kWords>(to, reinterpret_cast<const uint32_t*>(from));
     }
   }
-  AccumT gathers[kColumns][kRows];
+
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t columns) {
 #pragma unroll
-  for (int k = 0; k < kColumns; ++k) {
+    for (int k = 0; k < kColumns; ++k) {
 #pragma unroll
-    for (int p = 0; p < kRows / 2; ++p) {
-      gathers[k][2 * p] = gathered<AccumT>(first_column(lows[k][p], highs[k][p]), from.none, from.x);
-      gathers[k][2 * p + 1] = gathered<AccumT>(second_column(lows[k][p], highs[k][p]), from.none, from.x);
+      for (int w = 0; w < kWords; ++w) {
+        lows[k][w] = kNoLows;
+        highs[k][w] = no_highs(kFar);
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) values[k][r] = ValueT(0);
+      if (k < columns) {
+        const uint32_t i = first + (k * 32 + threadIdx.x % 32) * kRows;
+        load_columns(lows[k], from.lows + i);
+        if (kFar) load_columns(highs[k], from.highs + i);
+        load_streaming<kRows>(values[k], from.values + i);
+      }
     }
   }
+
+  __device__ __forceinline__ void multiply(const SliceReader& from, AccumT* sums) const {
+    AccumT gathers[kColumns][kRows];
 #pragma unroll
-  for (int k = 0; k < kColumns; ++k) {
+    for (int k = 0; k < kColumns; ++k) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) sums[r] = multiply_add(AccumT(values[k][r]), gathers[k][r], sums[r]);
+      for (int r = 0; r < kRows; ++r) {
+        const uint32_t column =
+            r % 2 == 0 ? first_column(lows[k][r / 2], highs[k][r / 2]) : second_column(lows[k][r / 2], highs[k][r / 2]);
+        gathers[k][r] = gathered<AccumT>(column, Slice::none(kFar), from.x);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] = 0;
+#pragma unroll
+      for (int k = 0; k < kColumns; ++k) sums[r] = multiply_add(AccumT(values[k][r]), gathers[k][r], sums[r]);
+    }
+  }
+};
+
+// A warp computes the rows of a slice, kRows a thread at a time; `rows` are these, num_places of them. The next batch is
+// loaded before the last is multiplied, but not where columns are far, as above.
+template <int kRows, int kColumns, bool kFar>
+__device__ __forceinline__ void compute_short_slice(const Slice& slice, const SliceReader& from, uint32_t columns,
+                                                    uint32_t num_places, const uint32_t* __restrict__ rows,
+                                                    YT* __restrict__ y, AccumT alpha, AccumT beta) {
+  using BatchT = ShortBatch<kRows, kColumns, kFar>;
+  BatchT batch;
+  batch.load(from, 0, columns);
+#pragma unroll 1
+  for (uint32_t first = 0; first < kShortSliceRows; first += 32 * kRows) {
+    BatchT next;
+    if (kRows < kRowsPerThread && !kFar) {
+      next.load(from, (first + 32 * kRows) * columns, first + 32 * kRows < kShortSliceRows ? columns : 0);
+    }
+    if (kFar && first > 0) batch.load(from, first * columns, columns);
+    AccumT sums[kRows];
+    batch.multiply(from, sums);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const uint32_t place = first + 32 * r + threadIdx.x % 32;
+      if (place < num_places) {
+        store_scaled(y, slice.in_order() ? slice.first_row + place : __ldcs(rows + place), sums[r], alpha, beta);
+      }
+    }
+    if (!kFar) batch = next;
   }
 }
 
-// Stores kRows rows a thread, from `place` on in steps of 32.
-template <int kRows>
-__device__ __forceinline__ void store_short(const Slice& slice, uint32_t place, uint32_t num_places,
-                                            const uint32_t* __restrict__ rows, const AccumT* sums,
-                                            YT* __restrict__ y, AccumT alpha, AccumT beta) {
-#pragma unroll
-  for (int r = 0; r < kRows; ++r, place += 32) {
-    if (place >= num_places) return;
-    store_scaled(y, slice.in_order() ? slice.first_row + place : __ldcs(rows + place), sums[r], alpha, beta);
-  }
-}
-
-// A warp computes the rows of a slice; `rows` are these, num_places of them.
+template <bool kFar>
 __device__ __forceinline__ void compute_short(const Slice& slice, const SliceReader& from, uint32_t num_places,
                                               const uint32_t* __restrict__ rows, YT* __restrict__ y, AccumT alpha,
                                               AccumT beta) {
-  const uint32_t columns = skips_product(alpha) ? 0 : slice.columns();
-  const uint32_t lane = threadIdx.x % 32;
-  if (columns <= 4) {
-    static_assert(rows_at_a_time(4) == 4 && kRowsPerThread == 4, "all rows at once");
-    AccumT sums[4] = {};
-    short_product<4, 4>(from, 0, columns, sums);
-    store_short<4>(slice, lane, num_places, rows, sums, y, alpha, beta);
-    return;
-  }
-  static_assert(rows_at_a_time(5) == 2 && rows_at_a_time(kShortRow) == 2, "two rows at a time");
-  for (uint32_t r = 0; r < kRowsPerThread; r += 2) {
-    AccumT sums[2] = {};
-    short_product<2, kShortRow>(from, r * 32 * columns, columns, sums);
-    store_short<2>(slice, r * 32 + lane, num_places, rows, sums, y, alpha, beta);
+  static_assert(rows_at_a_time(2) == 4 && rows_at_a_time(4) == 2 && rows_at_a_time(kShortRow) == 1, "as stored");
+  const uint32_t columns = slice.columns();
+  const uint32_t used = skips_product(alpha) ? 0 : columns;
+  if (columns <= 2) {
+    compute_short_slice<4, 2, kFar>(slice, from, used, num_places, rows, y, alpha, beta);
+  } else if (columns <= 4) {
+    compute_short_slice<2, 4, kFar>(slice, from, used, num_places, rows, y, alpha, beta);
+  } else {
+    compute_short_slice<1, kShortRow, kFar>(slice, from, used, num_places, rows, y, alpha, beta);
   }
 }
+
+// Brings a slice near that the warp will need next, without a register to hold it.
+__device__ __forceinline__ void prefetch(const uint4* slice) { asm volatile("prefetch.global.L1 [%0];" ::"l"(slice)); }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
@@ -764,39 +812,38 @@ spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ val
           uint32_t num_wide, uint32_t num_narrow, uint32_t num_short, const uint4* __restrict__ slices,
           const uint16_t* __restrict__ tile_lows, const uint16_t* __restrict__ tile_highs,
           const ValueT* __restrict__ tile_values) {
-  uint32_t block = blockIdx.x;
-  const uint32_t warp = threadIdx.x / 32;
-  const uint32_t part_blocks = (num_parts + kWarps - 1) / kWarps;
-  if (block < part_blocks) {
-    const uint32_t part = block * kWarps + warp;
-    if (part >= num_parts) return;
-    compute_part(part, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values, x,
+  const uint32_t num_warps = gridDim.x * kWarps;
+  uint32_t unit = blockIdx.x * kWarps + threadIdx.x / 32;
+  for (; unit < num_parts; unit += num_warps) {
+    compute_part(unit, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values, x,
                  y, alpha, beta);
-    return;
   }
-  block -= part_blocks;
+  unit -= num_parts;
   row_order += num_long;
   const uint32_t num_medium = num_wide + num_narrow;
   const uint32_t medium_slices = (num_medium + kSliceRows - 1) / kSliceRows;
   const uint32_t wide_slices = (num_wide + kSliceRows - 1) / kSliceRows;
-  const uint32_t wide_blocks = (4 * wide_slices + kWarps - 1) / kWarps;
-  // The last wide slice takes narrow rows too, so there may be one slice fewer than blocks are for.
-  const uint32_t narrow_blocks = ((num_narrow + kSliceRows - 1) / kSliceRows + kWarps - 1) / kWarps;
-  const bool is_wide = block < wide_blocks;
-  const bool is_medium = block < wide_blocks + narrow_blocks;
-  const uint32_t unit = (is_wide ? block : is_medium ? block - wide_blocks : block - wide_blocks - narrow_blocks) * kWarps + warp;
-  const uint32_t index = is_wide ? unit / 4 : unit + (is_medium ? wide_slices : medium_slices);
   const uint32_t short_slices = (num_short + kShortSliceRows - 1) / kShortSliceRows;
-  if (index >= (is_wide ? wide_slices : is_medium ? medium_slices : medium_slices + short_slices)) return;
-  const uint4 loaded = __ldg(slices + index);
-  const Slice slice = {loaded.x, loaded.y, loaded.z, loaded.w};
-  const SliceReader from(slice, tile_lows, tile_highs, tile_values, x);
-  if (is_wide) {
-    compute_medium<true>(slice, from, unit % 4, kSliceRows * index, num_medium, row_order, y, alpha, beta);
-  } else if (is_medium) {
-    compute_medium<false>(slice, from, 0, kSliceRows * index, num_medium, row_order, y, alpha, beta);
-  } else {
-    const uint32_t first = kShortSliceRows * unit;
-    compute_short(slice, from, num_short - first, row_order + num_medium + first, y, alpha, beta);
+  // A wide slice is four units, any other is one.
+  const uint32_t num_units = medium_slices + 3 * wide_slices + short_slices;
+  const auto slice_of_unit = [=](uint32_t u) { return u < 4 * wide_slices ? u / 4 : u - 3 * wide_slices; };
+  for (; unit < num_units; unit += num_warps) {
+    const uint32_t index = slice_of_unit(unit);
+    const uint4 loaded = __ldg(slices + index);
+    const Slice slice = {loaded.x, loaded.y, loaded.z, loaded.w};
+    if (unit + num_warps < num_units) prefetch(slices + slice_of_unit(unit + num_warps));
+    const SliceReader from(slice, tile_lows, tile_highs, tile_values, x);
+    if (index < medium_slices) {
+      const bool wide = index < wide_slices;
+      compute_medium(slice, from, wide, wide ? unit % 4 : 0, kSliceRows * index, num_medium, row_order, y, alpha, beta);
+      continue;
+    }
+    const uint32_t first = kShortSliceRows * (index - medium_slices);
+    const uint32_t* rows = row_order + num_medium + first;
+    if (slice.far()) {
+      compute_short<true>(slice, from, num_short - first, rows, y, alpha, beta);
+    } else {
+      compute_short<false>(slice, from, num_short - first, rows, y, alpha, beta);
+    }
   }
 }

@@ -27,7 +27,7 @@ fn product(schedule: Schedule, a: &CsrMatrix<f64>, x: &[f64], times: usize) -> V
     y.to_vec().unwrap()
 }
 
-/// More than 4096 parts of 2048 would be: they are of 4096 then, and their sums several a lane.
+/// More than 4096 parts of 2048 would be: they are longer then, and their sums several a lane.
 #[test]
 fn parts_of_a_giant_grow() {
     let giant = 4096 * 2048 + 777;

@@ -238,11 +238,10 @@ impl Dasp {
         args.extend([LONG, WIDE, NARROW, SHORT].map(|kind| size(rows_of(kind))));
         args.extend([SLICES, TILE_LOWS, TILE_HIGHS, TILE_VALUES].map(Arg::Buffer));
         let warps_per_block = threads_per_block / 32;
-        // A warp a part, a quarter of a wide slice, or a slice.
-        let grid = num_parts().div_ceil(warps_per_block)
-            + (rows_of(WIDE).div_ceil(SLICE_ROWS) * 4).div_ceil(warps_per_block)
-            + rows_of(NARROW).div_ceil(SLICE_ROWS).div_ceil(warps_per_block)
-            + short_slices().div_ceil(warps_per_block);
+        // A warp a part, a quarter of a wide slice, or a slice; more than are resident take turns.
+        let units = num_parts() + num_slices() + rows_of(WIDE).div_ceil(SLICE_ROWS) * 3;
+        let resident = Expr::from(Variable::Multiprocessors) * Expr::from(Variable::ResidentBlocks);
+        let grid = units.div_ceil(warps_per_block).min(resident);
         pass("spmv_dasp", grid, threads_per_block, args)
     }
 }
