@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::product::check_lengths;
-use crate::{CsrMatrix, MatrixError, Offset, Value};
+use crate::{CsrMatrix, MatrixError, Offset, Value, ValueType};
 
 /// How many rows a task takes at least.
 const MIN_ROWS: usize = 256;
@@ -84,8 +84,10 @@ pub struct Verification {
 /// `underflow`, where γ_h(u) = h·u/(1 − h·u) and h = `depth(row_nnz)`.
 ///
 /// `depth` is how many roundings lie one after the other on the way to a sum of that many products;
-/// `u_acc` and `u_y` are the unit roundoffs of the accumulator and of y; `underflow` is an absolute error.
-/// A value that is not finite passes only where the reference has the same.
+/// `u_acc` is the unit roundoff of the accumulator and `u_y` that of the type of y, whatever type holds ŷ;
+/// `underflow` is an absolute error.
+/// A value that is not finite passes only where the reference has the same, and an infinite one also where a number
+/// within the bound rounds to it.
 ///
 /// # Panics
 ///
@@ -95,20 +97,27 @@ pub fn verify<V: Value>(
     reference: &Reference,
     depth: impl Fn(u64) -> u64 + Sync,
     u_acc: f64,
-    u_y: f64,
+    y: ValueType,
     underflow: f64,
 ) -> Verification {
     assert_eq!(y_hat.len(), reference.y.len(), "y_hat must have as many entries as the reference");
+    // What rounds to infinity: half a unit beyond the largest number.
+    let u_y = y.unit_roundoff();
+    let overflow = y.largest() * ((1.0 - u_y / 2.0) / (1.0 - u_y));
     let error_over_bound = |row: usize| {
         let (expected, actual) = (reference.y[row], y_hat[row].to_f64());
+        let hu = depth(reference.row_nnz[row]) as f64 * u_acc;
+        let gamma = if hu < 1.0 { hu / (1.0 - hu) } else { f64::INFINITY };
+        let sum = if reference.magnitude[row] == 0.0 { 0.0 } else { gamma * reference.magnitude[row] };
+        if expected.is_finite() && actual.is_infinite() {
+            let reached = expected.abs() + sum >= overflow && expected.signum() == actual.signum();
+            return if reached { 0.0 } else { f64::INFINITY };
+        }
         if !expected.is_finite() || !actual.is_finite() {
             let same = expected == actual || (expected.is_nan() && actual.is_nan());
             return if same { 0.0 } else { f64::INFINITY };
         }
         let error = (actual - expected).abs();
-        let hu = depth(reference.row_nnz[row]) as f64 * u_acc;
-        let gamma = if hu < 1.0 { hu / (1.0 - hu) } else { f64::INFINITY };
-        let sum = if reference.magnitude[row] == 0.0 { 0.0 } else { gamma * reference.magnitude[row] };
         let bound = sum + u_y * expected.abs() + underflow;
         if error == 0.0 { 0.0 } else { error / bound }
     };

@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Mul, Neg, Sub};
 
+use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 use spmv_codegen::{IndexType, ValueType};
 
@@ -30,6 +31,8 @@ pub(crate) mod sealed {
         fn of(position: usize) -> Self;
     }
 
+    impl Sealed for super::f16 {}
+    impl Sealed for super::bf16 {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
     impl Sealed for super::Complex32 {}
@@ -38,7 +41,7 @@ pub(crate) mod sealed {
     impl Sealed for u64 {}
 }
 
-/// Anything that an entry of a Matrix Market file can become: `f32`, `f64`, `Complex32`, `Complex64`.
+/// Anything that an entry of a Matrix Market file can become: `f16`, `bf16`, `f32`, `f64`, `Complex32`, `Complex64`.
 pub trait Entry:
     sealed::Sealed
     + Copy
@@ -61,7 +64,7 @@ pub trait Entry:
     /// Whether an entry has an imaginary part.
     const COMPLEX: bool;
 
-    /// The type's name: `f32`, `f64`, `complex<f32>`, `complex<f64>`.
+    /// The type's name: `f16`, `bf16`, `f32`, `f64`, `complex<f32>`, `complex<f64>`.
     const NAME: &'static str;
 
     /// Puts an entry together; the imaginary part is dropped where the entry is real.
@@ -77,10 +80,19 @@ pub trait Entry:
     fn conj(self) -> Self;
 }
 
-/// A value that kernels take today: `f32` or `f64`.
+/// A value that kernels take today: `f16`, `bf16`, `f32` or `f64`.
 pub trait Value: Entry<Real = Self> + PartialOrd + sealed::Decimal + sealed::MulAdd {
     /// The type in the vocabulary of configurations.
     const TYPE: ValueType;
+
+    /// What values are summed in, also the type of α and β: the type itself, and `f32` for `f16` and `bf16`.
+    type Sum: Value<Sum = Self::Sum>;
+
+    /// The same number, exactly.
+    fn to_sum(self) -> Self::Sum;
+
+    /// The nearest value, ties to even.
+    fn from_sum(sum: Self::Sum) -> Self;
 
     /// The nearest value, ties to even.
     fn from_f64(value: f64) -> Self;
@@ -160,6 +172,17 @@ macro_rules! real {
 
         impl Value for $real {
             const TYPE: ValueType = ValueType::$type;
+            type Sum = $real;
+
+            #[inline(always)]
+            fn to_sum(self) -> $real {
+                self
+            }
+
+            #[inline(always)]
+            fn from_sum(sum: $real) -> Self {
+                sum
+            }
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
@@ -200,6 +223,92 @@ macro_rules! real {
     };
 }
 
+/// A type of 16 bits that entries have in memory and that nobody sums in. Its own arithmetic is that of `f32`, rounded.
+macro_rules! half {
+    ($half:ident, $name:literal, $type:ident) => {
+        impl Entry for $half {
+            type Real = $half;
+            const COMPLEX: bool = false;
+            const NAME: &'static str = $name;
+
+            #[inline(always)]
+            fn from_parts(re: $half, _: $half) -> Self {
+                re
+            }
+
+            #[inline(always)]
+            fn re(self) -> $half {
+                self
+            }
+
+            #[inline(always)]
+            fn im(self) -> $half {
+                $half::ZERO
+            }
+
+            #[inline(always)]
+            fn conj(self) -> Self {
+                self
+            }
+        }
+
+        impl sealed::Decimal for $half {
+            #[inline(always)]
+            fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
+                let (number, length) = fast_float2::parse_partial::<f64, _>(text).ok()?;
+                Some(($half::from_f64(number), length))
+            }
+
+            fn format(self, text: &mut Vec<u8>) {
+                if !self.is_finite() {
+                    return f32::from(self).format(text);
+                }
+                // Five digits tell all numbers of 11 bits apart.
+                let number = f64::from(self);
+                let shortest = (0..5).map(|digits| format!("{number:.digits$e}")).find(|decimal| {
+                    decimal.parse::<f64>().is_ok_and(|read| $half::from_f64(read).to_bits() == self.to_bits())
+                });
+                text.extend_from_slice(shortest.expect("five digits are enough").as_bytes());
+            }
+        }
+
+        impl sealed::MulAdd for $half {
+            #[inline(always)]
+            fn mul_add(self, factor: Self, sum: Self) -> Self {
+                // The product is exact in double precision, and so is the sum but where it would be lost anyway.
+                $half::from_f64(f64::from(self).mul_add(factor.into(), sum.into()))
+            }
+        }
+
+        impl Value for $half {
+            const TYPE: ValueType = ValueType::$type;
+            type Sum = f32;
+
+            #[inline(always)]
+            fn to_sum(self) -> f32 {
+                self.to_f32()
+            }
+
+            #[inline(always)]
+            fn from_sum(sum: f32) -> Self {
+                $half::from_f32(sum)
+            }
+
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                $half::from_f64(value)
+            }
+
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.to_f64()
+            }
+        }
+    };
+}
+
+half!(f16, "f16", F16);
+half!(bf16, "bf16", Bf16);
 real!(f32, Complex32, "f32", "complex<f32>", F32);
 real!(f64, Complex64, "f64", "complex<f64>", F64);
 
