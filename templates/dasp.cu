@@ -297,10 +297,13 @@ struct __align__(16) Slice {
 
   static constexpr uint32_t kFar = 1u << 16;
   static constexpr uint32_t kInOrder = 1u << 17;
+  static constexpr uint32_t kFull = 1u << 18;
 
   __device__ __forceinline__ uint32_t columns() const { return columns_and_flags & (kFar - 1); }
   // Columns whose difference from the base needs more than 16 bits: high halves are read.
   __device__ __forceinline__ bool far() const { return columns_and_flags & kFar; }
+  // No padding, of rows or of columns.
+  __device__ __forceinline__ bool full() const { return columns_and_flags & kFull; }
   // Every row is the one behind the row before it.
   __device__ __forceinline__ bool in_order() const { return columns_and_flags & kInOrder; }
   // The difference that padding has in place of a column.
@@ -385,12 +388,10 @@ spmv_dasp_fill_medium(uint32_t num_slices, uint32_t num_long, uint32_t num_mediu
   });
 }
 
-// The rows that a thread computes at a time in a slice of short rows: up to eight entries, as many in flight once more.
-__device__ __forceinline__ constexpr uint32_t rows_at_a_time(uint32_t columns) {
-  return columns > 4 ? 1 : columns > 2 ? 2 : 4;
-}
+// The rows that a thread computes at a time in a slice of short rows.
+constexpr uint32_t kRowsAtATime = 2;
 
-// Copies short rows, a warp a slice: column by column of the rows that are computed together.
+// Copies short rows, a warp a slice: column by column of the rows that are computed at a time.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_fill_short(uint32_t num_slices, uint32_t num_medium_slices, uint32_t first_short, uint32_t num_rows,
                      const OffsetT* row_offsets, const IndexT* col_indices, const ValueT* values,
@@ -406,6 +407,7 @@ spmv_dasp_fill_short(uint32_t num_slices, uint32_t num_medium_slices, uint32_t f
   OffsetT begins[kRowsPerThread];
   uint32_t lengths[kRowsPerThread];
   bool in_order = true;
+  bool full = true;
   IndexT smallest = kNoColumn;
   IndexT largest = 0;
 #pragma unroll
@@ -416,19 +418,20 @@ spmv_dasp_fill_short(uint32_t num_slices, uint32_t num_medium_slices, uint32_t f
     begins[r] = has_row ? row_offsets[row] : 0;
     lengths[r] = has_row ? row_offsets[row + 1] - begins[r] : 0;
     in_order = in_order && (!has_row || row == first_row + place);
+    full = full && has_row && lengths[r] == columns;
     for (uint32_t k = 0; k < lengths[r]; ++k) {
       smallest = min(smallest, col_indices[begins[r] + k]);
       largest = max(largest, col_indices[begins[r] + k]);
     }
   }
-  const Slice slice = slice_of(first_units[0], columns, first_row, in_order, smallest, largest);
+  Slice slice = slice_of(first_units[0], columns, first_row, in_order, smallest, largest);
+  if (__all_sync(kAllLanes, full)) slice.columns_and_flags |= Slice::kFull;
   if (lane == 0) slices[num_medium_slices + index] = slice;
   const Tiles tiles = {tile_lows, tile_highs, tile_values};
-  const uint32_t together = rows_at_a_time(columns);
 #pragma unroll
   for (int r = 0; r < kRowsPerThread; ++r) {
     for (uint32_t k = 0; k < columns; ++k) {
-      const uint32_t i = ((r / together * columns + k) * 32 + lane) * together + r % together;
+      const uint32_t i = ((r / kRowsAtATime * columns + k) * 32 + lane) * kRowsAtATime + r % kRowsAtATime;
       const bool filled = k < lengths[r];
       tiles.set(uint64_t(slice.first_unit) * 32 + i, slice, filled, filled ? col_indices[begins[r] + k] : kNoColumn,
                 filled ? values[begins[r] + k] : ValueT(0));
@@ -465,48 +468,55 @@ struct SliceReader {
 __device__ __forceinline__ constexpr uint32_t no_highs(bool far) { return far ? 0xffffffffu : 0; }
 constexpr uint32_t kNoLows = 0xffffffffu;
 
-// Two entries a lane, those of two tiles, in each of four units: of four groups of eight rows, or of one group. Columns
-// are two in a word.
-struct Batch {
-  ValueT values[4][2];
+// Two entries a lane, those of two tiles, in each of four units: of four groups of eight rows, or of one group. Units are
+// `stride` entries apart; columns are two in a word.
+template <bool kFar>
+struct TileColumns {
   uint32_t lows[4];
   uint32_t highs[4];
-};
 
-// Loads whole tiles of the first num_units units, which are `stride` entries apart, from the lane's entries on.
-template <bool kFar>
-__device__ __forceinline__ void load_tiles(Batch* batch, const SliceReader& from, uint32_t first, uint32_t stride,
-                                           uint32_t num_units) {
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t stride, uint32_t num_units) {
 #pragma unroll
-  for (int u = 0; u < 4; ++u) {
-    batch->values[u][0] = batch->values[u][1] = ValueT(0);
-    batch->lows[u] = kNoLows;
-    batch->highs[u] = no_highs(kFar);
-    if (u < num_units) {
-      const uint32_t i = first + u * stride;
-      batch->lows[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.lows + i));
-      if (kFar) batch->highs[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.highs + i));
-      load_streaming<2>(batch->values[u], from.values + i);
+    for (int u = 0; u < 4; ++u) {
+      lows[u] = kNoLows;
+      highs[u] = no_highs(kFar);
+      if (u < num_units) {
+        lows[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.lows + first + u * stride));
+        if (kFar) highs[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.highs + first + u * stride));
+      }
     }
   }
-}
+};
+
+struct TileValues {
+  ValueT entries[4][2];
+
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t stride, uint32_t num_units) {
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      entries[u][0] = entries[u][1] = ValueT(0);
+      if (u < num_units) load_streaming<2>(entries[u], from.values + first + u * stride);
+    }
+  }
+};
 
 template <bool kFar>
-__device__ __forceinline__ void multiply_tiles(const Batch& batch, const SliceReader& from, TileSums* sums) {
+__device__ __forceinline__ void multiply_tiles(const TileColumns<kFar>& columns, const TileValues& values,
+                                               const SliceReader& from, TileSums* sums) {
   double gathers[4][2];
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
-    gathers[u][0] = gathered<double>(first_column(batch.lows[u], batch.highs[u]), Slice::none(kFar), from.x);
-    gathers[u][1] = gathered<double>(second_column(batch.lows[u], batch.highs[u]), Slice::none(kFar), from.x);
+    gathers[u][0] = gathered<double>(first_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
+    gathers[u][1] = gathered<double>(second_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
   }
 #pragma unroll
   for (int t = 0; t < 2; ++t) {
 #pragma unroll
-    for (int u = 0; u < 4; ++u) add_tile_product(double(batch.values[u][t]), gathers[u][t], sums + u);
+    for (int u = 0; u < 4; ++u) add_tile_product(double(values.entries[u][t]), gathers[u][t], sums + u);
   }
 }
 
-// As a batch, but of the last columns: columns lie apart, a half each.
+// Entries of the last columns: columns lie apart, a half each.
 struct RestBatch {
   ValueT values[4][2];
   uint16_t lows[4][2];
@@ -549,40 +559,42 @@ __device__ __forceinline__ void multiply_rest(const RestBatch& batch, const Slic
 }
 
 // The products of a slice's rows with x: of all four groups of eight rows a unit each, or, if it is wide, of one group,
-// four times eight columns at a time. The next batch is loaded before the last is multiplied, but not where columns are
-// far: gathers take the time there, and more warps in flight help them more.
+// four times eight columns at a time. The next columns are loaded before the last are multiplied; the next values too
+// where columns are near: where they are far, gathers take the time, and registers are better spent on more warps.
 template <bool kFar>
-__device__ __forceinline__ void slice_product(const SliceReader& from, uint32_t columns, bool wide, uint32_t group,
+__device__ __forceinline__ void slice_product(const SliceReader& from, uint32_t num_columns, bool wide, uint32_t group,
                                               TileSums* sums) {
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t eights = columns / 8;
-  const uint32_t rest = columns % 8;
+  const uint32_t eights = num_columns / 8;
+  const uint32_t rest = num_columns % 8;
   const uint32_t first = 64 * group + lane * 2;
   const uint32_t step = wide ? 4 : 1;
   const uint32_t stride = wide ? 256 : 64;
-  Batch batch;
+  const uint32_t units = wide ? eights : 4;
+  TileColumns<kFar> columns;
+  TileValues values;
   if (rest > 0) {
     RestBatch of_rest;
     load_rest<kFar>(&of_rest, from, eights * 256, 8 * group + lane / 4, rest, wide ? 1 : 4);
-    if (!kFar) load_tiles<kFar>(&batch, from, first, stride, wide ? eights : 4);
+    columns.load(from, first, stride, units);
+    if (!kFar) values.load(from, first, stride, units);
     multiply_rest<kFar>(of_rest, from, sums);
-  } else if (!kFar) {
-    load_tiles<kFar>(&batch, from, first, stride, wide ? eights : 4);
+  } else {
+    columns.load(from, first, stride, units);
+    if (!kFar) values.load(from, first, stride, units);
   }
-  if (kFar) {
-    for (uint32_t i = 0; i < eights; i += step) {
-      load_tiles<kFar>(&batch, from, first + i * 256, stride, wide ? eights - i : 4);
-      multiply_tiles<kFar>(batch, from, sums);
-    }
-    return;
+  for (uint32_t i = 0; i < eights; i += step) {
+    TileColumns<kFar> next_columns;
+    TileValues next_values;
+    const uint32_t next = first + (i + step) * 256;
+    const uint32_t next_units = i + step >= eights ? 0 : wide ? eights - i - step : 4;
+    if (kFar) values.load(from, first + i * 256, stride, wide ? eights - i : 4);
+    next_columns.load(from, next, stride, next_units);
+    if (!kFar) next_values.load(from, next, stride, next_units);
+    multiply_tiles<kFar>(columns, values, from, sums);
+    columns = next_columns;
+    if (!kFar) values = next_values;
   }
-  for (uint32_t i = step; i < eights; i += step) {
-    Batch next;
-    load_tiles<kFar>(&next, from, first + i * 256, stride, wide ? eights - i : 4);
-    multiply_tiles<kFar>(batch, from, sums);
-    batch = next;
-  }
-  multiply_tiles<kFar>(batch, from, sums);
 }
 
 // A warp computes the 32 rows of a slice, or, if it is wide, eight of them.
@@ -701,54 +713,29 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
   if (threadIdx.x % 32 == 0) store_scaled(y, row, AccumT(sum), alpha, beta);
 }
 
-// kRows rows a thread of up to kColumns entries each. Columns of two rows are two in a word.
-template <int kRows, int kColumns, bool kFar>
-struct ShortBatch {
-  static constexpr int kWords = (kRows + 1) / 2;
-  ValueT values[kColumns][kRows];
-  uint32_t lows[kColumns][kWords];
-  uint32_t highs[kColumns][kWords];
+// Two rows a thread of kColumns entries each, without padding; columns of both in a word.
+template <int kColumns>
+struct FullRows {
+  ValueT values[kColumns][2];
+  uint32_t lows[kColumns];
 
-  static __device__ __forceinline__ void load_columns(uint32_t* to, const uint16_t* from) {
-    if constexpr (kRows == 1) {
-      *to = __ldcs(from);
-    } else {
-      load_streaming<kWords>(to, reinterpret_cast<const uint32_t*>(from));
-    }
-  }
-
-  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t columns) {
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first) {
+    const uint32_t begin = first + threadIdx.x % 32 * 2;
 #pragma unroll
-    for (int k = 0; k < kColumns; ++k) {
+    for (int k = 0; k < kColumns; ++k) lows[k] = __ldcs(reinterpret_cast<const uint32_t*>(from.lows + begin + 64 * k));
 #pragma unroll
-      for (int w = 0; w < kWords; ++w) {
-        lows[k][w] = kNoLows;
-        highs[k][w] = no_highs(kFar);
-      }
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) values[k][r] = ValueT(0);
-      if (k < columns) {
-        const uint32_t i = first + (k * 32 + threadIdx.x % 32) * kRows;
-        load_columns(lows[k], from.lows + i);
-        if (kFar) load_columns(highs[k], from.highs + i);
-        load_streaming<kRows>(values[k], from.values + i);
-      }
-    }
+    for (int k = 0; k < kColumns; ++k) load_streaming<2>(values[k], from.values + begin + 64 * k);
   }
 
   __device__ __forceinline__ void multiply(const SliceReader& from, AccumT* sums) const {
-    AccumT gathers[kColumns][kRows];
+    AccumT gathers[kColumns][2];
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const uint32_t column =
-            r % 2 == 0 ? first_column(lows[k][r / 2], highs[k][r / 2]) : second_column(lows[k][r / 2], highs[k][r / 2]);
-        gathers[k][r] = gathered<AccumT>(column, Slice::none(kFar), from.x);
-      }
+      gathers[k][0] = AccumT(__ldg(from.x + first_column(lows[k], 0)));
+      gathers[k][1] = AccumT(__ldg(from.x + second_column(lows[k], 0)));
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < 2; ++r) {
       sums[r] = 0;
 #pragma unroll
       for (int k = 0; k < kColumns; ++k) sums[r] = multiply_add(AccumT(values[k][r]), gathers[k][r], sums[r]);
@@ -756,48 +743,85 @@ struct ShortBatch {
   }
 };
 
-// A warp computes the rows of a slice, kRows a thread at a time; `rows` are these, num_places of them. The next batch is
-// loaded before the last is multiplied, but not where columns are far, as above.
-template <int kRows, int kColumns, bool kFar>
-__device__ __forceinline__ void compute_short_slice(const Slice& slice, const SliceReader& from, uint32_t columns,
-                                                    uint32_t num_places, const uint32_t* __restrict__ rows,
-                                                    YT* __restrict__ y, AccumT alpha, AccumT beta) {
-  using BatchT = ShortBatch<kRows, kColumns, kFar>;
-  BatchT batch;
-  batch.load(from, 0, columns);
-#pragma unroll 1
-  for (uint32_t first = 0; first < kShortSliceRows; first += 32 * kRows) {
-    BatchT next;
-    if (kRows < kRowsPerThread && !kFar) {
-      next.load(from, (first + 32 * kRows) * columns, first + 32 * kRows < kShortSliceRows ? columns : 0);
-    }
-    if (kFar && first > 0) batch.load(from, first * columns, columns);
-    AccumT sums[kRows];
-    batch.multiply(from, sums);
+// A warp computes the rows of a slice whose columns are near and none is padding, in the order row, row + 32, ...
+template <int kColumns>
+__device__ __forceinline__ void full_product(const SliceReader& from, AccumT* sums) {
+  static_assert(kRowsPerThread == 4 && kRowsAtATime == 2, "two times two rows");
+  // As many registers as there are decide whether all is in flight at once.
+  constexpr bool kAtOnce = kColumns <= 5;
+  FullRows<kColumns> first, second;
+  first.load(from, 0);
+  if (kAtOnce) second.load(from, 64 * kColumns);
+  first.multiply(from, sums);
+  if (!kAtOnce) second.load(from, 64 * kColumns);
+  second.multiply(from, sums + 2);
+}
+
+// As above, of any slice: four columns at a time, the next of which are loaded before the last are multiplied.
+template <bool kFar>
+__device__ __forceinline__ void padded_product(const SliceReader& from, uint32_t num_columns, AccumT* sums) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const uint32_t place = first + 32 * r + threadIdx.x % 32;
-      if (place < num_places) {
-        store_scaled(y, slice.in_order() ? slice.first_row + place : __ldcs(rows + place), sums[r], alpha, beta);
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t first = half * 64 * num_columns + threadIdx.x % 32 * 2;
+    AccumT* of_rows = sums + 2 * half;
+    of_rows[0] = of_rows[1] = 0;
+    TileColumns<kFar> columns;
+    columns.load(from, first, 64, num_columns);
+#pragma unroll 1
+    for (uint32_t k = 0; k < num_columns; k += 4) {
+      TileColumns<kFar> next;
+      TileValues values;
+      values.load(from, first + 64 * k, 64, num_columns - k);
+      next.load(from, first + 64 * (k + 4), 64, max(num_columns, k + 4) - (k + 4));
+      AccumT gathers[4][2];
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        gathers[u][0] = gathered<AccumT>(first_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
+        gathers[u][1] = gathered<AccumT>(second_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
       }
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        of_rows[0] = multiply_add(AccumT(values.entries[u][0]), gathers[u][0], of_rows[0]);
+        of_rows[1] = multiply_add(AccumT(values.entries[u][1]), gathers[u][1], of_rows[1]);
+      }
+      columns = next;
     }
-    if (!kFar) batch = next;
   }
 }
 
-template <bool kFar>
+// A warp computes the rows of a slice; `rows` are these, num_places of them.
 __device__ __forceinline__ void compute_short(const Slice& slice, const SliceReader& from, uint32_t num_places,
                                               const uint32_t* __restrict__ rows, YT* __restrict__ y, AccumT alpha,
                                               AccumT beta) {
-  static_assert(rows_at_a_time(2) == 4 && rows_at_a_time(4) == 2 && rows_at_a_time(kShortRow) == 1, "as stored");
-  const uint32_t columns = slice.columns();
-  const uint32_t used = skips_product(alpha) ? 0 : columns;
-  if (columns <= 2) {
-    compute_short_slice<4, 2, kFar>(slice, from, used, num_places, rows, y, alpha, beta);
-  } else if (columns <= 4) {
-    compute_short_slice<2, 4, kFar>(slice, from, used, num_places, rows, y, alpha, beta);
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t to[kRowsPerThread];
+#pragma unroll
+  for (int r = 0; r < kRowsPerThread; ++r) {
+    to[r] = slice.first_row + 32 * r + lane;
+    if (!slice.in_order() && 32 * r + lane < num_places) to[r] = __ldcs(rows + 32 * r + lane);
+  }
+  AccumT sums[kRowsPerThread] = {};
+  const uint32_t columns = skips_product(alpha) ? 0 : slice.columns();
+  if (slice.far()) {
+    padded_product<true>(from, columns, sums);
+  } else if (!slice.full() || columns == 0) {
+    padded_product<false>(from, columns, sums);
   } else {
-    compute_short_slice<1, kShortRow, kFar>(slice, from, used, num_places, rows, y, alpha, beta);
+    static_assert(kShortRow == 8, "a case a length");
+    switch (columns) {
+      case 1: full_product<1>(from, sums); break;
+      case 2: full_product<2>(from, sums); break;
+      case 3: full_product<3>(from, sums); break;
+      case 4: full_product<4>(from, sums); break;
+      case 5: full_product<5>(from, sums); break;
+      case 6: full_product<6>(from, sums); break;
+      case 7: full_product<7>(from, sums); break;
+      default: full_product<8>(from, sums);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRowsPerThread; ++r) {
+    if (32 * r + lane < num_places) store_scaled(y, to[r], sums[r], alpha, beta);
   }
 }
 
@@ -840,10 +864,6 @@ spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ val
     }
     const uint32_t first = kShortSliceRows * (index - medium_slices);
     const uint32_t* rows = row_order + num_medium + first;
-    if (slice.far()) {
-      compute_short<true>(slice, from, num_short - first, rows, y, alpha, beta);
-    } else {
-      compute_short<false>(slice, from, num_short - first, rows, y, alpha, beta);
-    }
+    compute_short(slice, from, num_short - first, rows, y, alpha, beta);
   }
 }

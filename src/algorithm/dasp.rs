@@ -238,10 +238,11 @@ impl Dasp {
         args.extend([LONG, WIDE, NARROW, SHORT].map(|kind| size(rows_of(kind))));
         args.extend([SLICES, TILE_LOWS, TILE_HIGHS, TILE_VALUES].map(Arg::Buffer));
         let warps_per_block = threads_per_block / 32;
-        // A warp a part, a quarter of a wide slice, or a slice; more than are resident take turns.
+        // A warp a part, a quarter of a wide slice, or a slice; where more are wanted than are resident, up to four in turn.
         let units = num_parts() + num_slices() + rows_of(WIDE).div_ceil(SLICE_ROWS) * 3;
         let resident = Expr::from(Variable::Multiprocessors) * Expr::from(Variable::ResidentBlocks);
-        let grid = units.div_ceil(warps_per_block).min(resident);
+        let turns = |turns: u32| units.clone().div_ceil(warps_per_block * turns);
+        let grid = turns(1).min(resident).max(turns(4));
         pass("spmv_dasp", grid, threads_per_block, args)
     }
 }
