@@ -1,7 +1,7 @@
 //! x, y, alpha and beta of a product, the same for a seed on every machine.
 
 use spmv_runtime::codegen::{Types, ValueType};
-use spmv_runtime::matrix::{bf16, f16};
+use spmv_runtime::matrix::{Value, bf16, f16};
 
 use crate::failure::{Failure, Kind};
 
@@ -48,8 +48,8 @@ impl Operands {
 
 fn round(to: ValueType, value: f64) -> f64 {
     match to {
-        ValueType::F16 => f16::from_f64(value).to_f64(),
-        ValueType::Bf16 => bf16::from_f64(value).to_f64(),
+        ValueType::F16 => <f16 as Value>::from_f64(value).to_f64(),
+        ValueType::Bf16 => <bf16 as Value>::from_f64(value).to_f64(),
         ValueType::F32 => f64::from(value as f32),
         _ => value,
     }

@@ -183,3 +183,25 @@ impl Compensated {
         if self.sum.is_finite() && self.error.is_finite() { self.sum + self.error } else { self.sum }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_for_y_is_infinite() {
+        let one = |y: f64| Reference { y: vec![y], magnitude: vec![y.abs()], row_nnz: vec![1] };
+        let passes = |y_hat: f64, y: f64| {
+            let y_hat = [f16::from_f64(y_hat)];
+            verify(&y_hat, &one(y), |_| 4, ValueType::F32.unit_roundoff(), ValueType::F16, 0.0).passed
+        };
+        assert!(passes(65504.0, 65519.0) && passes(f64::INFINITY, 65520.0) && passes(f64::INFINITY, 1e9));
+        assert!(passes(f64::NEG_INFINITY, -65520.0));
+        // The bound reaches the middle between the largest number and what would follow it.
+        assert!(passes(f64::INFINITY, 65519.99));
+        assert!(!passes(f64::INFINITY, 65519.0) && !passes(f64::NEG_INFINITY, 65520.0));
+        assert!(!passes(f64::INFINITY, f64::NAN) && !passes(65504.0, 1e9));
+    }
+}

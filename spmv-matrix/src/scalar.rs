@@ -223,6 +223,18 @@ macro_rules! real {
     };
 }
 
+/// A number that is rounded to 16 bits as `value` is: what is cut off stays in the last bit, so that it does not look
+/// like a tie that it is not.
+#[inline(always)]
+fn rounded_to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    if f64::from(nearest) == value || value.is_nan() {
+        return nearest;
+    }
+    let away = f64::from(nearest).abs() > value.abs();
+    f32::from_bits((nearest.to_bits() - u32::from(away)) | 1)
+}
+
 /// A type of 16 bits that entries have in memory and that nobody sums in. Its own arithmetic is that of `f32`, rounded.
 macro_rules! half {
     ($half:ident, $name:literal, $type:ident) => {
@@ -256,7 +268,7 @@ macro_rules! half {
             #[inline(always)]
             fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
                 let (number, length) = fast_float2::parse_partial::<f64, _>(text).ok()?;
-                Some(($half::from_f64(number), length))
+                Some((<$half as Value>::from_f64(number), length))
             }
 
             fn format(self, text: &mut Vec<u8>) {
@@ -266,7 +278,8 @@ macro_rules! half {
                 // Five digits tell all numbers of 11 bits apart.
                 let number = f64::from(self);
                 let shortest = (0..5).map(|digits| format!("{number:.digits$e}")).find(|decimal| {
-                    decimal.parse::<f64>().is_ok_and(|read| $half::from_f64(read).to_bits() == self.to_bits())
+                    let read = decimal.parse().map(<$half as Value>::from_f64);
+                    read.is_ok_and(|read| read.to_bits() == self.to_bits())
                 });
                 text.extend_from_slice(shortest.expect("five digits are enough").as_bytes());
             }
@@ -275,8 +288,7 @@ macro_rules! half {
         impl sealed::MulAdd for $half {
             #[inline(always)]
             fn mul_add(self, factor: Self, sum: Self) -> Self {
-                // The product is exact in double precision, and so is the sum but where it would be lost anyway.
-                $half::from_f64(f64::from(self).mul_add(factor.into(), sum.into()))
+                <$half as Value>::from_f64(f64::from(self).mul_add(factor.into(), sum.into()))
             }
         }
 
@@ -296,7 +308,7 @@ macro_rules! half {
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
-                $half::from_f64(value)
+                $half::from_f32(rounded_to_odd(value))
             }
 
             #[inline(always)]
@@ -341,3 +353,49 @@ macro_rules! offset {
 
 offset!(u32, U32);
 offset!(u64, U64);
+
+#[cfg(test)]
+mod tests {
+    use super::sealed::Decimal;
+    use super::*;
+
+    fn every_number_survives_text<V: Value>(of_bits: fn(u16) -> V, bits: fn(V) -> u16) {
+        for pattern in 0..=u16::MAX {
+            let number = of_bits(pattern);
+            let mut text = Vec::new();
+            number.format(&mut text);
+            if number.to_f64().is_finite() {
+                let read = V::parse_prefix(&text);
+                assert_eq!(read.map(|(read, len)| (bits(read), len)), Some((pattern, text.len())));
+                assert!(text.len() <= "-9.7656e-4".len(), "{}", String::from_utf8_lossy(&text));
+                assert_eq!(bits(V::from_f64(number.to_f64())), pattern);
+            }
+        }
+    }
+
+    #[test]
+    fn halves_survive_text() {
+        every_number_survives_text::<f16>(f16::from_bits, f16::to_bits);
+        every_number_survives_text::<bf16>(bf16::from_bits, bf16::to_bits);
+    }
+
+    /// Numbers around the middle between two neighbours, closer to it than f32 can tell.
+    #[test]
+    fn halves_are_rounded_once() {
+        fn check<V: Value>(of_bits: fn(u16) -> V, bits: fn(V) -> u16, finite: u16) {
+            for low in (0..finite).step_by(7) {
+                let [below, above] = [low, low + 1].map(|pattern| of_bits(pattern).to_f64());
+                let middle = (below + above) / 2.0;
+                let nearest = |value: f64| [1.0, -1.0].map(|sign| bits(V::from_f64(sign * value)) & 0x7fff);
+                assert_eq!(nearest(middle), [low + low % 2; 2]);
+                assert_eq!(nearest(f64::from_bits(middle.to_bits() - 1)), [low; 2]);
+                assert_eq!(nearest(f64::from_bits(middle.to_bits() + 1)), [low + 1; 2]);
+            }
+            assert_eq!(V::from_f64(f64::MAX).to_f64(), f64::INFINITY);
+            assert_eq!(V::from_f64(-1e-300).to_f64().to_bits(), (-0.0f64).to_bits());
+            assert!(V::from_f64(f64::NAN).to_f64().is_nan());
+        }
+        check::<f16>(f16::from_bits, f16::to_bits, 0x7bff);
+        check::<bf16>(bf16::from_bits, bf16::to_bits, 0x7f7f);
+    }
+}
