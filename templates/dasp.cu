@@ -559,8 +559,7 @@ __device__ __forceinline__ void multiply_rest(const RestBatch& batch, const Slic
 }
 
 // The products of a slice's rows with x: of all four groups of eight rows a unit each, or, if it is wide, of one group,
-// four times eight columns at a time. The next columns are loaded before the last are multiplied; the next values too
-// where columns are near: where they are far, gathers take the time, and registers are better spent on more warps.
+// four times eight columns at a time. The next are loaded before the last are multiplied.
 template <bool kFar>
 __device__ __forceinline__ void slice_product(const SliceReader& from, uint32_t num_columns, bool wide, uint32_t group,
                                               TileSums* sums) {
@@ -577,23 +576,22 @@ __device__ __forceinline__ void slice_product(const SliceReader& from, uint32_t 
     RestBatch of_rest;
     load_rest<kFar>(&of_rest, from, eights * 256, 8 * group + lane / 4, rest, wide ? 1 : 4);
     columns.load(from, first, stride, units);
-    if (!kFar) values.load(from, first, stride, units);
+    values.load(from, first, stride, units);
     multiply_rest<kFar>(of_rest, from, sums);
   } else {
     columns.load(from, first, stride, units);
-    if (!kFar) values.load(from, first, stride, units);
+    values.load(from, first, stride, units);
   }
   for (uint32_t i = 0; i < eights; i += step) {
     TileColumns<kFar> next_columns;
     TileValues next_values;
     const uint32_t next = first + (i + step) * 256;
     const uint32_t next_units = i + step >= eights ? 0 : wide ? eights - i - step : 4;
-    if (kFar) values.load(from, first + i * 256, stride, wide ? eights - i : 4);
     next_columns.load(from, next, stride, next_units);
-    if (!kFar) next_values.load(from, next, stride, next_units);
+    next_values.load(from, next, stride, next_units);
     multiply_tiles<kFar>(columns, values, from, sums);
     columns = next_columns;
-    if (!kFar) values = next_values;
+    values = next_values;
   }
 }
 

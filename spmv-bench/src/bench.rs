@@ -711,7 +711,8 @@ mod tests {
 
         fn prepare<'t>(&'t self, task: &'t Task<'_, V>) -> Result<Prepared<'t, V>, Absent> {
             let multiply = move |x: &[V], y: &mut [V]| {
-                spmv_runtime::matrix::cpu_serial(V::from_f64(1.0), task.a, x, V::default(), y).unwrap();
+                let [alpha, beta] = [1.0, 0.0].map(V::Sum::from_f64);
+                spmv_runtime::matrix::cpu_serial(alpha, task.a, x, beta, y).unwrap();
                 (self.spoil)(y);
             };
             let product: Product<'t, V> = match self.on_host {

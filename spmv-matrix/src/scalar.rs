@@ -356,7 +356,6 @@ offset!(u64, U64);
 
 #[cfg(test)]
 mod tests {
-    use super::sealed::Decimal;
     use super::*;
 
     fn every_number_survives_text<V: Value>(of_bits: fn(u16) -> V, bits: fn(V) -> u16) {
