@@ -267,8 +267,8 @@ pub const COMMON_KEYS: &[CommonKey] = &[
     },
     CommonKey {
         name: "accumulator",
-        doc: "Type in which a row is summed, and of alpha and beta.",
-        allowed: value_types,
+        doc: "Type in which a row is summed, and of alpha and beta; f32 where only f16 and bf16 are named.",
+        allowed: accumulators,
         get: |config| config.types.accumulator.to_string(),
         set: |builder, text| text.parse().map(|accumulator| builder.accumulator = Some(accumulator)).is_ok(),
     },
@@ -314,6 +314,11 @@ const THREADS_PER_BLOCK: &[u32] = &[32, 64, 128, 256, 512, 1024];
 
 fn value_types() -> Vec<String> {
     ValueType::ALL.iter().map(|t| t.to_string()).collect()
+}
+
+fn accumulators() -> Vec<String> {
+    let accumulates = |t: &&ValueType| t.narrowest_accumulator() == **t;
+    ValueType::ALL.iter().filter(accumulates).map(|t| t.to_string()).collect()
 }
 
 fn coefficient(text: &str) -> Option<Coefficient> {
@@ -494,11 +499,12 @@ impl KernelConfigBuilder {
 
     fn resolved(&self) -> KernelConfig {
         let accumulator = self.accumulator.unwrap_or_else(|| {
-            // The widest of what is named, so that naming `y = f64` alone does not lose digits.
+            // The widest of what is named, so that naming `y = f64` alone does not lose digits; f32 at least.
             [self.x, self.y]
                 .into_iter()
                 .flatten()
                 .fold(self.value, |widest, t| if t.size() > widest.size() { t } else { widest })
+                .narrowest_accumulator()
         });
         KernelConfig {
             algorithm: self.algorithm,

@@ -12,6 +12,8 @@ use crate::types::{IndexType, ValueType};
 /// The helper files that a template may include, by the name in its `#include` line.
 const HELPERS: &[(&str, &str)] = &[
     ("prelude/types.cuh", include_str!("../templates/prelude/types.cuh")),
+    ("prelude/f16.cuh", include_str!("../templates/prelude/f16.cuh")),
+    ("prelude/bf16.cuh", include_str!("../templates/prelude/bf16.cuh")),
     ("prelude/arithmetic.cuh", include_str!("../templates/prelude/arithmetic.cuh")),
     ("prelude/scaling.cuh", include_str!("../templates/prelude/scaling.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
@@ -69,14 +71,10 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
     }
     constants += &constant("Coefficient", "alpha", format_args!("Coefficient::{}", scaling.alpha.cuda()));
     constants += &constant("Coefficient", "beta", format_args!("Coefficient::{}", scaling.beta.cuda()));
-    let aliases = [
-        ("ValueT", types.value.cuda()),
-        ("XT", types.x.cuda()),
-        ("YT", types.y.cuda()),
-        ("AccumT", types.accumulator.cuda()),
-        ("OffsetT", types.offset.cuda()),
-        ("IndexT", types.index.cuda()),
-    ];
+    let values = [types.value, types.x, types.y, types.accumulator];
+    let values = ["ValueT", "XT", "YT", "AccumT"].into_iter().zip(values.map(ValueType::cuda));
+    let indices = [("OffsetT", types.offset.cuda()), ("IndexT", types.index.cuda())];
+    let aliases: Vec<_> = values.chain(indices).collect();
     let copy = if transposed_copy::is_needed(config) { transposed_copy::HELPERS } else { &[] };
     assemble(&config.to_string(), &aliases, &constants, copy, &format!("{}.cu", spec.name), spec.template)
 }
@@ -86,7 +84,8 @@ pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String 
     let constants = constant("int", "threads_per_block", threads_per_block);
     let title = format!("vector threads_per_block={threads_per_block} x={entry}");
     let template = include_str!("../templates/vector.cu");
-    assemble(&title, &[("XT", entry.cuda())], &constants, &[], "vector.cu", template)
+    let aliases = [("XT", entry.cuda()), ("AccumT", entry.narrowest_accumulator().cuda())];
+    assemble(&title, &aliases, &constants, &[], "vector.cu", template)
 }
 
 fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> String {
@@ -105,6 +104,11 @@ fn assemble(
 ) -> String {
     let mut text = format!("// {title}\n#define SPMV_GENERATED 1\n");
     append(&mut text, "prelude/types.cuh", helper("prelude/types.cuh"));
+    for (cuda_type, name) in [("F16", "prelude/f16.cuh"), ("Bf16", "prelude/bf16.cuh")] {
+        if aliases.iter().any(|(_, used)| *used == cuda_type) {
+            append(&mut text, name, helper(name));
+        }
+    }
     text.push_str("#line 1 \"generated\"\n");
     for (name, cuda_type) in aliases {
         writeln!(text, "using {name} = {cuda_type};").expect("writing to a String succeeds");

@@ -9,6 +9,10 @@ use crate::error::UnknownName;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ValueType {
+    /// IEEE 754 binary16. Entries only: sums are in a wider type.
+    F16,
+    /// bfloat16, the upper half of a binary32. Entries only: sums are in a wider type.
+    Bf16,
     /// IEEE 754 binary32.
     F32,
     /// IEEE 754 binary64.
@@ -96,7 +100,7 @@ macro_rules! named {
     };
 }
 
-named!(ValueType, "value type", { F32 = "f32", F64 = "f64" });
+named!(ValueType, "value type", { F16 = "f16", Bf16 = "bf16", F32 = "f32", F64 = "f64" });
 named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
 named!(StorageFormat, "storage format", { Csr = "csr", Csc = "csc" });
 named!(Operation, "operation", { NonTranspose = "non_transpose", Transpose = "transpose" });
@@ -105,22 +109,45 @@ impl ValueType {
     /// Size in bytes.
     pub const fn size(self) -> usize {
         match self {
+            ValueType::F16 | ValueType::Bf16 => 2,
             ValueType::F32 => 4,
             ValueType::F64 => 8,
         }
     }
 
-    /// The type's name in CUDA C++.
+    /// The type's name in CUDA C++, in the generated prelude where the language has none.
     pub const fn cuda(self) -> &'static str {
         match self {
+            ValueType::F16 => "F16",
+            ValueType::Bf16 => "Bf16",
             ValueType::F32 => "float",
             ValueType::F64 => "double",
+        }
+    }
+
+    /// The narrowest type that can hold sums of entries of this type: the type itself, or f32.
+    pub const fn narrowest_accumulator(self) -> ValueType {
+        match self {
+            ValueType::F16 | ValueType::Bf16 | ValueType::F32 => ValueType::F32,
+            ValueType::F64 => ValueType::F64,
+        }
+    }
+
+    /// Binary digits, the leading one counted.
+    pub const fn digits(self) -> u32 {
+        match self {
+            ValueType::F16 => 11,
+            ValueType::Bf16 => 8,
+            ValueType::F32 => f32::MANTISSA_DIGITS,
+            ValueType::F64 => f64::MANTISSA_DIGITS,
         }
     }
 
     /// Unit roundoff u: the largest relative error of rounding to nearest.
     pub const fn unit_roundoff(self) -> f64 {
         match self {
+            ValueType::F16 => 1.0 / 2048.0,
+            ValueType::Bf16 => 1.0 / 256.0,
             ValueType::F32 => f32::EPSILON as f64 / 2.0,
             ValueType::F64 => f64::EPSILON / 2.0,
         }
@@ -129,8 +156,20 @@ impl ValueType {
     /// The smallest positive subnormal, the absolute error of an underflow.
     pub const fn smallest_subnormal(self) -> f64 {
         match self {
+            ValueType::F16 => 1.0 / (1 << 24) as f64,
+            ValueType::Bf16 => f32::from_bits(1 << 16) as f64,
             ValueType::F32 => f32::from_bits(1) as f64,
             ValueType::F64 => f64::from_bits(1),
+        }
+    }
+
+    /// The largest finite number. What rounds to more is infinite.
+    pub const fn largest(self) -> f64 {
+        match self {
+            ValueType::F16 => 65504.0,
+            ValueType::Bf16 => f32::from_bits(0x7f7f_0000) as f64,
+            ValueType::F32 => f32::MAX as f64,
+            ValueType::F64 => f64::MAX,
         }
     }
 }

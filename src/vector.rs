@@ -71,7 +71,7 @@ impl VectorProgram {
     /// The passes of one operation, in order.
     pub fn passes(&self, op: VectorOp) -> Vec<Pass> {
         let length = || Arg::Size(Variable::Length.into(), IndexType::U64);
-        let alpha = Arg::Alpha(self.entry);
+        let alpha = Arg::Alpha(self.entry.narrowest_accumulator());
         let elementwise = |args| vec![pass(format!("spmv_{}", op.name()), blocks().min(u32::MAX >> 1), args)];
         match op {
             VectorOp::Fill | VectorOp::Scale => elementwise(vec![length(), Arg::X, alpha]),

@@ -2,11 +2,11 @@
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Lu and Liu 2023 (DASP); the template says what differs, and why
-// Suits:     rows of many lengths in f64; giants among them
-// Suffers:   neighbouring rows that share entries of x but not their length: sorting parts them
-// Bytes:     nnz * (value + index) + rows * (4 + y) + x once; the plan keeps a copy of all rows but the long: nnz * (value + index) and up to 32 * long_row entries, 4 a row, and (12 + 2 * offset) a part of a long row
+// Suits:     rows of many lengths in f64; giants among them; rows whose neighbours' columns are within 65,535 of each other
+// Suffers:   medium rows that share entries of x with their neighbours but not their length: sorting parts them
+// Bytes:     nnz * (value + 2 or, where columns of a slice are far apart or rows long, index) + rows * y + x once, 4 more a row that is not beside its neighbour in a slice; the plan keeps a copy of all rows but the long: nnz * (value + index) and padding, 16 a slice, 4 a row, and (12 + 2 * offset) a part of a long row
 // Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
-// Launch:    rows are sorted, long ones cut in parts and the others copied by sixteen passes once for a structure; one kernel whose blocks find their kind of rows, longest first; the warp that finishes a long row last adds its parts
+// Launch:    rows are sorted, long ones cut in parts and the others copied by seventeen passes once for a structure; one kernel whose blocks find their kind of rows, longest first; the warp that finishes a long row last adds its parts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLongRow = 256;
@@ -28,33 +28,46 @@ constexpr int kWideRow = 32;
 // - Medium rows are sorted by their exact length, and the last columns of a slice, fewer than eight, are stored without
 //   gaps. So padding is bounded by the longest medium row, not by the number of rows, and there is no irregular rest.
 // - A slice has 32 rows, four groups of eight: four tiles or more are in flight a warp however short its rows are.
-// - Short rows lie column by column, a thread each: tiles of theirs would be mostly shuffles and empty lanes.
-// - Parts of a long row have 1024 nonzeros rather than 64, stay where the matrix has them, and meet in the same launch.
+// - Short rows, up to eight entries, lie column by column, a thread each: tiles of theirs would be mostly shuffles and
+//   empty lanes. They are sorted within windows only, so neighbours in A stay neighbours in y and in what they read of x.
+// - Columns are kept as differences from the smallest of their slice, low halves apart from high ones: where all of a
+//   slice fit in 16 bits, high halves are never read.
+// - Parts of a long row have 2048 nonzeros rather than 64, stay where the matrix has them, and meet in the same launch.
 // - y is in the caller's order.
 
 constexpr uint32_t kAllLanes = 0xffffffffu;
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
 
 // Registers are shared out among so many threads: with fewer for each, two batches of f64 would not stay in them.
-constexpr int kResidentThreads = sizeof(ValueT) + sizeof(XT) > 8 ? 640 : 1024;
+constexpr int kResidentThreads = sizeof(ValueT) + sizeof(XT) > 8 ? 768 : 1024;
 constexpr int kResidentBlocks = kThreadsPerBlock < kResidentThreads ? kResidentThreads / kThreadsPerBlock : 1;
 
-// Padding of a slice: it has no column.
+// Padding has no column.
 constexpr IndexT kNoColumn = ~IndexT(0);
 
-// Kinds of rows: long, wide, narrow, of 4, 3, 2 and 1 entries, empty.
-constexpr int kKinds = 8;
+// The entries of the longest short row.
+constexpr int kShortRow = 8;
 
-// Rows sorted by this are sorted by falling length, long ones first in their own order.
+constexpr uint32_t kSliceRows = 32;
+constexpr uint32_t kRowsPerThread = 4;
+constexpr uint32_t kShortSliceRows = 32 * kRowsPerThread;
+
+// Short rows that are sorted together: whole slices.
+constexpr uint32_t kWindow = 32 * kShortSliceRows;
+
+// Kinds of rows: long, wide, narrow, short.
+constexpr int kKinds = 4;
+
+// Rows sorted by this are sorted by falling length, but long ones first and short ones last, both in their own order.
 __device__ __forceinline__ uint32_t sort_key(uint32_t row, const OffsetT* row_offsets) {
   const OffsetT length = row_offsets[row + 1] - row_offsets[row];
-  return length > kLongRow ? 0 : kLongRow + 1 - uint32_t(length);
+  return length > kLongRow ? 0 : kLongRow + 1 - max(uint32_t(length), uint32_t(kShortRow));
 }
 
 // The smallest key of a kind; behind the last kind, a key that no row has.
 __device__ __forceinline__ uint32_t first_key(int kind) {
   if (kind < 2) return kind;
-  return kind == 2 ? kLongRow + 1 - kWideRow : kLongRow - 6 + kind;
+  return kLongRow + 1 - (kind == 2 ? kWideRow : kind == 3 ? kShortRow : 0);
 }
 
 constexpr int kLowBins = 32;
@@ -101,19 +114,19 @@ spmv_dasp_high_offsets(uint32_t num_blocks, uint32_t* offsets, uint64_t* bin_cou
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_high_scatter(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* first_order,
-                       const uint32_t* offsets, uint32_t* row_order) {
+                       const uint32_t* offsets, uint32_t* key_order) {
   partition_scatter<kHighBins>(num_rows, offsets, HighDigit{row_offsets, first_order},
-                               [=](uint32_t place, uint32_t from) { row_order[place] = first_order[from]; });
+                               [=](uint32_t place, uint32_t from) { key_order[place] = first_order[from]; });
 }
 
 // The place of the first row of a kind, or of the next kind that has rows.
 __device__ __forceinline__ uint32_t first_place(int kind, uint32_t num_rows, const OffsetT* row_offsets,
-                                                const uint32_t* row_order) {
+                                                const uint32_t* key_order) {
   uint32_t low = 0;
   uint32_t high = num_rows;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (sort_key(row_order[middle], row_offsets) < first_key(kind)) {
+    if (sort_key(key_order[middle], row_offsets) < first_key(kind)) {
       low = middle + 1;
     } else {
       high = middle;
@@ -124,47 +137,108 @@ __device__ __forceinline__ uint32_t first_place(int kind, uint32_t num_rows, con
 
 // How many rows each kind has. One block.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_dasp_kinds(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* row_order, uint64_t* kind_rows) {
+spmv_dasp_kinds(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* key_order, uint64_t* kind_rows) {
   const int kind = threadIdx.x;
   if (kind >= kKinds) return;
-  kind_rows[kind] = first_place(kind + 1, num_rows, row_offsets, row_order) -
-                    first_place(kind, num_rows, row_offsets, row_order);
+  kind_rows[kind] = first_place(kind + 1, num_rows, row_offsets, key_order) -
+                    first_place(kind, num_rows, row_offsets, key_order);
 }
 
-// The columns of a slice, which are the entries of its first row: the longest.
-struct ColumnsOf {
+// Sorts the short rows of every window by falling length, a warp a window; the other rows stay where they are.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dasp_windows(uint32_t num_rows, uint32_t first_short, const OffsetT* row_offsets, const uint32_t* key_order,
+                  uint32_t* row_order) {
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t warp = blockIdx.x * kWarps + threadIdx.x / 32;
+  const uint32_t copies = (first_short + kWindow - 1) / kWindow;
+  if (warp < copies) {
+    const uint32_t end = min((warp + 1) * kWindow, first_short);
+    for (uint32_t place = warp * kWindow + lane; place < end; place += 32) row_order[place] = key_order[place];
+    return;
+  }
+  const uint32_t begin = first_short + (warp - copies) * kWindow;
+  const uint32_t end = min(begin + kWindow, num_rows);
+  // A lane has the rows of as many entries as its number.
+  uint32_t num_of_length = 0;
+  for (uint32_t base = begin; base < end; base += 32) {
+    const uint32_t row = base + lane < end ? key_order[base + lane] : 0;
+    const uint32_t length = base + lane < end ? uint32_t(row_offsets[row + 1] - row_offsets[row]) : kShortRow + 1;
+    for (uint32_t l = 0; l <= kShortRow; ++l) {
+      const uint32_t peers = __ballot_sync(kAllLanes, length == l);
+      if (lane == l) num_of_length += __popc(peers);
+    }
+  }
+  uint32_t next = begin;
+  for (uint32_t l = 1; l <= kShortRow; ++l) {
+    const uint32_t longer = __shfl_sync(kAllLanes, num_of_length, l);
+    if (l > lane) next += longer;
+  }
+  for (uint32_t base = begin; base < end; base += 32) {
+    const uint32_t row = base + lane < end ? key_order[base + lane] : 0;
+    const uint32_t length = base + lane < end ? uint32_t(row_offsets[row + 1] - row_offsets[row]) : kShortRow + 1;
+    uint32_t place = 0;
+    for (uint32_t l = 0; l <= kShortRow; ++l) {
+      const uint32_t peers = __ballot_sync(kAllLanes, length == l);
+      const uint32_t first = __shfl_sync(kAllLanes, next, l);
+      if (length == l) place = first + __popc(peers & ((1u << lane) - 1));
+      if (lane == l) next += __popc(peers);
+    }
+    if (length <= kShortRow) row_order[place] = row;
+  }
+}
+
+// Where medium and short rows are in the order of rows.
+struct SlicedRows {
   const OffsetT* row_offsets;
-  const uint32_t* medium_rows;
-  __device__ __forceinline__ uint32_t operator()(uint64_t slice) const {
-    const uint32_t row = medium_rows[32 * slice];
+  const uint32_t* rows;
+  uint32_t num_medium;
+
+  __device__ __forceinline__ uint32_t medium_slices() const { return (num_medium + kSliceRows - 1) / kSliceRows; }
+
+  // The place of the first row of a slice.
+  __device__ __forceinline__ uint32_t first_place(uint32_t slice) const {
+    const uint32_t medium = medium_slices();
+    return slice < medium ? kSliceRows * slice : num_medium + kShortSliceRows * (slice - medium);
+  }
+
+  // The columns of a slice, which are the entries of its first row: the longest.
+  __device__ __forceinline__ uint32_t columns(uint32_t slice) const {
+    const uint32_t row = rows[first_place(slice)];
     return row_offsets[row + 1] - row_offsets[row];
+  }
+
+  // The entries of a slice, padding counted, in units of 32.
+  __device__ __forceinline__ uint32_t operator()(uint64_t slice) const {
+    return columns(slice) * (slice < medium_slices() ? 1 : kRowsPerThread);
   }
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_slices_sum_chunk(uint64_t num_slices, const OffsetT* row_offsets, const uint32_t* row_order,
-                           uint32_t num_long, uint32_t* partials) {
-  scan_sum_chunk(num_slices, partials, ColumnsOf{row_offsets, row_order + num_long});
+                           uint32_t num_long, uint32_t num_medium, uint32_t* partials) {
+  scan_sum_chunk(num_slices, partials, SlicedRows{row_offsets, row_order + num_long, num_medium});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_dasp_slices_partials(uint32_t num_partials, uint64_t num_slices, uint32_t* partials, uint32_t* first_columns,
-                          uint64_t* num_columns) {
-  scan_partials(num_partials, num_slices, partials, first_columns, num_columns);
+spmv_dasp_slices_partials(uint32_t num_partials, uint64_t num_slices, uint32_t* partials, uint32_t* first_units,
+                          uint64_t* num_units) {
+  scan_partials(num_partials, num_slices, partials, first_units, num_units);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_slices_chunk(uint64_t num_slices, const OffsetT* row_offsets, const uint32_t* row_order, uint32_t num_long,
-                       const uint32_t* partials, uint32_t* first_columns) {
-  scan_chunk(num_slices, partials, first_columns, ColumnsOf{row_offsets, row_order + num_long});
+                       uint32_t num_medium, const uint32_t* partials, uint32_t* first_units) {
+  scan_chunk(num_slices, partials, first_units, SlicedRows{row_offsets, row_order + num_long, num_medium});
 }
 
-constexpr OffsetT kNnzPerPart = 1024;
+constexpr OffsetT kNnzPerPart = 2048;
 constexpr OffsetT kMaxParts = 4096;
 
-// The nonzeros of each part but the last of a long row: more in a giant, whose parts one warp adds.
+// The nonzeros of each part but the last of a long row: about equally many in all, more in a giant, whose parts one warp
+// adds.
 __device__ __forceinline__ OffsetT part_length(OffsetT length) {
-  return (length + kMaxParts * kNnzPerPart - 1) / (kMaxParts * kNnzPerPart) * kNnzPerPart;
+  const OffsetT parts = min((length + kNnzPerPart - 1) / kNnzPerPart, kMaxParts);
+  return ((length + parts - 1) / parts + 31) / 32 * 32;
 }
 
 // The parts of the i-th long row.
@@ -212,118 +286,270 @@ spmv_dasp_parts(uint32_t num_parts, uint32_t num_long, const OffsetT* row_offset
   part_ends[2 * part + 1] = min(begin + length, row_end);
 }
 
-// Copies the rows of a slice, a warp a slice: columns eight at a time, in these row by row; then, of the last columns,
-// fewer than eight, up to four and the others, row by row too.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_dasp_fill_slices(uint32_t num_slices, uint32_t num_long, uint32_t num_medium, const OffsetT* row_offsets,
-                      const IndexT* col_indices, const ValueT* values, const uint32_t* row_order,
-                      const uint32_t* first_columns, IndexT* tile_cols, ValueT* tile_values) {
-  const uint32_t slice = blockIdx.x * kWarps + threadIdx.x / 32;
-  if (slice >= num_slices) return;
-  const uint32_t lane = threadIdx.x % 32;
-  OffsetT begin = 0;
-  uint32_t length = 0;
-  if (32 * slice + lane < num_medium) {
-    const uint32_t row = row_order[num_long + 32 * slice + lane];
-    begin = row_offsets[row];
-    length = row_offsets[row + 1] - begin;
+// What a product reads of a slice in one load.
+struct __align__(16) Slice {
+  // Entries before it, in units of 32.
+  uint32_t first_unit;
+  // The smallest of its columns.
+  uint32_t base;
+  uint32_t first_row;
+  uint32_t columns_and_flags;
+
+  static constexpr uint32_t kFar = 1u << 16;
+  static constexpr uint32_t kInOrder = 1u << 17;
+  static constexpr uint32_t kFull = 1u << 18;
+
+  __device__ __forceinline__ uint32_t columns() const { return columns_and_flags & (kFar - 1); }
+  // Columns whose difference from the base needs more than 16 bits: high halves are read.
+  __device__ __forceinline__ bool far() const { return columns_and_flags & kFar; }
+  // No padding, of rows or of columns.
+  __device__ __forceinline__ bool full() const { return columns_and_flags & kFull; }
+  // Every row is the one behind the row before it.
+  __device__ __forceinline__ bool in_order() const { return columns_and_flags & kInOrder; }
+  // The difference that padding has in place of a column.
+  static __device__ __forceinline__ constexpr uint32_t none(bool far) { return far ? 0xffffffffu : 0xffffu; }
+};
+
+// The slice as a warp knows it, from the smallest and the largest column that each lane has seen.
+__device__ __forceinline__ Slice slice_of(uint32_t first_unit, uint32_t columns, uint32_t first_row, bool in_order,
+                                          IndexT smallest, IndexT largest) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    smallest = min(smallest, __shfl_xor_sync(kAllLanes, smallest, offset));
+    largest = max(largest, __shfl_xor_sync(kAllLanes, largest, offset));
   }
-  const OffsetT out = OffsetT(first_columns[slice]) * 32;
-  const uint32_t columns = first_columns[slice + 1] - first_columns[slice];
+  Slice slice = {first_unit, columns > 0 ? smallest : 0, first_row, columns};
+  if (columns > 0 && largest - smallest >= 0xffffu) slice.columns_and_flags |= Slice::kFar;
+  if (__all_sync(kAllLanes, in_order)) slice.columns_and_flags |= Slice::kInOrder;
+  return slice;
+}
+
+// Columns and values of slices, padding too.
+struct Tiles {
+  uint16_t* lows;
+  uint16_t* highs;
+  ValueT* values;
+
+  __device__ __forceinline__ void set(uint64_t i, const Slice& slice, bool filled, IndexT col, ValueT value) const {
+    const uint32_t difference = filled ? col - slice.base : kNoColumn;
+    lows[i] = uint16_t(difference);
+    if (slice.far()) highs[i] = uint16_t(difference >> 16);
+    values[i] = filled ? value : ValueT(0);
+  }
+};
+
+// Calls work(i, from, filled) for the i-th entry of a slice of medium rows, which is entry `from` of the matrix if it is
+// filled: columns eight at a time, in these row by row; then, of the last columns, fewer than eight, up to four and the
+// others, row by row too.
+template <typename Work>
+__device__ __forceinline__ void for_medium_entries(uint32_t columns, OffsetT begin, uint32_t length, Work work) {
   const uint32_t rest = columns % 8;
   const uint32_t in_eights = (columns - rest) * 32;
   const uint32_t in_fours = min(in_eights + 128, 32 * columns);
-  for (uint32_t i = lane; i < 32 * columns; i += 32) {
+  for (uint32_t i = threadIdx.x % 32; i < 32 * columns; i += 32) {
     const uint32_t from_column = i < in_eights ? i / 256 * 8 : i < in_fours ? columns - rest : columns - rest + 4;
     const uint32_t width = i < in_eights ? 8 : i < in_fours ? min(rest, 4u) : rest - 4;
     const uint32_t place = (i - 32 * from_column) / width;
     const uint32_t k = from_column + (i - 32 * from_column) % width;
-    const OffsetT from = __shfl_sync(kAllLanes, begin, place) + k;
-    const bool filled = k < __shfl_sync(kAllLanes, length, place);
-    tile_cols[out + i] = filled ? col_indices[from] : kNoColumn;
-    tile_values[out + i] = filled ? values[from] : ValueT(0);
+    work(i, __shfl_sync(kAllLanes, begin, place) + k, k < __shfl_sync(kAllLanes, length, place));
   }
 }
 
-// Copies the rows of kLength entries, column by column; `place` counts from their first, *base moves behind them.
-template <int kLength>
-__device__ __forceinline__ void fill_short_rows(uint32_t place, uint32_t rows, uint64_t* base,
-                                                const OffsetT* row_offsets, const IndexT* col_indices,
-                                                const ValueT* values, const uint32_t* first_row, IndexT* tile_cols,
-                                                ValueT* tile_values) {
-  if (place < rows) {
-    const OffsetT begin = row_offsets[first_row[place]];
-    for (int k = 0; k < kLength; ++k) {
-      tile_cols[*base + uint64_t(k) * rows + place] = col_indices[begin + k];
-      tile_values[*base + uint64_t(k) * rows + place] = values[begin + k];
+// Copies medium rows, a warp a slice.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dasp_fill_medium(uint32_t num_slices, uint32_t num_long, uint32_t num_medium, const OffsetT* row_offsets,
+                      const IndexT* col_indices, const ValueT* values, const uint32_t* row_order,
+                      const uint32_t* first_units, Slice* slices, uint16_t* tile_lows, uint16_t* tile_highs,
+                      ValueT* tile_values) {
+  const uint32_t index = blockIdx.x * kWarps + threadIdx.x / 32;
+  if (index >= num_slices) return;
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t* rows = row_order + num_long + kSliceRows * index;
+  const bool has_row = kSliceRows * index + lane < num_medium;
+  const uint32_t first_row = rows[0];
+  const uint32_t row = has_row ? rows[lane] : 0;
+  const OffsetT begin = has_row ? row_offsets[row] : 0;
+  const uint32_t length = has_row ? row_offsets[row + 1] - begin : 0;
+  const uint32_t columns = first_units[index + 1] - first_units[index];
+  IndexT smallest = kNoColumn;
+  IndexT largest = 0;
+  for_medium_entries(columns, begin, length, [&](uint32_t, OffsetT from, bool filled) {
+    if (!filled) return;
+    smallest = min(smallest, col_indices[from]);
+    largest = max(largest, col_indices[from]);
+  });
+  const Slice slice =
+      slice_of(first_units[index], columns, first_row, !has_row || row == first_row + lane, smallest, largest);
+  if (lane == 0) slices[index] = slice;
+  const Tiles tiles = {tile_lows, tile_highs, tile_values};
+  const uint64_t out = uint64_t(slice.first_unit) * 32;
+  for_medium_entries(columns, begin, length, [&](uint32_t i, OffsetT from, bool filled) {
+    tiles.set(out + i, slice, filled, filled ? col_indices[from] : kNoColumn, filled ? values[from] : ValueT(0));
+  });
+}
+
+// The rows that a thread computes at a time in a slice of short rows.
+constexpr uint32_t kRowsAtATime = 2;
+
+// Copies short rows, a warp a slice: column by column of the rows that are computed at a time.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dasp_fill_short(uint32_t num_slices, uint32_t num_medium_slices, uint32_t first_short, uint32_t num_rows,
+                     const OffsetT* row_offsets, const IndexT* col_indices, const ValueT* values,
+                     const uint32_t* row_order, const uint32_t* first_units, Slice* slices, uint16_t* tile_lows,
+                     uint16_t* tile_highs, ValueT* tile_values) {
+  const uint32_t index = blockIdx.x * kWarps + threadIdx.x / 32;
+  if (index >= num_slices) return;
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t first_place = first_short + kShortSliceRows * index;
+  const uint32_t first_row = row_order[first_place];
+  first_units += num_medium_slices + index;
+  const uint32_t columns = (first_units[1] - first_units[0]) / kRowsPerThread;
+  OffsetT begins[kRowsPerThread];
+  uint32_t lengths[kRowsPerThread];
+  bool in_order = true;
+  bool full = true;
+  IndexT smallest = kNoColumn;
+  IndexT largest = 0;
+#pragma unroll
+  for (int r = 0; r < kRowsPerThread; ++r) {
+    const uint32_t place = 32 * r + lane;
+    const bool has_row = first_place + place < num_rows;
+    const uint32_t row = has_row ? row_order[first_place + place] : 0;
+    begins[r] = has_row ? row_offsets[row] : 0;
+    lengths[r] = has_row ? row_offsets[row + 1] - begins[r] : 0;
+    in_order = in_order && (!has_row || row == first_row + place);
+    full = full && has_row && lengths[r] == columns;
+    for (uint32_t k = 0; k < lengths[r]; ++k) {
+      smallest = min(smallest, col_indices[begins[r] + k]);
+      largest = max(largest, col_indices[begins[r] + k]);
     }
   }
-  *base += uint64_t(kLength) * rows;
-}
-
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_dasp_fill_short(uint32_t first_short, uint64_t base, uint32_t rows_4, uint32_t rows_3, uint32_t rows_2,
-                     uint32_t rows_1, const OffsetT* row_offsets, const IndexT* col_indices, const ValueT* values,
-                     const uint32_t* row_order, IndexT* tile_cols, ValueT* tile_values) {
-  const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  const uint32_t* rows = row_order + first_short;
-  fill_short_rows<4>(place, rows_4, &base, row_offsets, col_indices, values, rows, tile_cols, tile_values);
-  rows += rows_4;
-  fill_short_rows<3>(place, rows_3, &base, row_offsets, col_indices, values, rows, tile_cols, tile_values);
-  rows += rows_3;
-  fill_short_rows<2>(place, rows_2, &base, row_offsets, col_indices, values, rows, tile_cols, tile_values);
-  rows += rows_2;
-  fill_short_rows<1>(place, rows_1, &base, row_offsets, col_indices, values, rows, tile_cols, tile_values);
+  Slice slice = slice_of(first_units[0], columns, first_row, in_order, smallest, largest);
+  if (__all_sync(kAllLanes, full)) slice.columns_and_flags |= Slice::kFull;
+  if (lane == 0) slices[num_medium_slices + index] = slice;
+  const Tiles tiles = {tile_lows, tile_highs, tile_values};
+#pragma unroll
+  for (int r = 0; r < kRowsPerThread; ++r) {
+    for (uint32_t k = 0; k < columns; ++k) {
+      const uint32_t i = ((r / kRowsAtATime * columns + k) * 32 + lane) * kRowsAtATime + r % kRowsAtATime;
+      const bool filled = k < lengths[r];
+      tiles.set(uint64_t(slice.first_unit) * 32 + i, slice, filled, filled ? col_indices[begins[r] + k] : kNoColumn,
+                filled ? values[begins[r] + k] : ValueT(0));
+    }
+  }
 }
 
 // The entry of x for a column, or zero for padding.
-__device__ __forceinline__ double gathered(IndexT col, const XT* __restrict__ x) {
-  return col == kNoColumn ? 0.0 : double(__ldg(x + col));
+template <typename T>
+__device__ __forceinline__ T gathered(uint32_t column, uint32_t none, const XT* __restrict__ x) {
+  return column == none ? T(0) : T(__ldg(x + column));
 }
 
-// Two entries a lane, those of two tiles, in each of four units: of four groups of eight rows, or of one group.
-struct Batch {
-  ValueT values[4][2];
-  IndexT cols[4][2];
+// What of the columns is kept together: low halves, and high ones where they are read.
+__device__ __forceinline__ uint32_t first_column(uint32_t lows, uint32_t highs) { return __byte_perm(lows, highs, 0x5410); }
+__device__ __forceinline__ uint32_t second_column(uint32_t lows, uint32_t highs) {
+  return __byte_perm(lows, highs, 0x7632);
+}
+
+// Where a slice is read. High halves of a slice whose columns are near are zeros, those of padding too.
+struct SliceReader {
+  const uint16_t* lows;
+  const uint16_t* highs;
+  const ValueT* values;
+  const XT* x;
+
+  __device__ __forceinline__ SliceReader(const Slice& slice, const uint16_t* tile_lows, const uint16_t* tile_highs,
+                                         const ValueT* tile_values, const XT* x_entries)
+      : lows(tile_lows + uint64_t(slice.first_unit) * 32), highs(tile_highs + uint64_t(slice.first_unit) * 32),
+        values(tile_values + uint64_t(slice.first_unit) * 32), x(x_entries + slice.base) {}
 };
 
-// Loads whole tiles of the first num_units units, which are `stride` entries apart.
-__device__ __forceinline__ void load_tiles(Batch* batch, const ValueT* __restrict__ values,
-                                           const IndexT* __restrict__ cols, uint32_t stride, uint32_t num_units) {
+// What padding has in place of columns, two in a word.
+__device__ __forceinline__ constexpr uint32_t no_highs(bool far) { return far ? 0xffffffffu : 0; }
+constexpr uint32_t kNoLows = 0xffffffffu;
+
+// Two entries a lane, those of two tiles, in each of four units: of four groups of eight rows, or of one group. Units are
+// `stride` entries apart; columns are two in a word.
+template <bool kFar>
+struct TileColumns {
+  uint32_t lows[4];
+  uint32_t highs[4];
+
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t stride, uint32_t num_units) {
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      lows[u] = kNoLows;
+      highs[u] = no_highs(kFar);
+      if (u < num_units) {
+        lows[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.lows + first + u * stride));
+        if (kFar) highs[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.highs + first + u * stride));
+      }
+    }
+  }
+};
+
+struct TileValues {
+  ValueT entries[4][2];
+
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t stride, uint32_t num_units) {
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      entries[u][0] = entries[u][1] = ValueT(0);
+      if (u < num_units) load_streaming<2>(entries[u], from.values + first + u * stride);
+    }
+  }
+};
+
+template <bool kFar>
+__device__ __forceinline__ void multiply_tiles(const TileColumns<kFar>& columns, const TileValues& values,
+                                               const SliceReader& from, TileSums* sums) {
+  double gathers[4][2];
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
-    batch->values[u][0] = batch->values[u][1] = ValueT(0);
-    batch->cols[u][0] = batch->cols[u][1] = kNoColumn;
-    if (u < num_units) {
-      load_streaming<2>(batch->cols[u], cols + u * stride);
-      load_streaming<2>(batch->values[u], values + u * stride);
-    }
+    gathers[u][0] = gathered<double>(first_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
+    gathers[u][1] = gathered<double>(second_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
+  }
+#pragma unroll
+  for (int t = 0; t < 2; ++t) {
+#pragma unroll
+    for (int u = 0; u < 4; ++u) add_tile_product(double(values.entries[u][t]), gathers[u][t], sums + u);
   }
 }
 
+// Entries of the last columns: columns lie apart, a half each.
+struct RestBatch {
+  ValueT values[4][2];
+  uint16_t lows[4][2];
+  uint16_t highs[4][2];
+};
+
 // Loads the tiles of the last columns, `rest` of them, of the first num_units units, from the lane's row on.
-__device__ __forceinline__ void load_rest(Batch* batch, const ValueT* __restrict__ values,
-                                          const IndexT* __restrict__ cols, uint32_t first_row, uint32_t rest,
-                                          uint32_t num_units) {
+template <bool kFar>
+__device__ __forceinline__ void load_rest(RestBatch* batch, const SliceReader& from, uint32_t first, uint32_t first_row,
+                                          uint32_t rest, uint32_t num_units) {
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
       const uint32_t width = t == 0 ? min(rest, 4u) : max(rest, 4u) - 4;
-      const uint32_t i = t * 128 + (first_row + u * 8) * width + threadIdx.x % 4;
+      const uint32_t i = first + t * 128 + (first_row + u * 8) * width + threadIdx.x % 4;
       const bool loads = u < num_units && threadIdx.x % 4 < width;
-      batch->cols[u][t] = loads ? __ldcs(cols + i) : kNoColumn;
-      batch->values[u][t] = loads ? __ldcs(values + i) : ValueT(0);
+      batch->lows[u][t] = loads ? __ldcs(from.lows + i) : uint16_t(kNoLows);
+      batch->highs[u][t] = kFar && loads ? __ldcs(from.highs + i) : uint16_t(no_highs(kFar));
+      batch->values[u][t] = loads ? __ldcs(from.values + i) : ValueT(0);
     }
   }
 }
 
-__device__ __forceinline__ void multiply_batch(const Batch& batch, const XT* __restrict__ x, TileSums* sums) {
+template <bool kFar>
+__device__ __forceinline__ void multiply_rest(const RestBatch& batch, const SliceReader& from, TileSums* sums) {
   double gathers[4][2];
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
 #pragma unroll
-    for (int t = 0; t < 2; ++t) gathers[u][t] = gathered(batch.cols[u][t], x);
+    for (int t = 0; t < 2; ++t) {
+      gathers[u][t] = gathered<double>(first_column(batch.lows[u][t], batch.highs[u][t]), Slice::none(kFar), from.x);
+    }
   }
 #pragma unroll
   for (int t = 0; t < 2; ++t) {
@@ -332,82 +558,107 @@ __device__ __forceinline__ void multiply_batch(const Batch& batch, const XT* __r
   }
 }
 
-// The products of a slice's rows with x: of all four groups of eight rows a unit each, or, where kWide, of one group,
-// four times eight columns at a time. The next batch is loaded before the last is multiplied.
-template <bool kWide>
-__device__ __forceinline__ void slice_product(uint32_t begin, uint32_t columns, uint32_t group,
-                                              const IndexT* __restrict__ tile_cols,
-                                              const ValueT* __restrict__ tile_values, const XT* __restrict__ x,
+// The products of a slice's rows with x: of all four groups of eight rows a unit each, or, if it is wide, of one group,
+// four times eight columns at a time. The next are loaded before the last are multiplied.
+template <bool kFar>
+__device__ __forceinline__ void slice_product(const SliceReader& from, uint32_t num_columns, bool wide, uint32_t group,
                                               TileSums* sums) {
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t row = 8 * group + lane / 4;
-  const uint32_t eights = columns / 8;
-  const uint32_t rest = columns % 8;
-  const ValueT* values = tile_values + OffsetT(begin) * 32;
-  const IndexT* cols = tile_cols + OffsetT(begin) * 32;
-  Batch batch;
-  if (rest > 0) load_rest(&batch, values + eights * 256, cols + eights * 256, row, rest, kWide ? 1 : 4);
-  values += row * 8 + lane % 4 * 2;
-  cols += row * 8 + lane % 4 * 2;
-  for (uint32_t i = 0; i < eights; i += kWide ? 4 : 1) {
-    Batch next;
-    load_tiles(&next, values + i * 256, cols + i * 256, kWide ? 256 : 64, kWide ? eights - i : 4);
-    if (i > 0 || rest > 0) multiply_batch(batch, x, sums);
-    batch = next;
+  const uint32_t eights = num_columns / 8;
+  const uint32_t rest = num_columns % 8;
+  const uint32_t first = 64 * group + lane * 2;
+  const uint32_t step = wide ? 4 : 1;
+  const uint32_t stride = wide ? 256 : 64;
+  const uint32_t units = wide ? eights : 4;
+  TileColumns<kFar> columns;
+  TileValues values;
+  if (rest > 0) {
+    RestBatch of_rest;
+    load_rest<kFar>(&of_rest, from, eights * 256, 8 * group + lane / 4, rest, wide ? 1 : 4);
+    columns.load(from, first, stride, units);
+    values.load(from, first, stride, units);
+    multiply_rest<kFar>(of_rest, from, sums);
+  } else {
+    columns.load(from, first, stride, units);
+    values.load(from, first, stride, units);
   }
-  if (columns > 0) multiply_batch(batch, x, sums);
+  for (uint32_t i = 0; i < eights; i += step) {
+    TileColumns<kFar> next_columns;
+    TileValues next_values;
+    const uint32_t next = first + (i + step) * 256;
+    const uint32_t next_units = i + step >= eights ? 0 : wide ? eights - i - step : 4;
+    next_columns.load(from, next, stride, next_units);
+    next_values.load(from, next, stride, next_units);
+    multiply_tiles<kFar>(columns, values, from, sums);
+    columns = next_columns;
+    values = next_values;
+  }
 }
 
-// A warp computes the 32 rows of a slice, or, where kWide, eight of them.
-template <bool kWide>
-__device__ __forceinline__ void compute_slice(uint32_t slice, uint32_t group, uint32_t num_medium,
-                                              const uint32_t* __restrict__ medium_rows,
-                                              const uint32_t* __restrict__ first_columns,
-                                              const IndexT* __restrict__ tile_cols,
-                                              const ValueT* __restrict__ tile_values, const XT* __restrict__ x,
-                                              YT* __restrict__ y, AccumT alpha, AccumT beta) {
+// A warp computes the 32 rows of a slice, or, if it is wide, eight of them.
+__device__ __forceinline__ void compute_medium(const Slice& slice, const SliceReader& from, bool wide, uint32_t group,
+                                               uint32_t first_place, uint32_t num_medium,
+                                               const uint32_t* __restrict__ medium_rows, YT* __restrict__ y,
+                                               AccumT alpha, AccumT beta) {
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t begin = __ldg(first_columns + slice);
-  const uint32_t end = skips_product(alpha) ? begin : __ldg(first_columns + slice + 1);
-  const uint32_t place = 32 * slice + 8 * group + lane;
-  const bool stores = place < num_medium && (!kWide || lane < 8);
-  const uint32_t row = stores ? __ldcs(medium_rows + place) : 0;
+  const uint32_t within = 8 * group + lane;
+  const bool stores = first_place + within < num_medium && (!wide || lane < 8);
+  uint32_t row = slice.first_row + within;
+  if (stores && !slice.in_order()) row = __ldcs(medium_rows + first_place + within);
   TileSums sums[4] = {};
-  slice_product<kWide>(begin, end - begin, group, tile_cols, tile_values, x, sums);
-  const int from = lane_of_tile_row(lane % 8);
+  if (skips_product(alpha)) {
+  } else if (slice.far()) {
+    slice_product<true>(from, slice.columns(), wide, group, sums);
+  } else {
+    slice_product<false>(from, slice.columns(), wide, group, sums);
+  }
+  const int source = lane_of_tile_row(lane % 8);
   double sum = 0;
-  if (kWide) {
+  if (wide) {
     sum = (tile_row_sum(sums[0]) + tile_row_sum(sums[2])) + (tile_row_sum(sums[1]) + tile_row_sum(sums[3]));
-    sum = __shfl_sync(kAllLanes, sum, from);
+    sum = __shfl_sync(kAllLanes, sum, source);
   } else {
 #pragma unroll
     for (int u = 0; u < 4; ++u) {
-      const double of_group = __shfl_sync(kAllLanes, tile_row_sum(sums[u]), from);
+      const double of_group = __shfl_sync(kAllLanes, tile_row_sum(sums[u]), source);
       if (lane / 8 == u) sum = of_group;
     }
   }
   if (stores) store_scaled(y, row, AccumT(sum), alpha, beta);
 }
 
+// The nonzeros of a long row that a warp loads at a time, eight a lane.
+struct PartBatch {
+  ValueT values[8];
+  IndexT cols[8];
+
+  __device__ __forceinline__ void load(OffsetT first, OffsetT end, const IndexT* __restrict__ col_indices,
+                                       const ValueT* __restrict__ entries) {
+#pragma unroll
+    for (int u = 0; u < 8; ++u) {
+      const OffsetT k = first + u * 32;
+      cols[u] = k < end ? __ldcs(col_indices + k) : kNoColumn;
+      values[u] = k < end ? __ldcs(entries + k) : ValueT(0);
+    }
+  }
+};
+
 // The product of consecutive nonzeros with x, summed by a warp in 32 at a time; every lane returns the sum.
 __device__ __forceinline__ double part_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
                                                const ValueT* __restrict__ values, const XT* __restrict__ x) {
   const uint32_t lane = threadIdx.x % 32;
   TileSums sums[2] = {};
+  PartBatch batch;
+  batch.load(begin + lane, end, col_indices, values);
   for (OffsetT base = begin; base < end; base += 256) {
-    IndexT cols[8];
-    ValueT entries[8];
+    PartBatch next;
+    next.load(base + 256 + lane, end, col_indices, values);
     double gathers[8];
 #pragma unroll
-    for (int u = 0; u < 8; ++u) {
-      const OffsetT k = base + u * 32 + lane;
-      cols[u] = k < end ? __ldcs(col_indices + k) : kNoColumn;
-      entries[u] = k < end ? __ldcs(values + k) : ValueT(0);
-    }
+    for (int u = 0; u < 8; ++u) gathers[u] = gathered<double>(batch.cols[u], kNoColumn, x);
 #pragma unroll
-    for (int u = 0; u < 8; ++u) gathers[u] = gathered(cols[u], x);
-#pragma unroll
-    for (int u = 0; u < 8; ++u) add_tile_product(double(entries[u]), gathers[u], sums + u % 2);
+    for (int u = 0; u < 8; ++u) add_tile_product(double(batch.values[u]), gathers[u], sums + u % 2);
+    batch = next;
   }
   const bool has_row = lane == lane_of_tile_row(lane / 4);
   return group_sum<32>(has_row ? tile_row_sum(sums[0]) + tile_row_sum(sums[1]) : 0.0, kAllLanes);
@@ -460,106 +711,157 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
   if (threadIdx.x % 32 == 0) store_scaled(y, row, AccumT(sum), alpha, beta);
 }
 
-// The rows of one length that a thread computes: about eight nonzeros are in flight together.
-__device__ __forceinline__ constexpr uint32_t short_rows_per_thread(int length) {
-  return length > 2 ? 2 : length == 2 ? 4 : 8;
-}
+// Two rows a thread of kColumns entries each, without padding; columns of both in a word.
+template <int kColumns>
+struct FullRows {
+  ValueT values[kColumns][2];
+  uint32_t lows[kColumns];
 
-// Where the rows of one length are, and which block of theirs this one is.
-struct ShortRows {
-  uint32_t block;
-  const uint32_t* rows;
-  const IndexT* cols;
-  const ValueT* values;
-};
-
-// Computes the block's rows of kLength entries. False where the block belongs to shorter rows: `at` then says where
-// these are.
-template <int kLength>
-__device__ __forceinline__ bool computes_short(uint32_t num_rows, ShortRows* at, const XT* __restrict__ x,
-                                               YT* __restrict__ y, AccumT alpha, AccumT beta) {
-  constexpr uint32_t kRows = short_rows_per_thread(kLength);
-  constexpr uint32_t kRowsPerBlock = kRows * kThreadsPerBlock;
-  const uint32_t num_blocks = (num_rows + kRowsPerBlock - 1) / kRowsPerBlock;
-  if (at->block >= num_blocks) {
-    at->block -= num_blocks;
-    at->rows += num_rows;
-    at->cols += uint64_t(kLength) * num_rows;
-    at->values += uint64_t(kLength) * num_rows;
-    return false;
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first) {
+    const uint32_t begin = first + threadIdx.x % 32 * 2;
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) lows[k] = __ldcs(reinterpret_cast<const uint32_t*>(from.lows + begin + 64 * k));
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) load_streaming<2>(values[k], from.values + begin + 64 * k);
   }
-  const bool skips = skips_product(alpha);
-  uint32_t rows[kRows];
-  IndexT cols[kRows][kLength + 1];
-  ValueT values[kRows][kLength + 1];
+
+  __device__ __forceinline__ void multiply(const SliceReader& from, AccumT* sums) const {
+    AccumT gathers[kColumns][2];
 #pragma unroll
-  for (int u = 0; u < kRows; ++u) {
-    const uint32_t place = at->block * kRowsPerBlock + u * kThreadsPerBlock + threadIdx.x;
-    if (place < num_rows) rows[u] = __ldcs(at->rows + place);
+    for (int k = 0; k < kColumns; ++k) {
+      gathers[k][0] = AccumT(__ldg(from.x + first_column(lows[k], 0)));
+      gathers[k][1] = AccumT(__ldg(from.x + second_column(lows[k], 0)));
+    }
 #pragma unroll
-    for (int k = 0; k < kLength; ++k) {
-      const bool loads = place < num_rows && !skips;
-      cols[u][k] = loads ? __ldcs(at->cols + uint64_t(k) * num_rows + place) : kNoColumn;
-      values[u][k] = loads ? __ldcs(at->values + uint64_t(k) * num_rows + place) : ValueT(0);
+    for (int r = 0; r < 2; ++r) {
+      sums[r] = 0;
+#pragma unroll
+      for (int k = 0; k < kColumns; ++k) sums[r] = multiply_add(AccumT(values[k][r]), gathers[k][r], sums[r]);
     }
   }
-  double sums[kRows] = {};
-#pragma unroll
-  for (int u = 0; u < kRows; ++u) {
-#pragma unroll
-    for (int k = 0; k < kLength; ++k) sums[u] = multiply_add(double(values[u][k]), gathered(cols[u][k], x), sums[u]);
-  }
-#pragma unroll
-  for (int u = 0; u < kRows; ++u) {
-    const uint32_t place = at->block * kRowsPerBlock + u * kThreadsPerBlock + threadIdx.x;
-    if (place < num_rows) store_scaled(y, rows[u], AccumT(sums[u]), alpha, beta);
-  }
-  return true;
+};
+
+// A warp computes the rows of a slice whose columns are near and none is padding, in the order row, row + 32, ...
+template <int kColumns>
+__device__ __forceinline__ void full_product(const SliceReader& from, AccumT* sums) {
+  static_assert(kRowsPerThread == 4 && kRowsAtATime == 2, "two times two rows");
+  // As many registers as there are decide whether all is in flight at once.
+  constexpr bool kAtOnce = kColumns <= 5;
+  FullRows<kColumns> first, second;
+  first.load(from, 0);
+  if (kAtOnce) second.load(from, 64 * kColumns);
+  first.multiply(from, sums);
+  if (!kAtOnce) second.load(from, 64 * kColumns);
+  second.multiply(from, sums + 2);
 }
+
+// As above, of any slice: four columns at a time, the next of which are loaded before the last are multiplied.
+template <bool kFar>
+__device__ __forceinline__ void padded_product(const SliceReader& from, uint32_t num_columns, AccumT* sums) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t first = half * 64 * num_columns + threadIdx.x % 32 * 2;
+    AccumT* of_rows = sums + 2 * half;
+    of_rows[0] = of_rows[1] = 0;
+    TileColumns<kFar> columns;
+    columns.load(from, first, 64, num_columns);
+#pragma unroll 1
+    for (uint32_t k = 0; k < num_columns; k += 4) {
+      TileColumns<kFar> next;
+      TileValues values;
+      values.load(from, first + 64 * k, 64, num_columns - k);
+      next.load(from, first + 64 * (k + 4), 64, max(num_columns, k + 4) - (k + 4));
+      AccumT gathers[4][2];
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        gathers[u][0] = gathered<AccumT>(first_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
+        gathers[u][1] = gathered<AccumT>(second_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
+      }
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        of_rows[0] = multiply_add(AccumT(values.entries[u][0]), gathers[u][0], of_rows[0]);
+        of_rows[1] = multiply_add(AccumT(values.entries[u][1]), gathers[u][1], of_rows[1]);
+      }
+      columns = next;
+    }
+  }
+}
+
+// A warp computes the rows of a slice; `rows` are these, num_places of them.
+__device__ __forceinline__ void compute_short(const Slice& slice, const SliceReader& from, uint32_t num_places,
+                                              const uint32_t* __restrict__ rows, YT* __restrict__ y, AccumT alpha,
+                                              AccumT beta) {
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t to[kRowsPerThread];
+#pragma unroll
+  for (int r = 0; r < kRowsPerThread; ++r) {
+    to[r] = slice.first_row + 32 * r + lane;
+    if (!slice.in_order() && 32 * r + lane < num_places) to[r] = __ldcs(rows + 32 * r + lane);
+  }
+  AccumT sums[kRowsPerThread] = {};
+  const uint32_t columns = skips_product(alpha) ? 0 : slice.columns();
+  if (slice.far()) {
+    padded_product<true>(from, columns, sums);
+  } else if (!slice.full() || columns == 0) {
+    padded_product<false>(from, columns, sums);
+  } else {
+    static_assert(kShortRow == 8, "a case a length");
+    switch (columns) {
+      case 1: full_product<1>(from, sums); break;
+      case 2: full_product<2>(from, sums); break;
+      case 3: full_product<3>(from, sums); break;
+      case 4: full_product<4>(from, sums); break;
+      case 5: full_product<5>(from, sums); break;
+      case 6: full_product<6>(from, sums); break;
+      case 7: full_product<7>(from, sums); break;
+      default: full_product<8>(from, sums);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRowsPerThread; ++r) {
+    if (32 * r + lane < num_places) store_scaled(y, to[r], sums[r], alpha, beta);
+  }
+}
+
+// Brings a slice near that the warp will need next, without a register to hold it.
+__device__ __forceinline__ void prefetch(const uint4* slice) { asm volatile("prefetch.global.L1 [%0];" ::"l"(slice)); }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
           YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ row_order, uint32_t num_parts,
           const uint32_t* __restrict__ first_parts, const uint32_t* __restrict__ part_rows,
           const OffsetT* __restrict__ part_ends, double* part_sums, uint32_t* finished_parts, uint32_t num_long,
-          uint32_t num_wide, uint32_t num_narrow, const uint32_t* __restrict__ first_columns,
-          const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values, uint64_t short_begin,
-          uint32_t rows_4, uint32_t rows_3, uint32_t rows_2, uint32_t rows_1, uint32_t rows_0) {
-  uint32_t block = blockIdx.x;
-  const uint32_t warp = threadIdx.x / 32;
-  const uint32_t part_blocks = (num_parts + kWarps - 1) / kWarps;
-  if (block < part_blocks) {
-    const uint32_t part = block * kWarps + warp;
-    if (part >= num_parts) return;
-    compute_part(part, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values, x,
+          uint32_t num_wide, uint32_t num_narrow, uint32_t num_short, const uint4* __restrict__ slices,
+          const uint16_t* __restrict__ tile_lows, const uint16_t* __restrict__ tile_highs,
+          const ValueT* __restrict__ tile_values) {
+  const uint32_t num_warps = gridDim.x * kWarps;
+  uint32_t unit = blockIdx.x * kWarps + threadIdx.x / 32;
+  for (; unit < num_parts; unit += num_warps) {
+    compute_part(unit, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values, x,
                  y, alpha, beta);
-    return;
   }
-  block -= part_blocks;
+  unit -= num_parts;
   row_order += num_long;
   const uint32_t num_medium = num_wide + num_narrow;
-  const uint32_t wide_slices = (num_wide + 31) / 32;
-  const uint32_t wide_blocks = (4 * wide_slices + kWarps - 1) / kWarps;
-  if (block < wide_blocks) {
-    const uint32_t group = block * kWarps + warp;
-    if (group >= 4 * wide_slices) return;
-    compute_slice<true>(group / 4, group % 4, num_medium, row_order, first_columns, tile_cols, tile_values, x, y, alpha,
-                        beta);
-    return;
+  const uint32_t medium_slices = (num_medium + kSliceRows - 1) / kSliceRows;
+  const uint32_t wide_slices = (num_wide + kSliceRows - 1) / kSliceRows;
+  const uint32_t short_slices = (num_short + kShortSliceRows - 1) / kShortSliceRows;
+  // A wide slice is four units, any other is one.
+  const uint32_t num_units = medium_slices + 3 * wide_slices + short_slices;
+  const auto slice_of_unit = [=](uint32_t u) { return u < 4 * wide_slices ? u / 4 : u - 3 * wide_slices; };
+  for (; unit < num_units; unit += num_warps) {
+    const uint32_t index = slice_of_unit(unit);
+    const uint4 loaded = __ldg(slices + index);
+    const Slice slice = {loaded.x, loaded.y, loaded.z, loaded.w};
+    if (unit + num_warps < num_units) prefetch(slices + slice_of_unit(unit + num_warps));
+    const SliceReader from(slice, tile_lows, tile_highs, tile_values, x);
+    if (index < medium_slices) {
+      const bool wide = index < wide_slices;
+      compute_medium(slice, from, wide, wide ? unit % 4 : 0, kSliceRows * index, num_medium, row_order, y, alpha, beta);
+      continue;
+    }
+    const uint32_t first = kShortSliceRows * (index - medium_slices);
+    const uint32_t* rows = row_order + num_medium + first;
+    compute_short(slice, from, num_short - first, rows, y, alpha, beta);
   }
-  block -= wide_blocks;
-  // The last wide slice takes narrow rows too, so there may be one slice fewer than blocks are for.
-  const uint32_t narrow_blocks = ((num_narrow + 31) / 32 + kWarps - 1) / kWarps;
-  if (block < narrow_blocks) {
-    const uint32_t slice = wide_slices + block * kWarps + warp;
-    if (slice >= (num_medium + 31) / 32) return;
-    compute_slice<false>(slice, 0, num_medium, row_order, first_columns, tile_cols, tile_values, x, y, alpha, beta);
-    return;
-  }
-  ShortRows at = {block - narrow_blocks, row_order + num_medium, tile_cols + short_begin, tile_values + short_begin};
-  if (computes_short<4>(rows_4, &at, x, y, alpha, beta)) return;
-  if (computes_short<3>(rows_3, &at, x, y, alpha, beta)) return;
-  if (computes_short<2>(rows_2, &at, x, y, alpha, beta)) return;
-  if (computes_short<1>(rows_1, &at, x, y, alpha, beta)) return;
-  computes_short<0>(rows_0, &at, x, y, alpha, beta);
 }

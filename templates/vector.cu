@@ -40,21 +40,23 @@ __device__ __forceinline__ double block_reduce(double value, Combine combine) {
   return value;
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_fill(uint64_t length, XT* x, XT alpha) {
-  for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = alpha;
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_fill(uint64_t length, XT* x, AccumT alpha) {
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = XT(alpha);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_copy(uint64_t length, const XT* x, XT* y) {
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) y[i] = x[i];
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_scale(uint64_t length, XT* x, XT alpha) {
-  for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = alpha * x[i];
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_scale(uint64_t length, XT* x, AccumT alpha) {
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = XT(alpha * AccumT(x[i]));
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_axpy(uint64_t length, const XT* x, XT* y, XT alpha) {
-  for (uint64_t i = first_entry(); i < length; i += grid_stride()) y[i] = multiply_add(alpha, x[i], y[i]);
+spmv_axpy(uint64_t length, const XT* x, XT* y, AccumT alpha) {
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
+    y[i] = XT(multiply_add(alpha, AccumT(x[i]), AccumT(y[i])));
+  }
 }
 
 // partial[block] <- sum of (alpha * x[i]) * (alpha * y[i]) over the block's entries; alpha keeps squares in range.

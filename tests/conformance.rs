@@ -4,6 +4,7 @@
 
 mod cover;
 mod structures;
+mod typed;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use spmv_matrix::{CscMatrix, CsrMatrix, Value, reference, verify};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Spmv, SpmvPair, Vector};
 use structures::{Numbers, Structure};
+use typed::AnyVector;
 
 static CASES: AtomicUsize = AtomicUsize::new(0);
 
@@ -84,45 +86,14 @@ fn main() -> ExitCode {
 
 /// One configuration on one structure: exact integers, then random numbers against the bound.
 fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Result<(), Failed> {
-    macro_rules! with_types {
-        ($($value:ident $x:ident $y:ident: $V:ty, $X:ty, $Y:ty;)+) => {
-            match (config.types().value, config.types().x, config.types().y) {
-                $((ValueType::$value, ValueType::$x, ValueType::$y) => {
-                    check_typed::<$V, $X, $Y>(device, config, structure)
-                })+
-                other => Err(format!("the conformance test does not know the types {other:?}").into()),
-            }
-        };
-    }
-    with_types! {
-        F32 F32 F32: f32, f32, f32;
-        F32 F32 F64: f32, f32, f64;
-        F32 F64 F32: f32, f64, f32;
-        F32 F64 F64: f32, f64, f64;
-        F64 F32 F32: f64, f32, f32;
-        F64 F32 F64: f64, f32, f64;
-        F64 F64 F32: f64, f64, f32;
-        F64 F64 F64: f64, f64, f64;
-    }
-}
-
-/// α and β to try: those that the kernel was generated for, or several.
-fn coefficients(known: Coefficient, any: &[f64]) -> Vec<f64> {
-    known.known().map_or_else(|| any.to_vec(), |known| vec![known])
-}
-
-fn check_typed<V: Element, X: Element, Y: Element>(
-    device: &Device,
-    config: &KernelConfig,
-    structure: &Structure,
-) -> Result<(), Failed> {
+    let types = config.types();
     for numbers in [Numbers::Integers, Numbers::Random] {
-        let a: CsrMatrix<V> = structure.matrix(numbers).convert();
+        let told = |error: spmv_runtime::Error| describe(structure, &error);
+        let (mut plan, a) = typed::plan(device, &structure.matrix(numbers), *config).map_err(told)?;
         let op_a = op(&a, config.operation());
-        let x: Vec<X> = numbers.vector(op_a.num_cols(), 29).into_iter().map(X::from_f64).collect();
-        let y: Vec<Y> = numbers.vector(op_a.num_rows(), 31).into_iter().map(Y::from_f64).collect();
-        let mut plan = Spmv::with(device, &a, *config).map_err(|error| describe(structure, &error))?;
-        let device_x = Vector::from_slice(device, &x).map_err(|error| describe(structure, &error))?;
+        let x = typed::rounded(types.x, &numbers.vector(op_a.num_cols(), 29));
+        let y = typed::rounded(types.y, &numbers.vector(op_a.num_rows(), 31));
+        let device_x = AnyVector::new(device, types.x, &x).map_err(told)?;
         for alpha in coefficients(config.scaling().alpha, &[1.0, -1.0, 0.0, 2.5]) {
             for beta in coefficients(config.scaling().beta, &[0.0, 1.0, -2.0]) {
                 CASES.fetch_add(1, Ordering::Relaxed);
@@ -136,66 +107,77 @@ fn check_typed<V: Element, X: Element, Y: Element>(
     Ok(())
 }
 
+/// α and β to try: those that the kernel was generated for, or several.
+fn coefficients(known: Coefficient, any: &[f64]) -> Vec<f64> {
+    known.known().map_or_else(|| any.to_vec(), |known| vec![known])
+}
+
 fn describe(structure: &Structure, error: &spmv_runtime::Error) -> Failed {
     format!("{}: {error}", structure.name).into()
 }
 
-struct Case<'a, V, X, Y> {
+/// Numbers are exact in the types of the configuration.
+struct Case<'a> {
     alpha: f64,
     beta: f64,
     numbers: Numbers,
-    op_a: &'a CsrMatrix<V>,
-    x: &'a [X],
-    y: &'a [Y],
+    op_a: &'a CsrMatrix<f64>,
+    x: &'a [f64],
+    y: &'a [f64],
 }
 
-impl<V: Element, X: Element, Y: Element> Case<'_, V, X, Y> {
-    fn check(&self, device: &Device, plan: &mut Spmv, x: &Vector<X>) -> Result<(), String> {
+impl Case<'_> {
+    fn check(&self, device: &Device, plan: &mut Spmv, x: &AnyVector) -> Result<(), String> {
         // Where y must not be read, it holds what would be seen if it were.
-        let old: Vec<Y> =
-            if self.beta == 0.0 { vec![Y::from_f64(f64::NAN); self.y.len()] } else { self.y.to_vec() };
+        let old = if self.beta == 0.0 { vec![f64::NAN; self.y.len()] } else { self.y.to_vec() };
         let first = self.product(device, plan, x, &old)?;
         if plan.program().guarantees.bit_reproducible {
             let second = self.product(device, plan, x, &old)?;
-            let bits = |y: &[Y]| y.iter().map(|entry| entry.to_f64().to_bits()).collect::<Vec<_>>();
+            let bits = |y: &[f64]| y.iter().map(|entry| entry.to_bits()).collect::<Vec<_>>();
             if bits(&first) != bits(&second) {
                 return Err(
                     "two products of one plan differ, and the kernel is said to be reproducible".into()
                 );
             }
         }
-        let x: Vec<f64> = self.x.iter().map(|entry| entry.to_f64()).collect();
-        let old: Vec<f64> = self.y.iter().map(|entry| entry.to_f64()).collect();
-        let expected = reference(self.alpha, &self.op_a.convert::<f64>(), &x, self.beta, &old)
-            .map_err(|error| error.to_string())?;
+        let types = plan.config().types();
+        let expected =
+            reference(self.alpha, self.op_a, self.x, self.beta, self.y).map_err(|error| error.to_string())?;
         if self.numbers == Numbers::Integers {
-            // Whole numbers are exact in any order; halves of alpha = 2.5 are too.
-            for (row, (actual, expected)) in first.iter().zip(&expected.y).enumerate() {
-                if actual.to_f64() != *expected {
-                    return Err(format!("row {row} is {} and must be exactly {expected}", actual.to_f64()));
+            // Whole numbers are exact in any order; halves of alpha = 2.5 are too. y may be too narrow for them.
+            let expected = typed::rounded(types.y, &expected.y);
+            for (row, (actual, expected)) in first.iter().zip(&expected).enumerate() {
+                if actual != expected {
+                    return Err(format!("row {row} is {actual} and must be exactly {expected}"));
                 }
             }
             return Ok(());
         }
         let guarantees = &plan.program().guarantees;
-        let accumulator = plan.config().types().accumulator;
+        let accumulator = types.accumulator;
         let longest = expected.row_nnz.iter().copied().max().unwrap_or(0) as f64;
         let underflow =
-            4.0 * (longest + 4.0) * accumulator.smallest_subnormal() + Y::TYPE.smallest_subnormal();
+            4.0 * (longest + 4.0) * accumulator.smallest_subnormal() + types.y.smallest_subnormal();
         let verification = verify(
             &first,
             &expected,
             |row_nnz| guarantees.depth(row_nnz),
             accumulator.unit_roundoff(),
-            Y::TYPE.unit_roundoff(),
+            types.y,
             underflow,
         );
         if verification.passed { Ok(()) } else { Err(format!("{verification:?}")) }
     }
 
-    fn product(&self, device: &Device, plan: &mut Spmv, x: &Vector<X>, old: &[Y]) -> Result<Vec<Y>, String> {
-        let result = Vector::from_slice(device, old).and_then(|mut y| {
-            plan.apply(self.alpha, x, self.beta, &mut y)?;
+    fn product(
+        &self,
+        device: &Device,
+        plan: &mut Spmv,
+        x: &AnyVector,
+        old: &[f64],
+    ) -> Result<Vec<f64>, String> {
+        let result = AnyVector::new(device, plan.config().types().y, old).and_then(|mut y| {
+            typed::apply(plan, self.alpha, x, self.beta, &mut y)?;
             y.to_vec()
         });
         result.map_err(|error| error.to_string())

@@ -1,5 +1,5 @@
-//! What the tiles of dasp could get wrong and small matrices do not show: giants whose parts grow, rows beside others
-//! that are not finite, and lanes that do the work of tensor cores.
+//! What the tiles of dasp could get wrong and small matrices do not show: giants whose parts grow, columns that are far
+//! apart, windows of rows, rows beside others that are not finite, and lanes that do the work of tensor cores.
 
 mod cuda;
 mod structures;
@@ -27,10 +27,10 @@ fn product(schedule: Schedule, a: &CsrMatrix<f64>, x: &[f64], times: usize) -> V
     y.to_vec().unwrap()
 }
 
-/// More than 4096 parts of 1024 would be: they are of 2048 then, and their sums several a lane.
+/// More than 4096 parts of 2048 would be: they are longer then, and their sums several a lane.
 #[test]
 fn parts_of_a_giant_grow() {
-    let giant = 4096 * 1024 + 777;
+    let giant = 4096 * 2048 + 777;
     let num_cols = 100;
     let row =
         |len: usize| (0..len).map(|k| ((k % num_cols) as u32, (k % 7) as f64 - 2.0)).collect::<Vec<_>>();
@@ -42,6 +42,50 @@ fn parts_of_a_giant_grow() {
     // Twice: what the parts count with is zero again after a product.
     assert_eq!(product(Schedule::Natural, &a, &x, 2), expected);
     assert_eq!(product(Schedule::Adversarial(7), &a, &x, 2), expected);
+}
+
+/// Slices keep differences of columns: up to 65,534 in 16 bits, where 65,535 is padding, and larger ones in 32.
+#[test]
+fn columns_are_near_or_far() {
+    for spread in [65_533u32, 65_534, 65_535, 65_536, 200_000] {
+        let x: Vec<f64> = (0..spread + 10).map(|col| f64::from(col % 11) - 4.0).collect();
+        let lengths = [3usize, 7, 12, 40, 2];
+        // Of each length, whole slices and one that is padded, whose rows are one entry shorter at the end.
+        let rows = lengths.iter().flat_map(|&length| (0..135u32).map(move |row| (row, length))).map(
+            |(row, length)| {
+                let length = if row > 130 { length - 1 } else { length };
+                let col = |k: usize| match (row % 3, k) {
+                    (0, 0) => 5,
+                    (1, 0) => 5 + spread,
+                    _ => 5 + (row * 977 + k as u32 * 31_013) % (spread + 1),
+                };
+                (0..length).map(|k| (col(k), f64::from(row % 7) - k as f64)).collect::<Vec<_>>()
+            },
+        );
+        let rows: Vec<_> = rows.collect();
+        let sum =
+            |row: &Vec<(u32, f64)>| row.iter().map(|&(col, value)| value * x[col as usize]).sum::<f64>();
+        let expected: Vec<f64> = rows.iter().map(sum).collect();
+        let a = structures::from_rows(x.len(), rows);
+        assert_eq!(product(Schedule::Natural, &a, &x, 1), expected, "{spread}");
+    }
+}
+
+/// Short rows are sorted within windows of 4096; medium ones among them leave the windows.
+#[test]
+fn short_rows_fill_several_windows() {
+    let lengths =
+        (0..13_001u32).map(|row| if row % 50 == 3 { 20 } else { row.wrapping_mul(2_654_435_761) >> 16 & 7 });
+    let rows = lengths.enumerate().map(|(row, length)| {
+        let entry = |k: u32| ((row as u32 + 3 * k) % 13_001, f64::from(k + 1));
+        (0..length).map(entry).collect::<Vec<_>>()
+    });
+    let rows: Vec<_> = rows.collect();
+    let x: Vec<f64> = (0..13_001).map(|col| f64::from(col % 1000)).collect();
+    let sum = |row: &Vec<(u32, f64)>| row.iter().map(|&(col, value)| value * x[col as usize]).sum::<f64>();
+    let expected: Vec<f64> = rows.iter().map(sum).collect();
+    let a = structures::from_rows(x.len(), rows);
+    assert_eq!(product(Schedule::Natural, &a, &x, 1), expected);
 }
 
 /// Rows that share a tile or a block with one that is not finite stay finite, those with padding too: column 0, which

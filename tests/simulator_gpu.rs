@@ -5,6 +5,7 @@
 mod cover;
 mod cuda;
 mod structures;
+mod typed;
 
 use std::ffi::{CString, c_void};
 use std::process::ExitCode;
@@ -15,11 +16,12 @@ use cuda::kernels::{Kernel, kernels, settings};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_sim::{Arg, Launch, Module, Simulator};
 use spmv_codegen::{Algorithm, KernelConfig, ValueType};
-use spmv_matrix::CsrMatrix;
 use spmv_matrix::generate::Generator;
+use spmv_matrix::{CsrMatrix, bf16, f16};
 use spmv_runtime::cudarc::driver::result;
-use spmv_runtime::{Artifact, Device, Element, Spmv, Vector};
+use spmv_runtime::{Artifact, Device, Element, Vector};
 use structures::random;
+use typed::AnyVector;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
         let (gpu, simulator) = (same_arch.clone(), simulator.clone());
         let test = move || {
             let gpu = gpu?;
+            compare_vectors::<f16>(&gpu, &simulator, len)?;
+            compare_vectors::<bf16>(&gpu, &simulator, len)?;
             compare_vectors::<f32>(&gpu, &simulator, len)?;
             compare_vectors::<f64>(&gpu, &simulator, len)
         };
@@ -70,7 +74,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Every algorithm: its default in single, double and mixed precision, and every eighth configuration of the cover.
+/// Every algorithm: its default in half, single, double and mixed precision, and every eighth configuration of the cover.
 fn configs() -> Vec<KernelConfig> {
     let mut configs = Vec::new();
     for spec in Algorithm::ALL {
@@ -78,11 +82,12 @@ fn configs() -> Vec<KernelConfig> {
             let builder = KernelConfig::builder((spec.default)());
             builder.value(value).x(x).y(y).accumulator(accumulator).build()
         };
-        let (f32, f64) = (ValueType::F32, ValueType::F64);
-        let uniform = [with(f32, f32, f32, f32), with(f64, f64, f64, f64)];
+        let (f16, bf16, f32, f64) = (ValueType::F16, ValueType::Bf16, ValueType::F32, ValueType::F64);
+        let uniform = [with(f32, f32, f32, f32), with(f64, f64, f64, f64), with(f16, f16, f32, f32)];
         configs.extend(uniform.map(|config| config.expect("defaults are allowed")));
         // Some algorithms sum in y's own type only.
         configs.extend(with(f32, f32, f32, f64));
+        configs.extend(with(bf16, bf16, bf16, f32));
         configs.extend(cover::pairwise(spec).into_iter().step_by(8));
     }
     configs.retain(|config| config.program().guarantees.bit_reproducible);
@@ -109,51 +114,22 @@ static MATRICES: &[Generated] = &[
 ];
 
 impl Generated {
-    fn compare(&self, gpu: &Device, simulator: &Device, config: &KernelConfig) -> Result<(), Failed> {
-        macro_rules! with_types {
-            ($($value:ident $x:ident $y:ident: $V:ty, $X:ty, $Y:ty;)+) => {
-                match (config.types().value, config.types().x, config.types().y) {
-                    $((ValueType::$value, ValueType::$x, ValueType::$y) => {
-                        self.compare_typed::<$V, $X, $Y>(gpu, simulator, config)
-                    })+
-                    other => Err(format!("this test does not know the types {other:?}").into()),
-                }
-            };
-        }
-        with_types! {
-            F32 F32 F32: f32, f32, f32;
-            F32 F32 F64: f32, f32, f64;
-            F32 F64 F32: f32, f64, f32;
-            F32 F64 F64: f32, f64, f64;
-            F64 F32 F32: f64, f32, f32;
-            F64 F32 F64: f64, f32, f64;
-            F64 F64 F32: f64, f64, f32;
-            F64 F64 F64: f64, f64, f64;
-        }
-    }
-
     /// Two products on each device, the second upon the first.
-    fn compare_typed<V: Element, X: Element, Y: Element>(
-        &self,
-        gpu: &Device,
-        simulator: &Device,
-        config: &KernelConfig,
-    ) -> Result<(), Failed> {
+    fn compare(&self, gpu: &Device, simulator: &Device, config: &KernelConfig) -> Result<(), Failed> {
         let generator = Generator::new(self.class)?;
         let set = |generator: Generator, (name, value): &(&str, f64)| generator.set(name, *value);
         let a: CsrMatrix<f64> = self.settings.iter().try_fold(generator, set)?.seed(11).generate()?;
-        let a: CsrMatrix<V> = a.convert();
+        let types = config.types();
         let (x_length, y_length) = config.operation().vector_lengths(a.num_rows(), a.num_cols());
-        let x: Vec<X> = random(x_length, 5).into_iter().map(X::from_f64).collect();
-        let old: Vec<Y> = random(y_length, 6).into_iter().map(Y::from_f64).collect();
+        let (x, old) = (random(x_length, 5), random(y_length, 6));
         let alpha = config.scaling().alpha.known().unwrap_or(1.25);
         let beta = config.scaling().beta.known().unwrap_or(-0.75);
         let mut artifacts = Vec::new();
-        let mut product = |device: &Device| -> Result<Vec<Y>, Failed> {
-            let mut plan = Spmv::with(device, &a, *config)?;
-            let (x, mut y) = (Vector::from_slice(device, &x)?, Vector::from_slice(device, &old)?);
-            plan.apply(alpha, &x, beta, &mut y)?;
-            plan.apply(alpha, &x, beta, &mut y)?;
+        let mut product = |device: &Device| -> Result<Vec<f64>, Failed> {
+            let (mut plan, _) = typed::plan(device, &a, *config)?;
+            let (x, mut y) = (AnyVector::new(device, types.x, &x)?, AnyVector::new(device, types.y, &old)?);
+            typed::apply(&mut plan, alpha, &x, beta, &mut y)?;
+            typed::apply(&mut plan, alpha, &x, beta, &mut y)?;
             artifacts.push(std::ptr::from_ref::<Artifact>(plan.kernel().artifact()));
             Ok(y.to_vec()?)
         };

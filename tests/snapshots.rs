@@ -45,6 +45,13 @@ fn launches() {
     insta::assert_snapshot!("launches_vector", text);
 }
 
+/// Which files of types a source begins with, and the lines behind them.
+fn parts(source: &str) -> (Vec<&str>, Vec<&str>) {
+    let mut lines = source.lines();
+    let types = lines.by_ref().take_while(|line| *line != "#line 1 \"generated\"");
+    (types.filter(|line| line.starts_with("#line")).collect(), lines.collect())
+}
+
 /// One line a switch: which lines of the text differ from the usual configuration's.
 #[test]
 fn switches() {
@@ -64,12 +71,13 @@ fn switches() {
                 };
                 writeln!(text, "{} {key}={value}:", spec.name).unwrap();
                 let source = config.program().source;
-                assert_eq!(source.lines().count(), usual_source.lines().count());
-                // The first line only repeats the configuration.
-                for (new, old) in source.lines().zip(usual_source.lines()).skip(1) {
-                    if new != old {
-                        writeln!(text, "    {new}").unwrap();
-                    }
+                let ((files, source), (usual_files, usual_source)) = (parts(&source), parts(&usual_source));
+                for file in files.iter().filter(|file| !usual_files.contains(file)) {
+                    writeln!(text, "    {file}").unwrap();
+                }
+                assert_eq!(source.len(), usual_source.len());
+                for (new, _) in source.iter().zip(&usual_source).filter(|(new, old)| new != old) {
+                    writeln!(text, "    {new}").unwrap();
                 }
             }
         }

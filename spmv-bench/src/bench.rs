@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use spmv_runtime::codegen::{IndexType, ValueType};
-use spmv_runtime::matrix::{CsrMatrix, Verification};
+use spmv_runtime::matrix::{CsrMatrix, Value, Verification, bf16, f16};
 use spmv_runtime::{Device, DeviceMatrix, Element, Vector};
 
 use crate::check::{self, Expected};
@@ -70,6 +70,8 @@ pub fn run(request: &Request, on: &mut dyn FnMut(Event<'_>)) -> Record {
         };
         for value in &request.values {
             match value {
+                ValueType::F16 => session.measure(entry, &wide.convert::<f16>(), &mut rows, on),
+                ValueType::Bf16 => session.measure(entry, &wide.convert::<bf16>(), &mut rows, on),
                 ValueType::F32 => session.measure(entry, &wide.convert::<f32>(), &mut rows, on),
                 _ => session.measure(entry, &wide, &mut rows, on),
             }
@@ -262,7 +264,7 @@ impl Stage<'_> {
             Operation::Transpose => Some(a.transpose().map_err(|error| error.to_string())?),
         };
         let op_a = transposed.as_ref().unwrap_or(a);
-        let [alpha, beta] = [request.alpha, request.beta].map(|number| V::from_f64(number).to_f64());
+        let [alpha, beta] = [request.alpha, request.beta].map(|number| V::Sum::from_f64(number).to_f64());
         let x = check::random::<V>(op_a.num_cols(), request.seed);
         let y = match beta {
             0.0 => vec![V::from_f64(f64::NAN); op_a.num_rows()],
@@ -709,7 +711,8 @@ mod tests {
 
         fn prepare<'t>(&'t self, task: &'t Task<'_, V>) -> Result<Prepared<'t, V>, Absent> {
             let multiply = move |x: &[V], y: &mut [V]| {
-                spmv_runtime::matrix::cpu_serial(V::from_f64(1.0), task.a, x, V::default(), y).unwrap();
+                let [alpha, beta] = [1.0, 0.0].map(V::Sum::from_f64);
+                spmv_runtime::matrix::cpu_serial(alpha, task.a, x, beta, y).unwrap();
                 (self.spoil)(y);
             };
             let product: Product<'t, V> = match self.on_host {

@@ -26,10 +26,11 @@ impl Expected {
 
     /// Compares a product with it, row by row.
     pub(crate) fn verify<V: Element>(&self, y: &[V], depth: impl Fn(u64) -> u64 + Sync) -> Verification {
-        let u = V::TYPE.unit_roundoff();
+        let sum = V::TYPE.narrowest_accumulator();
         // Every product of a row may underflow, then alpha and y.
-        let underflow = V::TYPE.smallest_subnormal() * (self.alpha.abs() * self.longest_row as f64 + 3.0);
-        matrix::verify(y, &self.reference, depth, u, u, underflow)
+        let underflow = sum.smallest_subnormal() * (self.alpha.abs() * self.longest_row as f64 + 2.0)
+            + V::TYPE.smallest_subnormal();
+        matrix::verify(y, &self.reference, depth, sum.unit_roundoff(), V::TYPE, underflow)
     }
 }
 
@@ -47,10 +48,7 @@ pub(crate) fn status(verification: &Verification) -> String {
 
 /// Random entries in [-1, 1) that are exact in their type, the same for a seed on every machine.
 pub(crate) fn random<V: Element>(len: usize, seed: u64) -> Vec<V> {
-    let bits = match V::TYPE.size() {
-        4 => 24,
-        _ => 53,
-    };
+    let bits = V::TYPE.digits();
     let entry = |index: usize| {
         let number = splitmix64(seed.wrapping_add((index as u64 + 1).wrapping_mul(GOLDEN)));
         V::from_f64((number >> (64 - bits)) as f64 / (1u64 << (bits - 1)) as f64 - 1.0)

@@ -1,7 +1,7 @@
 //! The products on the CPU.
 
 use spmv_runtime::Element;
-use spmv_runtime::matrix::{CsrMatrix, MatrixError, cpu_parallel, cpu_serial};
+use spmv_runtime::matrix::{CsrMatrix, MatrixError, Value, cpu_parallel, cpu_serial};
 
 use crate::contender::{Absent, Contender, Facts, Prepared, Product, Task, any_order_depth};
 use crate::request::{Operation, Selection};
@@ -9,10 +9,11 @@ use crate::request::{Operation, Selection};
 /// The names of the contenders.
 pub(crate) const NAMES: [&str; 2] = ["cpu:parallel", "cpu:serial"];
 
-type Multiply<V> = fn(V, &CsrMatrix<V, u32>, &[V], V, &mut [V]) -> Result<(), MatrixError>;
+type Multiply<V> =
+    fn(<V as Value>::Sum, &CsrMatrix<V, u32>, &[V], <V as Value>::Sum, &mut [V]) -> Result<(), MatrixError>;
 
 /// One product on the CPU.
-pub(crate) struct OnCpu<V> {
+pub(crate) struct OnCpu<V: Value> {
     name: &'static str,
     params: String,
     multiply: Multiply<V>,
@@ -38,7 +39,7 @@ impl<V: Element> Contender<V> for OnCpu<V> {
         if task.operation == Operation::Transpose {
             return Err(Absent::Skipped("the CPU has no product with the transpose".into()));
         }
-        let (alpha, beta) = (V::from_f64(task.alpha), V::from_f64(task.beta));
+        let [alpha, beta] = [task.alpha, task.beta].map(V::Sum::from_f64);
         let facts = Facts {
             moved_bytes: task.csr_bytes() + task.vector_bytes(),
             deterministic: Some(true),

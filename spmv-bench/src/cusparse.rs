@@ -24,6 +24,8 @@ const INDEX_BASE_ZERO: c_int = 0;
 const ORDER_ROW: c_int = 2;
 const OPERATION_NON_TRANSPOSE: c_int = 0;
 const OPERATION_TRANSPOSE: c_int = 1;
+const R_16F: c_int = 2;
+const R_16BF: c_int = 14;
 const R_32F: c_int = 0;
 const R_64F: c_int = 1;
 
@@ -199,7 +201,7 @@ enum Coefficient {
 
 impl Coefficient {
     fn new(value: ValueType, number: f64) -> Coefficient {
-        match value {
+        match value.narrowest_accumulator() {
             ValueType::F32 => Coefficient::F32(number as f32),
             _ => Coefficient::F64(number),
         }
@@ -432,7 +434,7 @@ impl<V: Element> Contender<V> for Way<'_> {
                 (Operation::Transpose, _) => OPERATION_TRANSPOSE,
             },
             algorithm: self.path.algorithm,
-            compute: cuda_type(V::TYPE),
+            compute: cuda_type(V::TYPE.narrowest_accumulator()),
             coefficients,
             matrix: described.matrix,
             x,
@@ -650,6 +652,8 @@ fn told(library: &Library, call: &str, status: c_int) -> Result<(), String> {
 
 fn cuda_type(value: ValueType) -> c_int {
     match value {
+        ValueType::F16 => R_16F,
+        ValueType::Bf16 => R_16BF,
         ValueType::F32 => R_32F,
         _ => R_64F,
     }

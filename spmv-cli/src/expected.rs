@@ -43,7 +43,8 @@ impl Promise<'_> {
 
     /// What the CPU products promise: the same bits for any number of threads; nothing of the order of a sum.
     pub fn of_cpu(value: ValueType) -> Promise<'static> {
-        Promise { depth: Box::new(any_order_depth), accumulator: value, y: value, bit_reproducible: true }
+        let accumulator = value.narrowest_accumulator();
+        Promise { depth: Box::new(any_order_depth), accumulator, y: value, bit_reproducible: true }
     }
 }
 
@@ -101,8 +102,7 @@ impl Expected {
         // Every product of a row may underflow, then alpha and the conversion to the type of y.
         let underflow = accumulator.smallest_subnormal() * (self.alpha.abs() * self.longest_row as f64 + 2.0)
             + y_type.smallest_subnormal();
-        let (u_sum, u_y) = (accumulator.unit_roundoff(), y_type.unit_roundoff());
-        matrix::verify(y, &self.reference, depth, u_sum, u_y, underflow)
+        matrix::verify(y, &self.reference, depth, accumulator.unit_roundoff(), y_type, underflow)
     }
 }
 

@@ -10,14 +10,15 @@ use crate::product::Product;
 use crate::quantity;
 
 /// Either of the CPU products.
-pub type Multiply<V, O> = fn(V, &CsrMatrix<V, O>, &[V], V, &mut [V]) -> Result<(), MatrixError>;
+pub type Multiply<V, O> =
+    fn(<V as Value>::Sum, &CsrMatrix<V, O>, &[V], <V as Value>::Sum, &mut [V]) -> Result<(), MatrixError>;
 
 /// A matrix with x and y in the type of its values.
-pub struct OnCpu<'a, V, O> {
+pub struct OnCpu<'a, V: Value, O> {
     multiply: Multiply<V, O>,
     a: &'a CsrMatrix<V, O>,
-    alpha: V,
-    beta: V,
+    alpha: V::Sum,
+    beta: V::Sum,
     x: Vec<V>,
     y: Vec<V>,
 }
@@ -28,8 +29,8 @@ impl<'a, V: Value, O: Offset> OnCpu<'a, V, O> {
         OnCpu {
             multiply,
             a,
-            alpha: V::from_f64(operands.alpha),
-            beta: V::from_f64(operands.beta),
+            alpha: V::Sum::from_f64(operands.alpha),
+            beta: V::Sum::from_f64(operands.beta),
             x: vector(&operands.x),
             y: vector(&operands.y),
         }
@@ -60,7 +61,7 @@ impl<V: Value, O: Offset> Product for OnCpu<'_, V, O> {
     }
 
     fn bytes(&self) -> u64 {
-        let y_passes = if self.beta == V::default() { 1 } else { 2 };
+        let y_passes = if self.beta == V::Sum::default() { 1 } else { 2 };
         (self.a.bytes() + size_of_val(&self.x[..]) + y_passes * size_of_val(&self.y[..])) as u64
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use spmv_runtime::codegen::{KernelConfig, ValueType};
 use spmv_runtime::cudarc::driver::{CudaEvent, DriverError, sys::CUevent_flags};
+use spmv_runtime::matrix::{Value, bf16, f16};
 use spmv_runtime::ptx_sim::Counters;
 use spmv_runtime::{Device, DeviceMatrix, Error, Spmv, Vector};
 
@@ -50,14 +51,7 @@ impl OnDevice {
     }
 
     fn apply(&mut self) -> Result<(), Error> {
-        use DeviceVector::{F32, F64};
-        let (plan, alpha, beta) = (&mut self.plan, self.alpha, self.beta);
-        match (&self.x, &mut self.y) {
-            (F32(x), F32(y)) => plan.apply(alpha, x, beta, y),
-            (F32(x), F64(y)) => plan.apply(alpha, x, beta, y),
-            (F64(x), F32(y)) => plan.apply(alpha, x, beta, y),
-            (F64(x), F64(y)) => plan.apply(alpha, x, beta, y),
-        }
+        self.x.multiplied(&mut self.plan, self.alpha, self.beta, &mut self.y)
     }
 
     fn record(&self, which: usize) -> Result<(), Failure> {
@@ -135,33 +129,48 @@ fn driver_error(call: &'static str, error: DriverError) -> Failure {
 
 /// A vector whose type is known at run time.
 enum DeviceVector {
+    F16(Vector<f16>),
+    Bf16(Vector<bf16>),
     F32(Vector<f32>),
     F64(Vector<f64>),
+}
+
+/// Does the same with the vector whatever its type is.
+macro_rules! of_any_type {
+    ($any:expr, $vector:ident => $result:expr) => {
+        match $any {
+            DeviceVector::F16($vector) => $result,
+            DeviceVector::Bf16($vector) => $result,
+            DeviceVector::F32($vector) => $result,
+            DeviceVector::F64($vector) => $result,
+        }
+    };
 }
 
 impl DeviceVector {
     fn from_slice(device: &Device, value: ValueType, numbers: &[f64]) -> Result<DeviceVector, Error> {
         Ok(match value {
+            ValueType::F16 => DeviceVector::F16(Vector::from_slice(device, &narrow(numbers))?),
+            ValueType::Bf16 => DeviceVector::Bf16(Vector::from_slice(device, &narrow(numbers))?),
             ValueType::F32 => DeviceVector::F32(Vector::from_slice(device, &narrow(numbers))?),
             _ => DeviceVector::F64(Vector::from_slice(device, numbers)?),
         })
     }
 
+    /// y ← α·A·x + β·y, where x is this vector.
+    fn multiplied(&self, plan: &mut Spmv, alpha: f64, beta: f64, y: &mut DeviceVector) -> Result<(), Error> {
+        of_any_type!(self, x => of_any_type!(y, y => plan.apply(alpha, x, beta, y)))
+    }
+
     fn copy_from_slice(&mut self, numbers: &[f64]) -> Result<(), Error> {
-        match self {
-            DeviceVector::F32(vector) => vector.copy_from_slice(&narrow(numbers)),
-            DeviceVector::F64(vector) => vector.copy_from_slice(numbers),
-        }
+        of_any_type!(self, vector => vector.copy_from_slice(&narrow(numbers)))
     }
 
     fn to_vec(&self) -> Result<Vec<f64>, Error> {
-        Ok(match self {
-            DeviceVector::F32(vector) => vector.to_vec()?.into_iter().map(f64::from).collect(),
-            DeviceVector::F64(vector) => vector.to_vec()?,
-        })
+        of_any_type!(self, vector => Ok(vector.to_vec()?.into_iter().map(Value::to_f64).collect()))
     }
 }
 
-fn narrow(numbers: &[f64]) -> Vec<f32> {
-    numbers.iter().map(|&number| number as f32).collect()
+fn narrow<V: Value>(numbers: &[f64]) -> Vec<V> {
+    numbers.iter().map(|&number| V::from_f64(number)).collect()
 }

@@ -1,6 +1,7 @@
 //! x, y, alpha and beta of a product, the same for a seed on every machine.
 
 use spmv_runtime::codegen::{Types, ValueType};
+use spmv_runtime::matrix::{Value, bf16, f16};
 
 use crate::failure::{Failure, Kind};
 
@@ -47,6 +48,8 @@ impl Operands {
 
 fn round(to: ValueType, value: f64) -> f64 {
     match to {
+        ValueType::F16 => <f16 as Value>::from_f64(value).to_f64(),
+        ValueType::Bf16 => <bf16 as Value>::from_f64(value).to_f64(),
         ValueType::F32 => f64::from(value as f32),
         _ => value,
     }
@@ -64,12 +67,9 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A multiple of 2^-23 or 2^-52 in [-1, 1): exact in the type.
+    /// A multiple of as many halvings of 1 as the type has digits, in [-1, 1): exact in the type.
     fn signed_unit(&mut self, exact_in: ValueType) -> f64 {
-        let bits = match exact_in {
-            ValueType::F32 => 24,
-            _ => 53,
-        };
+        let bits = exact_in.digits();
         (self.next() >> (64 - bits)) as f64 / (1u64 << (bits - 1)) as f64 - 1.0
     }
 }

@@ -327,7 +327,7 @@ fn errors() {
     let spmv = Spmv::new();
     let cases = [
         ("gen --algorithm nothing", "usage", 2),
-        ("gen --algorithm csr_vector --set x=f16", "usage", 2),
+        ("gen --algorithm csr_vector --set x=i16", "usage", 2),
         ("run ../tests/matrices/karate.mtx --device cuda --report", "usage", 2),
         ("run nowhere.mtx", "input", 3),
         ("run ../tests/matrices/karate.mtx --device cuda:4096", "environment", 4),

@@ -36,6 +36,7 @@ mod reference;
 mod scalar;
 mod statistics;
 
+pub use half::{bf16, f16};
 pub use num_complex::{Complex32, Complex64};
 pub use spmv_codegen::{IndexType, ValueType};
 

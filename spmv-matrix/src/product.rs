@@ -26,14 +26,14 @@ const SHORT: usize = 16;
 ///
 /// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
 pub fn cpu_serial<V: Value, O: Offset>(
-    alpha: V,
+    alpha: V::Sum,
     a: &CsrMatrix<V, O>,
     x: &[V],
-    beta: V,
+    beta: V::Sum,
     y: &mut [V],
 ) -> Result<(), MatrixError> {
     check_lengths(a, x, y)?;
-    let zero = V::default();
+    let zero = V::Sum::default();
     for (row, y) in y.iter_mut().enumerate() {
         let mut sum = Compensated::default();
         if alpha != zero {
@@ -55,25 +55,25 @@ pub fn cpu_serial<V: Value, O: Offset>(
 ///
 /// `x` has `num_cols` entries and `y` has `num_rows`. Nonzeros and rows are divided evenly, a long row too,
 /// and in the same way for any number of threads: so the result is the same, bit for bit. Small matrices
-/// stay in the calling thread. Sums are kept in the type of the values, several partial ones for each row,
-/// and with fused multiplications where the processor has them: between processors that differ in that, the
+/// stay in the calling thread. Sums are kept in the type of the values, those of `f16` and `bf16` in `f32`, several
+/// partial ones for each row, and with fused multiplications where the processor has them: between processors that differ in that, the
 /// last bits may differ.
 ///
 /// # Errors
 ///
 /// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
 pub fn cpu_parallel<V: Value, O: Offset>(
-    alpha: V,
+    alpha: V::Sum,
     a: &CsrMatrix<V, O>,
     x: &[V],
-    beta: V,
+    beta: V::Sum,
     y: &mut [V],
 ) -> Result<(), MatrixError> {
     check_lengths(a, x, y)?;
-    let zero = V::default();
+    let zero = V::Sum::default();
     if alpha == zero {
         for y in y {
-            *y = if beta == zero { zero } else { beta * *y };
+            *y = V::from_sum(if beta == zero { zero } else { beta * y.to_sum() });
         }
         return Ok(());
     }
@@ -125,11 +125,11 @@ struct Piece<V> {
     tail: V,
 }
 
-struct Product<'a, V, O> {
+struct Product<'a, V: Value, O> {
     a: &'a CsrMatrix<V, O>,
     x: &'a [V],
-    alpha: V,
-    beta: V,
+    alpha: V::Sum,
+    beta: V::Sum,
     block_size: usize,
     /// Whether the processor multiplies and adds in one instruction.
     fused: bool,
@@ -138,7 +138,13 @@ struct Product<'a, V, O> {
 impl<V: Value, O: Offset> Product<'_, V, O> {
     /// Multiplies a range of blocks. `y` belongs to the rows that start in them, of which `first_row` is
     /// the first.
-    fn run(&self, blocks: std::ops::Range<usize>, y: &mut [V], first_row: usize, pieces: &mut [Piece<V>]) {
+    fn run(
+        &self,
+        blocks: std::ops::Range<usize>,
+        y: &mut [V],
+        first_row: usize,
+        pieces: &mut [Piece<V::Sum>],
+    ) {
         if let [piece] = pieces {
             *piece = self.block(blocks.start, y, first_row);
             return;
@@ -155,7 +161,7 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
     }
 
     /// Multiplies one block with the instructions that the processor has.
-    fn block(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V> {
+    fn block(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V::Sum> {
         #[cfg(target_arch = "x86_64")]
         if self.fused {
             // SAFETY: `has_fused` has found these features.
@@ -169,14 +175,14 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
-    fn block_x86(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V> {
+    fn block_x86(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V::Sum> {
         self.block_of::<true>(block, y, first_row)
     }
 
     /// Multiplies one block: the places from `block · block_size` on in the list of all rows' nonzeros, where each
     /// row takes one place more for its end.
     #[inline(always)]
-    fn block_of<const FUSED: bool>(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V> {
+    fn block_of<const FUSED: bool>(&self, block: usize, y: &mut [V], first_row: usize) -> Piece<V::Sum> {
         let offsets = self.a.row_offsets();
         let (start, end) = (block * self.block_size, (block + 1) * self.block_size);
         let mut piece = Piece::default();
@@ -199,7 +205,7 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
         let (alpha, beta) = (self.alpha, self.beta);
         let ends = &offsets[first_row + 1..][..complete];
         let rows = y[..complete].iter_mut().zip(ends);
-        if beta == V::default() {
+        if beta == V::Sum::default() {
             self.rows::<FUSED>(position, rows, |sum, _| alpha * sum);
         } else {
             self.rows::<FUSED>(position, rows, |sum, y| alpha * sum + beta * y);
@@ -213,24 +219,24 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
         &self,
         mut start: usize,
         rows: impl Iterator<Item = (&'y mut V, &'y O)>,
-        finish: impl Fn(V, V) -> V,
+        finish: impl Fn(V::Sum, V::Sum) -> V::Sum,
     ) {
         for (y, end) in rows {
             let end = end.to_usize();
-            *y = finish(self.dot::<FUSED>(start, end), *y);
+            *y = V::from_sum(finish(self.dot::<FUSED>(start, end), y.to_sum()));
             start = end;
         }
     }
 
     /// Finishes the rows that several blocks share, adding their parts in order.
-    fn join(&self, pieces: &[Piece<V>], y: &mut [V]) {
+    fn join(&self, pieces: &[Piece<V::Sum>], y: &mut [V]) {
         let mut open = None;
         for piece in pieces {
             if let Some((row, sum)) = open {
                 let sum = sum + piece.head;
                 open = Some((row, sum));
                 if piece.closes {
-                    y[row as usize] = self.finish(sum, y[row as usize]);
+                    y[row as usize] = V::from_sum(self.finish(sum, y[row as usize].to_sum()));
                     open = None;
                 }
             }
@@ -242,13 +248,13 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
     }
 
     #[inline(always)]
-    fn finish(&self, sum: V, y: V) -> V {
-        if self.beta == V::default() { self.alpha * sum } else { self.alpha * sum + self.beta * y }
+    fn finish(&self, sum: V::Sum, y: V::Sum) -> V::Sum {
+        if self.beta == V::Sum::default() { self.alpha * sum } else { self.alpha * sum + self.beta * y }
     }
 
     /// The sum of the products of entries `start .. end` with x.
     #[inline(always)]
-    fn dot<const FUSED: bool>(&self, start: usize, end: usize) -> V {
+    fn dot<const FUSED: bool>(&self, start: usize, end: usize) -> V::Sum {
         let (cols, values) = (self.a.col_indices(), self.a.values());
         debug_assert!(start <= end && end <= cols.len());
         // SAFETY: `block` asks for entries between two offsets of the matrix, which never decrease and end
@@ -257,14 +263,14 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
         if cols.len() < SHORT {
             // The check of x[col] is welcome: it keeps the compiler from unrolling the loop, which would make
             // the processor guess twice for each row how long it is.
-            let mut sum = V::default();
+            let mut sum = V::Sum::default();
             for (&col, &value) in cols.iter().zip(values) {
                 sum = fused::<V, FUSED>(value, self.x[col as usize], sum);
             }
             return sum;
         }
         // Independent sums let the additions of one row overlap.
-        let mut sums = [V::default(); 4];
+        let mut sums = [V::Sum::default(); 4];
         let (col_chunks, cols) = cols.as_chunks::<4>();
         let (value_chunks, values) = values.as_chunks::<4>();
         for (cols, values) in col_chunks.iter().zip(value_chunks) {
@@ -279,7 +285,7 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
 
     /// Adds the product of one entry with x to a sum.
     #[inline(always)]
-    fn add<const FUSED: bool>(&self, sum: V, col: u32, value: V) -> V {
+    fn add<const FUSED: bool>(&self, sum: V::Sum, col: u32, value: V) -> V::Sum {
         debug_assert!((col as usize) < self.x.len());
         // SAFETY: a matrix has no column beyond `num_cols`, and x has that many entries (checked in
         // `cpu_parallel`).
@@ -290,7 +296,8 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
 
 /// value · x + sum, with one rounding or with two.
 #[inline(always)]
-fn fused<V: Value, const FUSED: bool>(value: V, x: V, sum: V) -> V {
+fn fused<V: Value, const FUSED: bool>(value: V, x: V, sum: V::Sum) -> V::Sum {
+    let (value, x) = (value.to_sum(), x.to_sum());
     if FUSED { MulAdd::mul_add(value, x, sum) } else { sum + value * x }
 }
 

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::product::check_lengths;
-use crate::{CsrMatrix, MatrixError, Offset, Value};
+use crate::{CsrMatrix, MatrixError, Offset, Value, ValueType};
 
 /// How many rows a task takes at least.
 const MIN_ROWS: usize = 256;
@@ -84,8 +84,10 @@ pub struct Verification {
 /// `underflow`, where γ_h(u) = h·u/(1 − h·u) and h = `depth(row_nnz)`.
 ///
 /// `depth` is how many roundings lie one after the other on the way to a sum of that many products;
-/// `u_acc` and `u_y` are the unit roundoffs of the accumulator and of y; `underflow` is an absolute error.
-/// A value that is not finite passes only where the reference has the same.
+/// `u_acc` is the unit roundoff of the accumulator and `u_y` that of the type of y, whatever type holds ŷ;
+/// `underflow` is an absolute error.
+/// A value that is not finite passes only where the reference has the same, and an infinite one also where a number
+/// within the bound rounds to it.
 ///
 /// # Panics
 ///
@@ -95,20 +97,27 @@ pub fn verify<V: Value>(
     reference: &Reference,
     depth: impl Fn(u64) -> u64 + Sync,
     u_acc: f64,
-    u_y: f64,
+    y: ValueType,
     underflow: f64,
 ) -> Verification {
     assert_eq!(y_hat.len(), reference.y.len(), "y_hat must have as many entries as the reference");
+    // What rounds to infinity: half a unit beyond the largest number.
+    let u_y = y.unit_roundoff();
+    let overflow = y.largest() * ((1.0 - u_y / 2.0) / (1.0 - u_y));
     let error_over_bound = |row: usize| {
         let (expected, actual) = (reference.y[row], y_hat[row].to_f64());
+        let hu = depth(reference.row_nnz[row]) as f64 * u_acc;
+        let gamma = if hu < 1.0 { hu / (1.0 - hu) } else { f64::INFINITY };
+        let sum = if reference.magnitude[row] == 0.0 { 0.0 } else { gamma * reference.magnitude[row] };
+        if expected.is_finite() && actual.is_infinite() {
+            let reached = expected.abs() + sum >= overflow && expected.signum() == actual.signum();
+            return if reached { 0.0 } else { f64::INFINITY };
+        }
         if !expected.is_finite() || !actual.is_finite() {
             let same = expected == actual || (expected.is_nan() && actual.is_nan());
             return if same { 0.0 } else { f64::INFINITY };
         }
         let error = (actual - expected).abs();
-        let hu = depth(reference.row_nnz[row]) as f64 * u_acc;
-        let gamma = if hu < 1.0 { hu / (1.0 - hu) } else { f64::INFINITY };
-        let sum = if reference.magnitude[row] == 0.0 { 0.0 } else { gamma * reference.magnitude[row] };
         let bound = sum + u_y * expected.abs() + underflow;
         if error == 0.0 { 0.0 } else { error / bound }
     };
@@ -172,5 +181,27 @@ impl Compensated {
     pub fn value(self) -> f64 {
         // Where the sum is not finite the error means nothing.
         if self.sum.is_finite() && self.error.is_finite() { self.sum + self.error } else { self.sum }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_for_y_is_infinite() {
+        let one = |y: f64| Reference { y: vec![y], magnitude: vec![y.abs()], row_nnz: vec![1] };
+        let passes = |y_hat: f64, y: f64| {
+            let y_hat = [f16::from_f64(y_hat)];
+            verify(&y_hat, &one(y), |_| 4, ValueType::F32.unit_roundoff(), ValueType::F16, 0.0).passed
+        };
+        assert!(passes(65504.0, 65519.0) && passes(f64::INFINITY, 65520.0) && passes(f64::INFINITY, 1e9));
+        assert!(passes(f64::NEG_INFINITY, -65520.0));
+        // The bound reaches the middle between the largest number and what would follow it.
+        assert!(passes(f64::INFINITY, 65519.99));
+        assert!(!passes(f64::INFINITY, 65519.0) && !passes(f64::NEG_INFINITY, 65520.0));
+        assert!(!passes(f64::INFINITY, f64::NAN) && !passes(65504.0, 1e9));
     }
 }

@@ -2,10 +2,12 @@
 
 use spmv_matrix::generate::{ALL, Generator, Values};
 use spmv_matrix::{
-    CooMatrix, CsrMatrix, MatrixError, Offset, Value, cpu_parallel, cpu_serial, reference, verify,
+    CooMatrix, CsrMatrix, MatrixError, Offset, Value, ValueType, bf16, cpu_parallel, cpu_serial, f16,
+    reference, verify,
 };
 
-type Product<V, O> = fn(V, &CsrMatrix<V, O>, &[V], V, &mut [V]) -> Result<(), MatrixError>;
+type Product<V, O> =
+    fn(<V as Value>::Sum, &CsrMatrix<V, O>, &[V], <V as Value>::Sum, &mut [V]) -> Result<(), MatrixError>;
 
 fn both<V: Value, O: Offset>() -> [Product<V, O>; 2] {
     [cpu_serial, cpu_parallel]
@@ -19,7 +21,8 @@ fn small<V: Value>() -> CsrMatrix<V> {
 
 fn known_answers<V: Value>() {
     let v = |numbers: &[f64]| numbers.iter().map(|&number| V::from_f64(number)).collect::<Vec<V>>();
-    let (zero, one) = (V::from_f64(0.0), V::from_f64(1.0));
+    let sum = V::Sum::from_f64;
+    let (zero, one) = (sum(0.0), sum(1.0));
     let a = small::<V>();
     let x = v(&[2.0, 1.0, 4.0]);
     for product in both::<V, u32>() {
@@ -28,13 +31,13 @@ fn known_answers<V: Value>() {
         assert_eq!(y, v(&[13.0, 5.0]));
 
         let mut y = v(&[1.0, 2.0]);
-        product(V::from_f64(-1.0), &a, &x, V::from_f64(2.0), &mut y).unwrap();
+        product(sum(-1.0), &a, &x, sum(2.0), &mut y).unwrap();
         assert_eq!(y, v(&[-11.0, -1.0]));
 
         let mut bad = a.clone();
         bad.values_mut()[0] = V::from_f64(f64::NAN);
         let mut y = v(&[1.0, 2.0]);
-        product(zero, &bad, &v(&[f64::NAN; 3]), V::from_f64(3.0), &mut y).unwrap();
+        product(zero, &bad, &v(&[f64::NAN; 3]), sum(3.0), &mut y).unwrap();
         assert_eq!(y, v(&[3.0, 6.0]), "alpha = 0 leaves beta * y");
         let mut y = v(&[f64::NAN, 2.0]);
         product(zero, &bad, &v(&[f64::NAN; 3]), zero, &mut y).unwrap();
@@ -53,6 +56,12 @@ fn known_answers_f64() {
 #[test]
 fn known_answers_f32() {
     known_answers::<f32>();
+}
+
+#[test]
+fn known_answers_of_halves() {
+    known_answers::<f16>();
+    known_answers::<bf16>();
 }
 
 #[test]
@@ -201,12 +210,12 @@ fn products_keep_the_bound() {
         for product in both() {
             let mut y_hat = y.clone();
             product(alpha, &a, &x, beta, &mut y_hat).unwrap();
-            let result = verify(&y_hat, &right, |nnz| nnz + 3, u, u, 1e-44);
+            let result = verify(&y_hat, &right, |nnz| nnz + 3, u, ValueType::F32, 1e-44);
             assert!(result.passed, "{}: {result:?}", class.name);
         }
         let mut y_hat = y.clone();
         cpu_serial(alpha, &a, &x, beta, &mut y_hat).unwrap();
-        let result = verify(&y_hat, &right, |_| 0, u, u, 1e-44);
+        let result = verify(&y_hat, &right, |_| 0, u, ValueType::F32, 1e-44);
         assert!(result.passed, "cpu_serial rounds once, {}: {result:?}", class.name);
     }
 }
@@ -219,7 +228,8 @@ fn verify_tells_right_from_wrong() {
         (&right.y[..], &right.magnitude[..], &right.row_nnz[..]),
         (&[13.0, 5.0][..], &[13.0, 5.0][..], &[3, 1][..])
     );
-    let check = |y_hat: [f64; 2], underflow| verify(&y_hat, &right, |nnz| nnz, 1e-3, 0.0, underflow);
+    let check =
+        |y_hat: [f64; 2], underflow| verify(&y_hat, &right, |nnz| nnz, 1e-3, ValueType::F64, underflow);
     assert!(check([13.0, 5.0], 0.0).passed);
     assert!(check([13.0 + 0.03, 5.0], 0.0).passed, "within 3 * 1e-3 * 13");
     let wrong = check([13.0, 5.1], 0.0);
@@ -232,9 +242,9 @@ fn verify_tells_right_from_wrong() {
     }
     let infinite = reference(1.0, &a, &[f64::INFINITY, 1.0, 4.0], 0.0, &[0.0; 2]).unwrap();
     assert_eq!(infinite.y, [f64::INFINITY, 5.0]);
-    assert!(verify(&[f64::INFINITY, 5.0], &infinite, |_| 1, 1e-16, 0.0, 0.0).passed);
-    assert!(!verify(&[f64::NAN, 5.0], &infinite, |_| 1, 1e-16, 0.0, 0.0).passed);
-    assert!(!verify(&[1e300, 5.0], &infinite, |_| 1, 1e-16, 0.0, 0.0).passed);
+    assert!(verify(&[f64::INFINITY, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
+    assert!(!verify(&[f64::NAN, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
+    assert!(!verify(&[1e300, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
 }
 
 #[test]

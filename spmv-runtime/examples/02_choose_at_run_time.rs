@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Operation::Transpose => &expected_transposed,
             _ => &expected,
         };
-        let verification = verify(&y.to_vec()?, expected, |nnz| guarantees.depth(nnz), u, u, 1e-300);
+        let verification =
+            verify(&y.to_vec()?, expected, |nnz| guarantees.depth(nnz), u, ValueType::F64, 1e-300);
         println!(
             "{:<13} {} from {}, largest error {:.2} of the bound",
             spec.name,

@@ -192,6 +192,10 @@ unsafe impl Bytes for u32 {}
 // SAFETY: as above.
 unsafe impl Bytes for u64 {}
 // SAFETY: as above.
+unsafe impl Bytes for spmv_matrix::f16 {}
+// SAFETY: as above.
+unsafe impl Bytes for spmv_matrix::bf16 {}
+// SAFETY: as above.
 unsafe impl Bytes for f32 {}
 // SAFETY: as above.
 unsafe impl Bytes for f64 {}

@@ -1,13 +1,15 @@
 //! α and β, and the types that vectors hold.
 
 use spmv_codegen::ValueType;
-use spmv_matrix::Value;
+use spmv_matrix::{Value, bf16, f16};
 
 use crate::backend::Bytes;
 
-/// A type that device vectors hold: `f32` or `f64`.
+/// A type that device vectors hold: `f16`, `bf16`, `f32` or `f64`.
 pub trait Element: Value + Bytes {}
 
+impl Element for f16 {}
+impl Element for bf16 {}
 impl Element for f32 {}
 impl Element for f64 {}
 

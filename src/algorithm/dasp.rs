@@ -18,53 +18,75 @@ parameters! {
     }
 }
 
-/// Kinds of rows: long, wide, narrow, of 4, 3, 2 and 1 entries, empty. Counts of these indices are their rows.
-const KINDS: u8 = 8;
+/// Kinds of rows: long, wide, narrow, short. Counts of these indices are their rows.
+const KINDS: u8 = 4;
 const LONG: u8 = 0;
 const WIDE: u8 = 1;
 const NARROW: u8 = 2;
-const FIRST_SHORT: u8 = 3;
-const NUM_COLUMNS_COUNT: u8 = KINDS;
+const SHORT: u8 = 3;
+const NUM_UNITS_COUNT: u8 = KINDS;
 const NUM_PARTS_COUNT: u8 = KINDS + 1;
 
 const LOW_BINS: u32 = 32;
 const SLICE_ROWS: u32 = 32;
-const NNZ_PER_PART: u32 = 1024;
+const SHORT_SLICE_ROWS: u32 = 128;
+/// Short rows that are sorted together.
+const WINDOW: u32 = 32 * SHORT_SLICE_ROWS;
+/// Entries in which the sizes of slices are counted.
+const UNIT: u32 = 32;
+/// First unit, smallest column, first row, columns and flags.
+const SLICE_BYTES: u32 = 16;
+const NNZ_PER_PART: u32 = 2048;
 const MAX_PARTS: u32 = 4096;
 
 // Buffers of the plan.
 const FIRST_ORDER: usize = 0;
-const ROW_ORDER: usize = 1;
-const OFFSETS: usize = 2;
-const BIN_COUNTS: usize = 3;
-const KIND_ROWS: usize = 4;
-const PARTIALS: usize = 5;
-const FIRST_COLUMNS: usize = 6;
-const NUM_COLUMNS: usize = 7;
-const FIRST_PARTS: usize = 8;
-const NUM_PARTS: usize = 9;
-const PART_ROWS: usize = 10;
-const PART_ENDS: usize = 11;
-const PART_SUMS: usize = 12;
-const FINISHED_PARTS: usize = 13;
-const TILE_COLS: usize = 14;
-const TILE_VALUES: usize = 15;
+const KEY_ORDER: usize = 1;
+const ROW_ORDER: usize = 2;
+const OFFSETS: usize = 3;
+const BIN_COUNTS: usize = 4;
+const KIND_ROWS: usize = 5;
+const PARTIALS: usize = 6;
+const FIRST_UNITS: usize = 7;
+const NUM_UNITS: usize = 8;
+const SLICES: usize = 9;
+const FIRST_PARTS: usize = 10;
+const NUM_PARTS: usize = 11;
+const PART_ROWS: usize = 12;
+const PART_ENDS: usize = 13;
+const PART_SUMS: usize = 14;
+const FINISHED_PARTS: usize = 15;
+const TILE_LOWS: usize = 16;
+const TILE_HIGHS: usize = 17;
+const TILE_VALUES: usize = 18;
 
 fn rows_of(kind: u8) -> Expr {
     Variable::Count(kind).into()
 }
 
+fn medium_rows() -> Expr {
+    rows_of(WIDE) + rows_of(NARROW)
+}
+
+fn medium_slices() -> Expr {
+    medium_rows().div_ceil(SLICE_ROWS)
+}
+
+fn short_slices() -> Expr {
+    rows_of(SHORT).div_ceil(SHORT_SLICE_ROWS)
+}
+
 fn num_slices() -> Expr {
-    (rows_of(WIDE) + rows_of(NARROW)).div_ceil(SLICE_ROWS)
+    medium_slices() + short_slices()
 }
 
 fn num_parts() -> Expr {
     Variable::Count(NUM_PARTS_COUNT).into()
 }
 
-/// Entries in slices, padding counted; those of short rows lie behind them.
+/// Entries in slices, padding counted.
 fn slice_entries() -> Expr {
-    Expr::from(Variable::Count(NUM_COLUMNS_COUNT)) * SLICE_ROWS
+    Expr::from(Variable::Count(NUM_UNITS_COUNT)) * UNIT
 }
 
 fn size(expr: Expr) -> Arg {
@@ -81,15 +103,13 @@ impl Plans for Dasp {
         let threads_per_block = config.threads_per_block();
         let num_rows = || Expr::from(Variable::NumRows);
         let (prepare, counts) = self.preparation(threads_per_block);
-        let short = FIRST_SHORT..FIRST_SHORT + 4;
-        let short_entries = short.zip([4, 3, 2, 1]).map(|(kind, length)| rows_of(kind) * length);
-        let entries = || short_entries.clone().fold(slice_entries(), |sum, entries| sum + entries);
         let offset_bytes = types.offset.size() as u32;
         Plan {
             prepare,
             multiply: vec![self.product(config)],
             buffers: vec![
                 Buffer::new("first_order", num_rows() * 4).scratch(),
+                Buffer::new("key_order", num_rows() * 4).scratch(),
                 Buffer::new("row_order", num_rows() * 4),
                 Buffer::new("offsets", Partition::offsets(num_rows(), LOW_BINS, threads_per_block) * 4)
                     .scratch(),
@@ -100,16 +120,18 @@ impl Plans for Dasp {
                     GridScan::partials(num_slices().max(rows_of(LONG)), threads_per_block) * 4,
                 )
                 .scratch(),
-                Buffer::new("first_columns", (num_slices() + 1) * 4),
-                Buffer::new("num_columns", 8).scratch(),
+                Buffer::new("first_units", (num_slices() + 1) * 4).scratch(),
+                Buffer::new("num_units", 8).scratch(),
+                Buffer::new("slices", num_slices() * SLICE_BYTES),
                 Buffer::new("first_parts", (rows_of(LONG) + 1) * 4),
                 Buffer::new("num_parts", 8).scratch(),
                 Buffer::new("part_rows", num_parts() * 4),
                 Buffer::new("part_ends", num_parts() * (2 * offset_bytes)),
                 Buffer::new("part_sums", num_parts() * ValueType::F64.size() as u32),
                 Buffer::new("finished_parts", rows_of(LONG) * 4).zeroed(),
-                Buffer::new("tile_cols", entries() * types.index.size() as u32),
-                Buffer::new("tile_values", entries() * types.value.size() as u32),
+                Buffer::new("tile_lows", slice_entries() * 2),
+                Buffer::new("tile_highs", slice_entries() * 2),
+                Buffer::new("tile_values", slice_entries() * types.value.size() as u32),
             ],
             counts,
             guarantees: Guarantees {
@@ -147,7 +169,7 @@ impl Dasp {
             offsets: OFFSETS,
             bin_counts: BIN_COUNTS,
         };
-        let scan = |name: &str, length: Expr, rest: Option<Arg>, out: usize, total: usize| GridScan {
+        let scan = |name: &str, length: Expr, rest: Vec<Arg>, out: usize, total: usize| GridScan {
             kernel: format!("spmv_dasp_{name}"),
             length,
             threads_per_block,
@@ -157,50 +179,47 @@ impl Dasp {
             total,
         };
         let mut prepare = order("low", vec![Arg::RowOffsets], FIRST_ORDER).passes().to_vec();
-        prepare.extend(order("high", vec![Arg::RowOffsets, Arg::Buffer(FIRST_ORDER)], ROW_ORDER).passes());
-        let sorted = [size(num_rows()), Arg::RowOffsets, Arg::Buffer(ROW_ORDER), Arg::Buffer(KIND_ROWS)];
+        prepare.extend(order("high", vec![Arg::RowOffsets, Arg::Buffer(FIRST_ORDER)], KEY_ORDER).passes());
+        let sorted = [size(num_rows()), Arg::RowOffsets, Arg::Buffer(KEY_ORDER), Arg::Buffer(KIND_ROWS)];
         prepare.push(pass("spmv_dasp_kinds", 1.into(), threads_per_block, sorted.to_vec()));
         let kinds_known = prepare.len() - 1;
-        let first_row = size(rows_of(LONG));
-        prepare.extend(scan("slices", num_slices(), Some(first_row), FIRST_COLUMNS, NUM_COLUMNS).passes());
-        let columns_known = prepare.len() - 1;
-        prepare.extend(scan("parts", rows_of(LONG), None, FIRST_PARTS, NUM_PARTS).passes());
+
+        let warps_per_block = threads_per_block / 32;
+        let first_short = || rows_of(LONG) + medium_rows();
+        let windows = first_short().div_ceil(WINDOW) + rows_of(SHORT).div_ceil(WINDOW);
+        let mut orders = vec![size(num_rows()), size(first_short()), Arg::RowOffsets];
+        orders.extend([KEY_ORDER, ROW_ORDER].map(Arg::Buffer));
+        let windows_grid = windows.div_ceil(warps_per_block);
+        prepare.push(pass("spmv_dasp_windows", windows_grid, threads_per_block, orders));
+
+        let sliced = vec![size(rows_of(LONG)), size(medium_rows())];
+        prepare.extend(scan("slices", num_slices(), sliced, FIRST_UNITS, NUM_UNITS).passes());
+        let units_known = prepare.len() - 1;
+        prepare.extend(scan("parts", rows_of(LONG), vec![], FIRST_PARTS, NUM_PARTS).passes());
         let parts_known = prepare.len() - 1;
 
         let mut parts = vec![size(num_parts()), size(rows_of(LONG)), Arg::RowOffsets];
         parts.extend([ROW_ORDER, FIRST_PARTS, PART_ROWS, PART_ENDS].map(Arg::Buffer));
         prepare.push(pass("spmv_dasp_parts", blocks(num_parts()), threads_per_block, parts));
 
-        let csr = [Arg::RowOffsets, Arg::ColIndices, Arg::Values, Arg::Buffer(ROW_ORDER)];
-        let tiles = [TILE_COLS, TILE_VALUES].map(Arg::Buffer);
-        let mut slices = [num_slices(), rows_of(LONG), rows_of(WIDE) + rows_of(NARROW)].map(size).to_vec();
-        slices.extend(csr.clone());
-        slices.push(Arg::Buffer(FIRST_COLUMNS));
-        slices.extend(tiles.clone());
-        prepare.push(pass("spmv_dasp_fill_slices", blocks(num_slices() * 32), threads_per_block, slices));
+        let mut fill = |name: &str, slices: Expr, mut args: Vec<Arg>| {
+            args.extend([Arg::RowOffsets, Arg::ColIndices, Arg::Values]);
+            args.extend(
+                [ROW_ORDER, FIRST_UNITS, SLICES, TILE_LOWS, TILE_HIGHS, TILE_VALUES].map(Arg::Buffer),
+            );
+            prepare.push(pass(name, slices.div_ceil(warps_per_block), threads_per_block, args));
+        };
+        let medium = [medium_slices(), rows_of(LONG), medium_rows()].map(size);
+        fill("spmv_dasp_fill_medium", medium_slices(), medium.to_vec());
+        let short = [short_slices(), medium_slices(), first_short(), num_rows()].map(size);
+        fill("spmv_dasp_fill_short", short_slices(), short.to_vec());
 
-        let first_short = rows_of(LONG) + rows_of(WIDE) + rows_of(NARROW);
-        let mut short = vec![size(first_short), Arg::Size(slice_entries(), IndexType::U64)];
-        short.extend((0..4).map(|i| size(rows_of(FIRST_SHORT + i))));
-        short.extend(csr.into_iter().chain(tiles));
-        let short_rows = (1..4).fold(rows_of(FIRST_SHORT), |sum, i| sum + rows_of(FIRST_SHORT + i));
-        prepare.push(pass("spmv_dasp_fill_short", blocks(short_rows), threads_per_block, short));
-
-        let kind_names = [
-            "long_rows",
-            "wide_rows",
-            "narrow_rows",
-            "rows_of_4",
-            "rows_of_3",
-            "rows_of_2",
-            "rows_of_1",
-            "empty_rows",
-        ];
+        let kind_names = ["long_rows", "wide_rows", "narrow_rows", "short_rows"];
         let mut counts: Vec<Count> = (0..)
             .zip(kind_names)
             .map(|(entry, name)| Count { name, buffer: KIND_ROWS, entry, after: kinds_known })
             .collect();
-        counts.push(Count { name: "num_columns", buffer: NUM_COLUMNS, entry: 0, after: columns_known });
+        counts.push(Count { name: "num_units", buffer: NUM_UNITS, entry: 0, after: units_known });
         counts.push(Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: parts_known });
         (prepare, counts)
     }
@@ -216,18 +235,14 @@ impl Dasp {
             size(num_parts()),
         ]);
         args.extend([FIRST_PARTS, PART_ROWS, PART_ENDS, PART_SUMS, FINISHED_PARTS].map(Arg::Buffer));
-        args.extend([LONG, WIDE, NARROW].map(|kind| size(rows_of(kind))));
-        args.extend([FIRST_COLUMNS, TILE_COLS, TILE_VALUES].map(Arg::Buffer));
-        args.push(Arg::Size(slice_entries(), IndexType::U64));
-        args.extend((FIRST_SHORT..KINDS).map(|kind| size(rows_of(kind))));
+        args.extend([LONG, WIDE, NARROW, SHORT].map(|kind| size(rows_of(kind))));
+        args.extend([SLICES, TILE_LOWS, TILE_HIGHS, TILE_VALUES].map(Arg::Buffer));
         let warps_per_block = threads_per_block / 32;
-        let grid = num_parts().div_ceil(warps_per_block)
-            + (rows_of(WIDE).div_ceil(SLICE_ROWS) * 4).div_ceil(warps_per_block)
-            + rows_of(NARROW).div_ceil(SLICE_ROWS).div_ceil(warps_per_block);
-        // Rows a thread computes: of 4, 3, 2, 1 entries and none.
-        let short = (FIRST_SHORT..KINDS).zip([2, 2, 4, 8, 8]);
-        let grid =
-            short.fold(grid, |sum, (kind, rows)| sum + rows_of(kind).div_ceil(rows * threads_per_block));
+        // A warp a part, a quarter of a wide slice, or a slice; where more are wanted than are resident, up to four in turn.
+        let units = num_parts() + num_slices() + rows_of(WIDE).div_ceil(SLICE_ROWS) * 3;
+        let resident = Expr::from(Variable::Multiprocessors) * Expr::from(Variable::ResidentBlocks);
+        let turns = |turns: u32| units.clone().div_ceil(warps_per_block * turns);
+        let grid = turns(1).min(resident).max(turns(4));
         pass("spmv_dasp", grid, threads_per_block, args)
     }
 }

@@ -3,6 +3,10 @@
 template <int kBytes>
 struct Packet;
 template <>
+struct Packet<2> {
+  using Type = uint16_t;
+};
+template <>
 struct Packet<4> {
   using Type = uint32_t;
 };

@@ -10,7 +10,9 @@ use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use spmv_runtime::codegen::ValueType;
 use spmv_runtime::matrix::generate::{self, ClassSpec, Generator};
-use spmv_runtime::matrix::{Complex32, Complex64, CsrMatrix, Entry, Statistics, Value, matrix_market};
+use spmv_runtime::matrix::{
+    Complex32, Complex64, CsrMatrix, Entry, Statistics, Value, bf16, f16, matrix_market,
+};
 
 use crate::failure::Failure;
 use crate::memory;
@@ -126,6 +128,8 @@ impl Matrix {
     pub fn run(self) -> Result<(), Failure> {
         match self.action {
             Action::Make(make) => match make.value {
+                ValueType::F16 => make.run::<f16>(),
+                ValueType::Bf16 => make.run::<bf16>(),
                 ValueType::F32 => make.run::<f32>(),
                 _ => make.run::<f64>(),
             },
@@ -133,6 +137,8 @@ impl Matrix {
                 let header = reading::header(&convert.input)?;
                 memory::check(header.as_ref(), ROW_BYTES, 0)?;
                 match (reading::is_complex(header.as_ref()), convert.value) {
+                    (false, ValueType::F16) => convert.run::<f16>(),
+                    (false, ValueType::Bf16) => convert.run::<bf16>(),
                     (false, ValueType::F32) => convert.run::<f32>(),
                     (false, _) => convert.run::<f64>(),
                     (true, ValueType::F32) => convert.run::<Complex32>(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use spmv_runtime::codegen::{AlgorithmSpec, IndexType, KernelConfig, Operation, UnknownName, ValueType};
 use spmv_runtime::matrix::matrix_market::Header;
-use spmv_runtime::matrix::{CsrMatrix, Statistics, Value, cpu_parallel};
+use spmv_runtime::matrix::{CsrMatrix, Statistics, Value, bf16, cpu_parallel, f16};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Element, Nvrtc};
 
@@ -231,6 +231,10 @@ impl Run {
         let fitting = reading::offset_type(header.as_ref());
         let offset = self.settings.get("offset").map_or(Ok(fitting), str::parse).map_err(unknown)?;
         match (value, offset) {
+            (ValueType::F16, IndexType::U32) => self.run_typed::<f16, u32>(header),
+            (ValueType::F16, _) => self.run_typed::<f16, u64>(header),
+            (ValueType::Bf16, IndexType::U32) => self.run_typed::<bf16, u32>(header),
+            (ValueType::Bf16, _) => self.run_typed::<bf16, u64>(header),
             (ValueType::F32, IndexType::U32) => self.run_typed::<f32, u32>(header),
             (ValueType::F32, _) => self.run_typed::<f32, u64>(header),
             (_, IndexType::U32) => self.run_typed::<f64, u32>(header),

@@ -1,6 +1,6 @@
 use spmv_runtime::spmv_kernel;
 
-#[spmv_kernel(algorithm = , value = f16)]
+#[spmv_kernel(algorithm = , value = i16)]
 pub struct Kernel;
 
 fn main() {}

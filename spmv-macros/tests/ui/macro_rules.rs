@@ -11,7 +11,7 @@ macro_rules! vector_kernels {
 
 vector_kernels! {
     Four: 4 f32;
-    Five: 5 f16;
+    Five: 5 i16;
 }
 
 fn main() {}

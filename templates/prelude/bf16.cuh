@@ -1,0 +1,30 @@
+// bfloat16 as memory has it: the upper half of a float. Nobody computes with it: entries are converted when they are
+// read, and a result is rounded once, to nearest even, when it is stored. By its bits: sm_75 has no instruction for it.
+struct Bf16 {
+  uint16_t bits;
+
+  Bf16() = default;
+  __device__ __forceinline__ explicit Bf16(float value) {
+    const uint32_t word = __float_as_uint(value);
+    // A carry out of the mantissa is a larger exponent, up to infinity; only a NaN could be carried away.
+    bits = value != value ? 0x7fffu : (word + 0x7fffu + (word >> 16 & 1)) >> 16;
+  }
+  // What is cut off goes into the last bit of the float, so that it does not look like a tie that it is not.
+  __device__ __forceinline__ explicit Bf16(double value)
+      : Bf16(__uint_as_float(__float_as_uint(__double2float_rz(value)) | (double(__double2float_rz(value)) != value))) {}
+  __device__ __forceinline__ explicit Bf16(int value) : Bf16(float(value)) {}
+
+  __device__ __forceinline__ explicit operator float() const { return __uint_as_float(uint32_t(bits) << 16); }
+  __device__ __forceinline__ explicit operator double() const { return float(*this); }
+};
+
+__device__ __forceinline__ Bf16 __ldg(const Bf16* from) {
+  Bf16 entry;
+  entry.bits = __ldg(reinterpret_cast<const uint16_t*>(from));
+  return entry;
+}
+__device__ __forceinline__ Bf16 __ldcs(const Bf16* from) {
+  Bf16 entry;
+  entry.bits = __ldcs(reinterpret_cast<const uint16_t*>(from));
+  return entry;
+}
