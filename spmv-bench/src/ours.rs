@@ -207,6 +207,8 @@ fn stored_bytes(plan: &Spmv, matrix: &DeviceMatrix) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use spmv_runtime::codegen::AlgorithmSpec;
+
     use super::*;
     use crate::request::{Configuration, Place, Selection};
 
@@ -245,9 +247,10 @@ mod tests {
             assert!(found.refused.is_empty(), "{:?}", found.refused);
             found.configs.iter().map(|config| config.algorithm().name()).collect::<Vec<_>>()
         };
-        let (plain, transposed) = (names(Operation::Plain), names(Operation::Transpose));
-        assert!(plain.contains(&"csr_vector") && !plain.contains(&"naive_t"), "{plain:?}");
-        assert!(transposed.contains(&"naive_t") && !transposed.contains(&"csr_vector"), "{transposed:?}");
+        for operation in Operation::ALL {
+            let computing = AlgorithmSpec::computing(operation.of_kernels());
+            assert!(!computing.is_empty() && names(operation) == computing, "{operation}");
+        }
     }
 
     #[test]

@@ -339,10 +339,11 @@ impl Module for CudaModule {
     }
 
     fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
-        use sys::CUfunction_attribute::{
-            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as DYNAMIC, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES as STATIC,
-        };
         use sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as PER_BLOCK;
+        use sys::CUfunction_attribute::{
+            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as DYNAMIC,
+            CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES as STATIC,
+        };
         if bytes == 0 {
             return Ok(());
         }

@@ -136,7 +136,9 @@ pub enum Error {
         got: f64,
     },
     /// A kernel's blocks need more shared memory than the device gives to a block.
-    #[error("{kernel} needs {needed} bytes of shared memory a block and the device has {available}; lower its tile")]
+    #[error(
+        "{kernel} needs {needed} bytes of shared memory a block and the device has {available}; lower its tile"
+    )]
     SharedMemory {
         /// The kernel.
         kernel: String,
