@@ -141,7 +141,8 @@ __device__ __forceinline__ void write_part(const Share& share, uint32_t row, con
   } else if (threadIdx.x == 0) {
     if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
     if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
-    atomicAdd(y + row, YT(sum));
+    // y has the type of sums then.
+    atomicAdd(reinterpret_cast<AccumT*>(y) + row, sum);
   }
 }
 

@@ -45,8 +45,8 @@ fn main() -> ExitCode {
     let targets = [
         Target { name: "cuda", device: cuda.ok(), may_be_missing: !required, covers: |_| true },
         simulated("sim", Schedule::Natural, |_| true),
-        simulated("sim_adversarial_1", Schedule::Adversarial(1), |index| index % 4 == 0),
-        simulated("sim_adversarial_2", Schedule::Adversarial(2), |index| index % 4 == 2),
+        simulated("sim_adversarial_1", Schedule::Adversarial(1), |index| index % 8 == 0),
+        simulated("sim_adversarial_2", Schedule::Adversarial(2), |index| index % 8 == 4),
     ];
     let structures = Arc::new(structures::all());
     let mut trials = Vec::new();

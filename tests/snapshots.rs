@@ -45,11 +45,17 @@ fn launches() {
     insta::assert_snapshot!("launches_vector", text);
 }
 
-/// Which files of types a source begins with, and the lines behind them.
-fn parts(source: &str) -> (Vec<&str>, Vec<&str>) {
-    let mut lines = source.lines();
-    let types = lines.by_ref().take_while(|line| *line != "#line 1 \"generated\"");
-    (types.filter(|line| line.starts_with("#line")).collect(), lines.collect())
+/// The files that a source is put together from: the line that names each, and its lines.
+fn parts(source: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut parts = vec![("", Vec::new())];
+    for line in source.lines() {
+        match line.starts_with("#line") {
+            true => parts.push((line, Vec::new())),
+            false => parts.last_mut().expect("there is one from the start").1.push(line),
+        }
+    }
+    // The first line says what the configuration is.
+    parts.split_off(1)
 }
 
 /// One line a switch: which lines of the text differ from the usual configuration's.
@@ -71,13 +77,16 @@ fn switches() {
                 };
                 writeln!(text, "{} {key}={value}:", spec.name).unwrap();
                 let source = config.program().source;
-                let ((files, source), (usual_files, usual_source)) = (parts(&source), parts(&usual_source));
-                for file in files.iter().filter(|file| !usual_files.contains(file)) {
-                    writeln!(text, "    {file}").unwrap();
-                }
-                assert_eq!(source.len(), usual_source.len());
-                for (new, _) in source.iter().zip(&usual_source).filter(|(new, old)| new != old) {
-                    writeln!(text, "    {new}").unwrap();
+                let usual = parts(&usual_source);
+                for (file, lines) in parts(&source) {
+                    let Some((_, usual_lines)) = usual.iter().find(|(usual, _)| *usual == file) else {
+                        writeln!(text, "    {file}").unwrap();
+                        continue;
+                    };
+                    assert_eq!(lines.len(), usual_lines.len());
+                    for (new, _) in lines.iter().zip(usual_lines).filter(|(new, old)| new != old) {
+                        writeln!(text, "    {new}").unwrap();
+                    }
                 }
             }
         }

@@ -59,6 +59,8 @@ type Pair = ((usize, usize), (usize, usize));
 pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     let mut dimensions = dimensions(spec);
     dimensions.iter_mut().filter(|d| d.key == "operation").for_each(|d| d.values.truncate(1));
+    // Types are what most combinations are refused for: those that are chosen last are tried first.
+    dimensions.sort_by_key(|d| matches!(d.key, "value" | "x" | "y" | "accumulator"));
     let mut open: BTreeSet<Pair> = BTreeSet::new();
     for a in 0..dimensions.len() {
         for b in a + 1..dimensions.len() {
@@ -70,9 +72,9 @@ pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     let mut configs = Vec::new();
     while let Some(&(first, second)) = open.iter().next() {
         let fixed = BTreeMap::from([first, second]);
-        let completed = complete(spec, &dimensions, fixed, &open);
+        let completed = complete(spec, &dimensions, fixed, &open, &mut MAX_TRIALS.clone());
         let Some(choice) = completed else {
-            // No configuration that is allowed holds this pair.
+            // No configuration that is allowed holds this pair, or none that is found soon.
             open.remove(&(first, second));
             continue;
         };
@@ -86,15 +88,20 @@ pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     configs
 }
 
+/// Configurations that are tried for a pair: all types many times over.
+const MAX_TRIALS: usize = 4096;
+
 /// Fills in the dimensions that are not fixed, those values first that occur in most open pairs.
 fn complete(
     spec: &AlgorithmSpec,
     dimensions: &[Dimension],
     fixed: BTreeMap<usize, usize>,
     open: &BTreeSet<Pair>,
+    trials: &mut usize,
 ) -> Option<Vec<usize>> {
     let Some(free) = (0..dimensions.len()).find(|d| !fixed.contains_key(d)) else {
         let choice: Vec<usize> = fixed.into_values().collect();
+        *trials = trials.saturating_sub(1);
         return configure(spec, dimensions, &choice).map(|_| choice);
     };
     let gain = |value: usize| {
@@ -107,8 +114,11 @@ fn complete(
     let mut values: Vec<usize> = (0..dimensions[free].values.len()).collect();
     values.sort_by_key(|&value| std::cmp::Reverse(gain(value)));
     values.into_iter().find_map(|value| {
+        if *trials == 0 {
+            return None;
+        }
         let mut fixed = fixed.clone();
         fixed.insert(free, value);
-        complete(spec, dimensions, fixed, open)
+        complete(spec, dimensions, fixed, open, trials)
     })
 }

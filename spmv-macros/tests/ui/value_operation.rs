@@ -1,6 +1,6 @@
 use spmv_runtime::spmv_kernel;
 
-#[spmv_kernel(algorithm = csr_vector, operation = transpose)]
+#[spmv_kernel(algorithm = naive_t, operation = non_transpose)]
 pub struct Kernel;
 
 fn main() {}
