@@ -22,7 +22,8 @@ parameters! {
 
 impl Plans for LightWarp {
     fn plan(&self, config: &KernelConfig) -> Plan {
-        let rows_per_block = config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch.max(1);
+        let rows_per_block =
+            config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch.max(1);
         fetching_plan(config, rows_per_block, group_depth(self.threads_per_vector, self.unroll))
     }
 }
