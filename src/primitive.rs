@@ -101,8 +101,11 @@ impl RadixSort {
 
     fn digit(&self, digit: u32, needed: &Expr) -> Vec<Pass> {
         let blocks = self.num_pairs.clone().div_ceil(self.threads_per_block).min(MAX_BLOCKS);
-        let (from, to) =
-            if digit % 2 == 0 { (self.pairs, self.other_pairs) } else { (self.other_pairs, self.pairs) };
+        let (from, to) = if digit.is_multiple_of(2) {
+            (self.pairs, self.other_pairs)
+        } else {
+            (self.other_pairs, self.pairs)
+        };
         let arguments = |rest: &[usize]| {
             let shift = Arg::Size((8 * digit).into(), IndexType::U32);
             let num_pairs = Arg::Size(self.num_pairs.clone(), IndexType::U32);
