@@ -249,7 +249,7 @@ fn a_radix_sort() {
                 let blocks = length.div_ceil(tile).min(max_blocks) as u32;
                 // Keys of all sizes, many of them several times.
                 let keys = numbers(length, 1 << 31);
-                let key = |i: usize| if i % 3 == 0 { keys[i] % 5 } else { keys[i] * 2 };
+                let key = |i: usize| if i.is_multiple_of(3) { keys[i] % 5 } else { keys[i] * 2 };
                 let pairs: Vec<u32> = (0..length).flat_map(|i| [key(i), i as u32]).collect();
                 let mut machine = Machine::new(&module, threads, schedule);
                 let mut from = machine.written(&pairs);
