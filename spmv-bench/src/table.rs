@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
+use spmv_runtime::codegen::{Algorithm, Operation};
+
 use crate::geomean;
 use crate::problem::{Problem, Timed, problems};
 use crate::record::{Head, Record};
+use crate::request::ours_name;
 
 /// What matrices from files are called as a class; they share a line, generated ones have one each.
 const FILES: &str = "file";
@@ -50,6 +53,9 @@ pub fn markdown(record: &Record) -> String {
             ),
         );
         means(&mut text, &of);
+        if operation == "transpose" {
+            put(&mut text, format_args!("\n{}\n", without_copy(&of)));
+        }
         put(
             &mut text,
             format_args!(
@@ -97,6 +103,29 @@ fn title(operation: &str) -> String {
         "transpose" => "y ← Aᵀx".to_owned(),
         other => cell(other),
     }
+}
+
+/// What the algorithms reach that take the matrix as it is: the others compute the transpose from a copy.
+fn without_copy(problems: &[&Problem<'_>]) -> String {
+    let own = Algorithm::ALL.iter().filter(|spec| spec.operations[0] == Operation::Transpose);
+    let names: Vec<&str> = own.map(|spec| spec.name).collect();
+    let means = values(problems).into_iter().filter_map(|value| {
+        let of = problems.iter().filter(|problem| problem.value == value);
+        let ratios = of.filter_map(|problem| {
+            let ours = problem.fastest(|row| names.iter().any(|name| row.contender == ours_name(name)))?;
+            Some(problem.best("cusparse")?.ms / ours.ms)
+        });
+        let ratios: Vec<f64> = ratios.collect();
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let mean = geomean(ratios.iter().copied())?;
+        Some(format!("{} {mean:.2} (least {least:.2}, {} matrices)", cell(value), ratios.len()))
+    });
+    let means: Vec<String> = means.collect();
+    let reached = if means.is_empty() { "no time".to_owned() } else { means.join(", ") };
+    format!(
+        "Algorithms of the plain product take part with a transposed copy of the matrix, which a plan makes and keeps. Those without one ({}): {reached}.",
+        names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// Geometric means by value type.
@@ -304,6 +333,26 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n\n{text}");
         }
+    }
+
+    #[test]
+    fn copies_are_told_apart() {
+        let transposed = |matrix, contender, ms| Row {
+            operation: "transpose".into(),
+            ..row(matrix, "rmat", contender, ms)
+        };
+        let rows = vec![
+            transposed("a", "cusparse:csr_alg1", 0.4),
+            transposed("a", "ours:hola", 0.1),
+            transposed("a", "ours:planned_t", 0.2),
+            transposed("b", "cusparse:csr_alg1", 0.4),
+            transposed("b", "ours:naive_t", 0.8),
+            transposed("c", "cusparse:csr_alg1", 0.4),
+            transposed("c", "ours:hola", 0.1),
+        ];
+        let text = markdown(&Record { head: Head::default(), rows });
+        assert!(text.contains("`planned_t`): f32 1.00 (least 0.50, 2 matrices)."), "{text}");
+        assert!(text.contains("| f32 | 3 | **2.00** | 0.50 |"), "{text}");
     }
 
     #[test]
