@@ -32,8 +32,12 @@ fn row(spec: &AlgorithmSpec) -> String {
     )
 }
 
+/// Tests that write the README do so one after the other.
+static WRITING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[test]
 fn the_readme_lists_every_algorithm() {
+    let _alone = WRITING.lock();
     let mut table = String::from("| name | idea | parameters | suits | papers |\n|---|---|---|---|---|\n");
     for spec in Algorithm::ALL {
         writeln!(table, "{}", row(spec)).unwrap();
@@ -90,6 +94,7 @@ fn with_results(readme: &str, record: Option<&Record>) -> String {
 
 #[test]
 fn the_readme_has_the_newest_results() {
+    let _alone = WRITING.lock();
     let text = std::fs::read_to_string(README).unwrap();
     let expected = with_results(&text, newest_record(Path::new(RECORDS)).as_ref());
     if std::env::var_os("UPDATE_DOCS").is_some() {

@@ -154,7 +154,7 @@ fn run_on_the_simulator() {
     assert_eq!(count(&adversarial, "global_load_bytes"), count(&natural, "global_load_bytes"));
 
     // Where an option asks for the simulator, `auto` is the simulator.
-    let auto = spmv.json("run ../tests/matrices/karate.mtx --algorithm light_vector --report");
+    let auto = spmv.json("run ../tests/matrices/karate.mtx --algorithm naive_t --report");
     assert_eq!(auto["device"]["kind"], "sim");
     assert!(count(&auto, "global_atomics") > 0);
 }

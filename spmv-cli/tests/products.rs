@@ -49,20 +49,28 @@ fn the_cpu_is_right_on_every_matrix() {
     }
 }
 
-fn algorithms(cache: &TempDir) -> Vec<String> {
+/// The algorithms, and with each what sets its sums to f64: those of the transpose add in y's own type.
+fn algorithms(cache: &TempDir) -> Vec<(String, &'static [&'static str])> {
     let listed = spmv(cache).args(["algorithms", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    let names = listed["algorithms"].as_array().unwrap().iter();
-    names.map(|algorithm| algorithm["name"].as_str().unwrap().to_owned()).collect()
+    let all = listed["algorithms"].as_array().unwrap().iter();
+    let with_sums = all.map(|algorithm| {
+        let wide_sums: &[&str] = match algorithm["operations"][0].as_str().unwrap() {
+            "transpose" => &["--set", "accumulator=f64", "--set", "y=f64"],
+            _ => &["--set", "accumulator=f64", "--set", "offset=u64"],
+        };
+        (algorithm["name"].as_str().unwrap().to_owned(), wide_sums)
+    });
+    with_sums.collect()
 }
 
 /// On the GPU where there is one, else on the simulator.
 #[test]
 fn every_algorithm_is_right() {
     let cache = tempfile::tempdir().unwrap();
-    for algorithm in algorithms(&cache) {
+    for (algorithm, wide_sums) in algorithms(&cache) {
         for matrix in matrices() {
-            let types = [&["--value", "f32"][..], &["--value", "f64"][..], &["--set", "accumulator=f64"][..]];
+            let types = [&["--value", "f32"][..], &["--value", "f64"][..], wide_sums];
             for arguments in types {
                 let report = run(&cache, &matrix, &[&["--algorithm", &algorithm], arguments].concat());
                 assert_eq!(report["verification"]["passed"], true);
@@ -77,12 +85,12 @@ fn every_algorithm_is_right() {
 fn every_algorithm_is_right_in_any_order_on_the_simulator() {
     let cache = tempfile::tempdir().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices");
-    let types = [
-        &["--value", "f32", "--beta", "1"][..],
-        &["--value", "f64", "--alpha", "-1.5", "--beta", "0.3"][..],
-        &["--set", "accumulator=f64", "--set", "offset=u64"][..],
-    ];
-    for algorithm in algorithms(&cache) {
+    for (algorithm, wide_sums) in algorithms(&cache) {
+        let types = [
+            &["--value", "f32", "--beta", "1"][..],
+            &["--value", "f64", "--alpha", "-1.5", "--beta", "0.3"][..],
+            wide_sums,
+        ];
         for name in ["karate", "lp_afiro", "LFAT5_hypersparse", "USAir97"] {
             let matrix = folder.join(name).with_extension("mtx");
             for arguments in types {
