@@ -39,11 +39,15 @@ fn configure(spec: &AlgorithmSpec, dimensions: &[Dimension], choice: &[usize]) -
 
 /// Every configuration that is allowed.
 pub fn all(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
-    let dimensions = dimensions(spec);
+    all_within(spec, &dimensions(spec))
+}
+
+/// Every configuration of these values that is allowed.
+pub fn all_within(spec: &AlgorithmSpec, dimensions: &[Dimension]) -> Vec<KernelConfig> {
     let mut configs = Vec::new();
     let mut choice = vec![0; dimensions.len()];
     loop {
-        configs.extend(configure(spec, &dimensions, &choice));
+        configs.extend(configure(spec, dimensions, &choice));
         let Some(digit) = (0..choice.len()).find(|&d| choice[d] + 1 < dimensions[d].values.len()) else {
             return configs;
         };
@@ -59,8 +63,10 @@ type Pair = ((usize, usize), (usize, usize));
 pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     let mut dimensions = dimensions(spec);
     dimensions.iter_mut().filter(|d| d.key == "operation").for_each(|d| d.values.truncate(1));
-    // Types are what most combinations are refused for: those that are chosen last are tried first.
-    dimensions.sort_by_key(|d| matches!(d.key, "value" | "x" | "y" | "accumulator"));
+    // Types, offsets and threads are what combinations are refused for: those that are chosen last vary first.
+    dimensions.sort_by_key(|d| {
+        matches!(d.key, "threads_per_block" | "offset" | "value" | "x" | "y" | "accumulator")
+    });
     let mut open: BTreeSet<Pair> = BTreeSet::new();
     for a in 0..dimensions.len() {
         for b in a + 1..dimensions.len() {
@@ -72,7 +78,8 @@ pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     let mut configs = Vec::new();
     while let Some(&(first, second)) = open.iter().next() {
         let fixed = BTreeMap::from([first, second]);
-        let completed = complete(spec, &dimensions, fixed, &open, &mut MAX_TRIALS.clone());
+        let completed = complete(spec, &dimensions, fixed.clone(), &open, &mut None)
+            .or_else(|| complete(spec, &dimensions, fixed, &open, &mut Some(MAX_TRIALS)));
         let Some(choice) = completed else {
             // No configuration that is allowed holds this pair, or none that is found soon.
             open.remove(&(first, second));
@@ -88,20 +95,31 @@ pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     configs
 }
 
-/// Configurations that are tried for a pair: all types many times over.
-const MAX_TRIALS: usize = 4096;
+/// Configurations that are tried for a pair: all types several times over.
+const MAX_TRIALS: usize = 2048;
 
-/// Fills in the dimensions that are not fixed, those values first that occur in most open pairs.
+/// Whether a configuration of these choices alone is allowed, the rest as the builder has it.
+fn is_allowed(spec: &AlgorithmSpec, dimensions: &[Dimension], fixed: &BTreeMap<usize, usize>) -> bool {
+    let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");
+    for (&dimension, &value) in fixed {
+        let dimension = &dimensions[dimension];
+        builder.set(dimension.key, &dimension.values[value]).expect("a listed value");
+    }
+    builder.build().is_ok()
+}
+
+/// Fills in the dimensions that are not fixed, those values first that occur in most open pairs. Without a number of
+/// trials, choices are given up as soon as they are not allowed with the rest left as it is.
 fn complete(
     spec: &AlgorithmSpec,
     dimensions: &[Dimension],
     fixed: BTreeMap<usize, usize>,
     open: &BTreeSet<Pair>,
-    trials: &mut usize,
+    trials: &mut Option<usize>,
 ) -> Option<Vec<usize>> {
     let Some(free) = (0..dimensions.len()).find(|d| !fixed.contains_key(d)) else {
         let choice: Vec<usize> = fixed.into_values().collect();
-        *trials = trials.saturating_sub(1);
+        *trials = trials.map(|trials| trials.saturating_sub(1));
         return configure(spec, dimensions, &choice).map(|_| choice);
     };
     let gain = |value: usize| {
@@ -114,11 +132,15 @@ fn complete(
     let mut values: Vec<usize> = (0..dimensions[free].values.len()).collect();
     values.sort_by_key(|&value| std::cmp::Reverse(gain(value)));
     values.into_iter().find_map(|value| {
-        if *trials == 0 {
-            return None;
-        }
         let mut fixed = fixed.clone();
         fixed.insert(free, value);
+        let is_hopeless = match trials {
+            Some(trials) => *trials == 0,
+            None => !is_allowed(spec, dimensions, &fixed),
+        };
+        if is_hopeless {
+            return None;
+        }
         complete(spec, dimensions, fixed, open, trials)
     })
 }
