@@ -14,6 +14,17 @@ pub enum AnyVector {
     F64(Vector<f64>),
 }
 
+macro_rules! from_vectors {
+    ($($variant:ident: $type:ty),+) => {
+        $(impl From<Vector<$type>> for AnyVector {
+            fn from(vector: Vector<$type>) -> AnyVector {
+                AnyVector::$variant(vector)
+            }
+        })+
+    };
+}
+from_vectors!(F16: f16, Bf16: bf16, F32: f32, F64: f64);
+
 /// Does the same whatever the type of a vector is.
 macro_rules! of_any_type {
     ($any:expr, $vector:ident => $result:expr) => {
@@ -46,7 +57,7 @@ macro_rules! with_type {
                 type $type = f64;
                 $result
             }
-            other => unimplemented!("a type that tests do not know: {other}"),
+            other => panic!("{other} is a value type without a Rust type here: give it one"),
         }
     };
 }
@@ -54,13 +65,7 @@ macro_rules! with_type {
 impl AnyVector {
     /// A vector of these numbers, rounded to the type.
     pub fn new(device: &Device, value: ValueType, numbers: &[f64]) -> Result<AnyVector, Error> {
-        Ok(match value {
-            ValueType::F16 => AnyVector::F16(Vector::from_slice(device, &typed(numbers))?),
-            ValueType::Bf16 => AnyVector::Bf16(Vector::from_slice(device, &typed(numbers))?),
-            ValueType::F32 => AnyVector::F32(Vector::from_slice(device, &typed(numbers))?),
-            ValueType::F64 => AnyVector::F64(Vector::from_slice(device, numbers)?),
-            other => unimplemented!("a type that tests do not know: {other}"),
-        })
+        with_type!(value, V => Ok(Vector::<V>::from_slice(device, &typed(numbers))?.into()))
     }
 
     pub fn to_vec(&self) -> Result<Vec<f64>, Error> {
