@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::algorithm::{Algorithm, AlgorithmSpec};
 use crate::error::UnknownName;
+use crate::primitive::RadixSort;
 use crate::program::Program;
 use crate::source;
 use crate::transposed_copy;
@@ -470,15 +471,9 @@ impl KernelConfigBuilder {
                 break;
             }
         }
-        if problems.is_empty() && transposed_copy::is_needed(&config) && types.offset != IndexType::U32 {
-            problems.push(ConfigError::Combination {
-                key: "offset",
-                reason: format!(
-                    "{} computes the transpose from a copy, which is sorted with 32-bit numbers of nonzeros; use offset = \
-                     u32, or naive_t",
-                    spec.name
-                ),
-            });
+        if problems.is_empty() && transposed_copy::is_needed(&config) {
+            let what = format!("the transposed copy of {}", spec.name);
+            problems.extend(RadixSort::check_offset(&config, &what, "naive_t").err());
         }
         if problems.is_empty() {
             problems.extend(config.algorithm.plans().check(&config).err());

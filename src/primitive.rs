@@ -1,6 +1,7 @@
 //! Passes of the device primitives in `templates/primitives`, for algorithms that prepare with them. A kernel that an
 //! algorithm declares for a primitive takes its arguments in the order given here.
 
+use crate::config::{ConfigError, KernelConfig};
 use crate::expr::Expr;
 use crate::program::{Arg, Pass};
 use crate::types::IndexType;
@@ -37,6 +38,27 @@ impl GridScan {
         length.div_ceil(threads_per_block).min(MAX_BLOCKS)
     }
 
+    /// The scan of `length` 32-bit integers in buffer `entries`, which has one more, where they are; its kernels are
+    /// those of `primitives/grid_scan_kernels.cuh`.
+    pub(crate) fn in_place(
+        entries: usize,
+        length: Expr,
+        threads_per_block: u32,
+        partials: usize,
+        total: usize,
+    ) -> GridScan {
+        let entry_args = vec![Arg::Buffer(entries)];
+        GridScan {
+            kernel: "spmv_scan".into(),
+            length,
+            threads_per_block,
+            entry_args,
+            partials,
+            out: entries,
+            total,
+        }
+    }
+
     /// `sum_chunk(uint64 length, entry_args.., partials)`, `partials(uint32 num_partials, uint64 length, partials,
     /// out, uint64* total)`, `chunk(uint64 length, entry_args.., partials, out)`.
     pub(crate) fn passes(self) -> [Pass; 3] {
@@ -61,12 +83,10 @@ impl GridScan {
 }
 
 /// A stable sort of pairs of 32-bit integers, a key and what goes with it (`primitives/radix_sort.cuh`), in five passes
-/// for each 8 bits of the keys; ten of the twenty are skipped where all keys are below 2^16.
+/// for each 8 bits of the keys; ten of the twenty are skipped where all keys are below 2^16. The kernels are those of
+/// `primitives/radix_sort_kernels.cuh` and `primitives/grid_scan_kernels.cuh`; all sorts of a program share them.
 #[derive(Clone, Debug)]
 pub(crate) struct RadixSort {
-    /// The kernels are `{kernel}_count`, `{kernel}_scatter` and the scan's, `{kernel}_places_sum_chunk`,
-    /// `{kernel}_places_partials` and `{kernel}_places_chunk`. All sorts of a program share them.
-    pub(crate) kernel: String,
     /// Pairs, fewer than 2^32.
     pub(crate) num_pairs: Expr,
     /// A bound that no key reaches.
@@ -86,12 +106,23 @@ pub(crate) struct RadixSort {
 }
 
 impl RadixSort {
+    /// Refuses 64-bit offsets for what sorts nonzeros, which it numbers with 32 bits: `what` does so, `instead` is what
+    /// else serves.
+    pub(crate) fn check_offset(config: &KernelConfig, what: &str, instead: &str) -> Result<(), ConfigError> {
+        if config.types().offset == IndexType::U32 {
+            return Ok(());
+        }
+        Err(ConfigError::Combination {
+            key: "offset",
+            reason: format!(
+                "{what} numbers nonzeros with 32 bits, so a matrix has at most 2^31 - 1; use offset = u32, or {instead}"
+            ),
+        })
+    }
+
     /// The most places that a pass keeps: one for every digit and block.
     pub(crate) const PLACES: u32 = 256 * MAX_BLOCKS;
 
-    /// `count(uint32 num_pairs, const uint2* pairs, uint32 shift, uint32* places)`, a [`GridScan`] in place whose
-    /// entries take `(const uint32* places)`, `scatter(uint32 num_pairs, const uint2* pairs, uint32 shift,
-    /// const uint32* places, uint2* sorted)`.
     pub(crate) fn passes(&self) -> Vec<Pass> {
         // An even number of digits, so that the pairs are back where they were.
         let high_digits = Expr::from(1).min(self.key_bound.clone().div_ceil(1 << 16).minus(1));
@@ -114,21 +145,14 @@ impl RadixSort {
             args
         };
         let pass = |name: &str, args: Vec<Arg>| Pass {
-            kernel: format!("{}_{name}", self.kernel),
+            kernel: format!("spmv_sort_{name}"),
             grid: blocks.clone(),
             threads_per_block: self.threads_per_block,
             shared_bytes: 0,
             args,
         };
-        let scan = GridScan {
-            kernel: format!("{}_places", self.kernel),
-            length: blocks.clone() * 256,
-            threads_per_block: self.threads_per_block,
-            entry_args: vec![Arg::Buffer(self.places)],
-            partials: self.partials,
-            out: self.places,
-            total: self.total,
-        };
+        let length = blocks.clone() * 256;
+        let scan = GridScan::in_place(self.places, length, self.threads_per_block, self.partials, self.total);
         let mut passes = vec![pass("count", arguments(&[]))];
         passes.extend(scan.passes());
         passes.push(pass("scatter", arguments(&[to])));

@@ -33,6 +33,8 @@ const HELPERS: &[(&str, &str)] = &[
     ("primitives/grid_scan.cuh", include_str!("../templates/primitives/grid_scan.cuh")),
     ("primitives/partition.cuh", include_str!("../templates/primitives/partition.cuh")),
     ("primitives/radix_sort.cuh", include_str!("../templates/primitives/radix_sort.cuh")),
+    ("primitives/grid_scan_kernels.cuh", include_str!("../templates/primitives/grid_scan_kernels.cuh")),
+    ("primitives/radix_sort_kernels.cuh", include_str!("../templates/primitives/radix_sort_kernels.cuh")),
 ];
 
 /// What stands in for the generated prelude where a template is opened in an editor.
@@ -156,7 +158,9 @@ mod tests {
         for spec in Algorithm::ALL {
             let program = KernelConfig::builder((spec.default)()).build().unwrap().program();
             for pass in program.prepare.iter().chain(&program.multiply) {
-                assert!(pass.kernel.starts_with(&format!("spmv_{}", spec.name)), "{}", pass.kernel);
+                let prefixes = [spec.name, "scan", "sort"].map(|prefix| format!("spmv_{prefix}_"));
+                let named = format!("{}_", pass.kernel);
+                assert!(prefixes.iter().any(|prefix| named.starts_with(prefix)), "{}", pass.kernel);
                 assert!(program.source.contains(&format!("\n{}(", pass.kernel)), "{}", pass.kernel);
             }
         }

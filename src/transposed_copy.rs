@@ -13,6 +13,8 @@ pub(crate) const HELPERS: &[&str] = &[
     "primitives/block_scan.cuh",
     "primitives/grid_scan.cuh",
     "primitives/radix_sort.cuh",
+    "primitives/grid_scan_kernels.cuh",
+    "primitives/radix_sort_kernels.cuh",
     "prelude/transposed_copy.cuh",
 ];
 
@@ -39,7 +41,6 @@ pub(crate) fn transpose(plan: Plan, config: &KernelConfig) -> Plan {
     let indices = buffer("transposed_indices", nnz.clone(), types.index.size(), false);
     let values = buffer("transposed_values", nnz.clone(), types.value.size(), false);
     let sort = RadixSort {
-        kernel: "spmv_transposed_copy_sort".into(),
         num_pairs: nnz.clone(),
         key_bound: num_cols.clone(),
         threads_per_block,

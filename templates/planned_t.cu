@@ -23,6 +23,8 @@ constexpr int kTileKib = 32;
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
 #include "primitives/radix_sort.cuh"
+#include "primitives/grid_scan_kernels.cuh"
+#include "primitives/radix_sort_kernels.cuh"
 #endif
 
 // Sums that a tile holds, and the threads that work on it.
@@ -53,25 +55,11 @@ constexpr uint32_t kAllLanes = 0xffffffffu;
 
 // ---- The plan: rows ----
 
-struct HasNonzeros {
-  const OffsetT* row_offsets;
-  __device__ __forceinline__ uint32_t operator()(uint64_t row) const {
-    return row_offsets[row] < row_offsets[row + 1];
-  }
-};
-
+// marks[row] <- whether it has nonzeros.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_rows_sum_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t* partials) {
-  scan_sum_chunk(length, partials, HasNonzeros{row_offsets});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_rows_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
-                             uint64_t* total) {
-  scan_partials(num_partials, length, partials, ranks, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_rows_chunk(uint64_t length, const OffsetT* row_offsets, const uint32_t* partials, uint32_t* ranks) {
-  scan_chunk(length, partials, ranks, HasNonzeros{row_offsets});
+spmv_planned_t_mark_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ marks) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row < num_rows) marks[row] = row_offsets[row] < row_offsets[row + 1];
 }
 
 // A bit for every nonzero that begins a row; the list of rows with nonzeros, where there are others too.
@@ -86,23 +74,11 @@ spmv_planned_t_row_begins(uint32_t num_rows, uint32_t num_listed, const OffsetT*
   if (num_listed < num_rows) rows[ranks[row]] = row;
 }
 
-struct CountBits {
-  const uint32_t* words;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const { return __popc(words[i]); }
-};
-
+// marks[w] <- how many rows begin in the word.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_words_sum_chunk(uint64_t length, const uint32_t* words, uint32_t* partials) {
-  scan_sum_chunk(length, partials, CountBits{words});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_words_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* before,
-                              uint64_t* total) {
-  scan_partials(num_partials, length, partials, before, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_words_chunk(uint64_t length, const uint32_t* words, const uint32_t* partials, uint32_t* before) {
-  scan_chunk(length, partials, before, CountBits{words});
+spmv_planned_t_mark_words(uint32_t num_words, const uint32_t* __restrict__ words, uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < num_words) marks[i] = __popc(words[i]);
 }
 
 // row_words[w] <- the bits of 32 nonzeros, and their first row less the first bit, so that a nonzero's row is this and
@@ -132,58 +108,13 @@ spmv_planned_t_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, Sor
   if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sort_count(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, uint32_t* counts) {
-  sort_count(num_pairs, pairs, shift, counts);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sort_scatter(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, const uint32_t* places,
-                            SortPair* sorted) {
-  sort_scatter(num_pairs, pairs, shift, places, sorted);
-}
-
-struct Place {
-  const uint32_t* counts;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const { return counts[i]; }
-};
-
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sort_places_sum_chunk(uint64_t length, const uint32_t* counts, uint32_t* partials) {
-  scan_sum_chunk(length, partials, Place{counts});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sort_places_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* places,
-                                    uint64_t* total) {
-  scan_partials(num_partials, length, partials, places, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sort_places_chunk(uint64_t length, const uint32_t* counts, const uint32_t* partials, uint32_t* places) {
-  scan_chunk(length, partials, places, Place{counts});
-}
-
 // Of nonzeros by column: where another column or another tile begins, and where a sum is cut.
-struct BeginsSum {
-  const SortPair* pairs;
-  __device__ __forceinline__ bool together(uint64_t i, uint64_t j) const {
-    return pairs[i].x == pairs[j].x && pairs[i].y / kTile == pairs[j].y / kTile;
-  }
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
-    return i == 0 || !together(i, i - 1) || (i % kCut == 0 && i >= kCut && together(i, i - kCut));
-  }
-};
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sums_sum_chunk(uint64_t length, const SortPair* pairs, uint32_t* partials) {
-  scan_sum_chunk(length, partials, BeginsSum{pairs});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sums_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
-                             uint64_t* total) {
-  scan_partials(num_partials, length, partials, ranks, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sums_chunk(uint64_t length, const SortPair* pairs, const uint32_t* partials, uint32_t* ranks) {
-  scan_chunk(length, partials, ranks, BeginsSum{pairs});
+spmv_planned_t_mark_sums(uint32_t nnz, const SortPair* __restrict__ pairs, uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const auto together = [=](uint32_t j) { return pairs[i].x == pairs[j].x && pairs[i].y / kTile == pairs[j].y / kTile; };
+  marks[i] = i == 0 || !together(i - 1) || (i % kCut == 0 && i >= kCut && together(i - kCut));
 }
 
 // sum_of[place of a nonzero] <- the number of its sum; sum_cols[sum] <- the column; pairs <- tile and place, still in
@@ -201,27 +132,11 @@ spmv_planned_t_number_sums(uint32_t nnz, const uint32_t* __restrict__ ranks, Sor
 }
 
 // Of nonzeros by tile and then column: where another sum begins.
-struct BeginsTileSum {
-  const SortPair* pairs;
-  const uint32_t* sum_of;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
-    return i % kTile == 0 || sum_of[pairs[i].y] != sum_of[pairs[i - 1].y];
-  }
-};
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_tile_sums_sum_chunk(uint64_t length, const SortPair* pairs, const uint32_t* sum_of, uint32_t* partials) {
-  scan_sum_chunk(length, partials, BeginsTileSum{pairs, sum_of});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_tile_sums_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
-                                  uint64_t* total) {
-  scan_partials(num_partials, length, partials, ranks, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_tile_sums_chunk(uint64_t length, const SortPair* pairs, const uint32_t* sum_of,
-                               const uint32_t* partials, uint32_t* ranks) {
-  scan_chunk(length, partials, ranks, BeginsTileSum{pairs, sum_of});
+spmv_planned_t_mark_tile_sums(uint32_t nnz, const SortPair* __restrict__ pairs, const uint32_t* __restrict__ sum_of,
+                              uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < nnz) marks[i] = i % kTile == 0 || sum_of[pairs[i].y] != sum_of[pairs[i - 1].y];
 }
 
 // product_places[place of a nonzero] <- its place in its tile by column. Of sums by tile and then column: begins <- the
@@ -244,28 +159,11 @@ spmv_planned_t_place_products(uint32_t nnz, const SortPair* __restrict__ pairs, 
 // ---- The plan: segments ----
 
 // Of sums by tile and then column: where another first tile or another second tile begins.
-struct BeginsSegment {
-  const uint16_t* begins;
-  const uint32_t* numbers;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
-    return begins[i] == 0 || numbers[i] / kTile != numbers[i - 1] / kTile;
-  }
-};
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_segments_sum_chunk(uint64_t length, const uint16_t* begins, const uint32_t* numbers,
-                                  uint32_t* partials) {
-  scan_sum_chunk(length, partials, BeginsSegment{begins, numbers});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_segments_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
-                                 uint64_t* total) {
-  scan_partials(num_partials, length, partials, ranks, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_segments_chunk(uint64_t length, const uint16_t* begins, const uint32_t* numbers,
-                              const uint32_t* partials, uint32_t* ranks) {
-  scan_chunk(length, partials, ranks, BeginsSegment{begins, numbers});
+spmv_planned_t_mark_segments(uint32_t num_sums, const uint16_t* __restrict__ begins, const uint32_t* __restrict__ numbers,
+                             uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < num_sums) marks[i] = begins[i] == 0 || numbers[i] / kTile != numbers[i - 1] / kTile;
 }
 
 // firsts[segment] <- its first sum, firsts[num_segments] <- num_sums; pairs <- second tile and segment.
@@ -282,46 +180,24 @@ spmv_planned_t_list_segments(uint32_t num_sums, const uint32_t* __restrict__ ran
   pairs[segment] = {numbers[i] / kTile, segment};
 }
 
-// Sectors of a segment; of the segments themselves, and in the order of their second tiles.
-struct Sectors {
-  const uint32_t* firsts;
-  __device__ __forceinline__ uint32_t operator()(uint64_t segment) const {
-    return (firsts[segment + 1] - firsts[segment] + kSector - 1) / kSector;
-  }
-};
-struct SortedSectors {
-  const uint32_t* firsts;
-  const SortPair* pairs;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const { return Sectors{firsts}(pairs[i].y); }
-};
+// Sectors that a segment fills.
+__device__ __forceinline__ uint32_t num_sectors(const uint32_t* __restrict__ firsts, uint32_t segment) {
+  return (firsts[segment + 1] - firsts[segment] + kSector - 1) / kSector;
+}
 
+// marks[segment] <- the sectors that it fills.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sectors_sum_chunk(uint64_t length, const uint32_t* firsts, uint32_t* partials) {
-  scan_sum_chunk(length, partials, Sectors{firsts});
+spmv_planned_t_mark_sectors(uint32_t num_segments, const uint32_t* __restrict__ firsts, uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < num_segments) marks[i] = num_sectors(firsts, i);
 }
+
+// The same in the order of the second tiles.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sectors_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* before,
-                                uint64_t* total) {
-  scan_partials(num_partials, length, partials, before, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sectors_chunk(uint64_t length, const uint32_t* firsts, const uint32_t* partials, uint32_t* before) {
-  scan_chunk(length, partials, before, Sectors{firsts});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sorted_sectors_sum_chunk(uint64_t length, const uint32_t* firsts, const SortPair* pairs,
-                                        uint32_t* partials) {
-  scan_sum_chunk(length, partials, SortedSectors{firsts, pairs});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sorted_sectors_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* before,
-                                       uint64_t* total) {
-  scan_partials(num_partials, length, partials, before, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_sorted_sectors_chunk(uint64_t length, const uint32_t* firsts, const SortPair* pairs,
-                                    const uint32_t* partials, uint32_t* before) {
-  scan_chunk(length, partials, before, SortedSectors{firsts, pairs});
+spmv_planned_t_mark_sorted_sectors(uint32_t num_segments, const uint32_t* __restrict__ firsts, const SortPair* __restrict__ pairs,
+                                   uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < num_segments) marks[i] = num_sectors(firsts, pairs[i].y);
 }
 
 // targets[segment] <- its first sector in the second tiles; second_tiles[tile] <- the tile's first.
@@ -376,45 +252,18 @@ spmv_planned_t_place_sums(uint32_t num_sums, uint32_t nnz, const uint32_t* __res
 // ---- The plan: columns ----
 
 // Of sums by column: where another column begins.
-struct BeginsColumn {
-  const uint32_t* sum_cols;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const { return i == 0 || sum_cols[i] != sum_cols[i - 1]; }
-};
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_cols_sum_chunk(uint64_t length, const uint32_t* sum_cols, uint32_t* partials) {
-  scan_sum_chunk(length, partials, BeginsColumn{sum_cols});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_cols_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
-                             uint64_t* total) {
-  scan_partials(num_partials, length, partials, ranks, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_cols_chunk(uint64_t length, const uint32_t* sum_cols, const uint32_t* partials, uint32_t* ranks) {
-  scan_chunk(length, partials, ranks, BeginsColumn{sum_cols});
+spmv_planned_t_mark_cols(uint32_t num_sums, const uint32_t* __restrict__ sum_cols, uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < num_sums) marks[i] = i == 0 || sum_cols[i] != sum_cols[i - 1];
 }
 
 // Of sums by column and then tile: where another column or another second tile begins, and where a piece is cut.
-struct BeginsPiece {
-  const uint32_t* sum_cols;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
-    return i % kTile == 0 || sum_cols[i] != sum_cols[i - 1] || (i % kCut == 0 && sum_cols[i] == sum_cols[i - kCut]);
-  }
-};
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_pieces_sum_chunk(uint64_t length, const uint32_t* sum_cols, uint32_t* partials) {
-  scan_sum_chunk(length, partials, BeginsPiece{sum_cols});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_pieces_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
-                               uint64_t* total) {
-  scan_partials(num_partials, length, partials, ranks, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_pieces_chunk(uint64_t length, const uint32_t* sum_cols, const uint32_t* partials, uint32_t* ranks) {
-  scan_chunk(length, partials, ranks, BeginsPiece{sum_cols});
+spmv_planned_t_mark_pieces(uint32_t num_sums, const uint32_t* __restrict__ sum_cols, uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= num_sums) return;
+  marks[i] = i % kTile == 0 || sum_cols[i] != sum_cols[i - 1] || (i % kCut == 0 && sum_cols[i] == sum_cols[i - kCut]);
 }
 
 // The first of the empty columns that are stored with a column; `before` is the last column before it that is not empty.
@@ -443,32 +292,17 @@ spmv_planned_t_list_pieces(uint32_t num_sums, const uint32_t* __restrict__ sum_c
 }
 
 // Of pieces: whether it is the first of several of a column.
-struct BeginsSeveral {
-  const uint32_t* cols;
-  uint32_t num_pieces;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
-    return i + 1 < num_pieces && cols[i + 1] == cols[i] && (i == 0 || cols[i - 1] != cols[i]);
-  }
-};
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_long_sum_chunk(uint64_t length, const uint32_t* cols, uint32_t* partials) {
-  scan_sum_chunk(length, partials, BeginsSeveral{cols, uint32_t(length)});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_long_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
-                             uint64_t* total) {
-  scan_partials(num_partials, length, partials, ranks, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_long_chunk(uint64_t length, const uint32_t* cols, const uint32_t* partials, uint32_t* ranks) {
-  scan_chunk(length, partials, ranks, BeginsSeveral{cols, uint32_t(length)});
+spmv_planned_t_mark_long(uint32_t num_pieces, const uint32_t* __restrict__ cols, uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= num_pieces) return;
+  marks[i] = i + 1 < num_pieces && cols[i + 1] == cols[i] && (i == 0 || cols[i - 1] != cols[i]);
 }
 
 // piece_cols[piece] <- its column, marked where it has others; long_pieces <- the first and the end of those.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_mark_pieces(uint32_t num_pieces, const uint32_t* __restrict__ cols, const uint32_t* __restrict__ ranks,
-                           uint32_t* __restrict__ piece_cols, uint2* __restrict__ long_pieces) {
+spmv_planned_t_list_long(uint32_t num_pieces, const uint32_t* __restrict__ cols, const uint32_t* __restrict__ ranks,
+                         uint32_t* __restrict__ piece_cols, uint2* __restrict__ long_pieces) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_pieces) return;
   const uint32_t col = cols[i];
@@ -478,23 +312,11 @@ spmv_planned_t_mark_pieces(uint32_t num_pieces, const uint32_t* __restrict__ col
   if (follows && !leads) long_pieces[ranks[i] - 1].y = i + 1;
 }
 
-struct IsEmpty {
-  const uint32_t* col_bits;
-  __device__ __forceinline__ uint32_t operator()(uint64_t col) const { return ~col_bits[col / 32] >> col % 32 & 1; }
-};
-
+// marks[col] <- whether it is empty and not stored with another.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_empty_sum_chunk(uint64_t length, const uint32_t* col_bits, uint32_t* partials) {
-  scan_sum_chunk(length, partials, IsEmpty{col_bits});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_empty_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
-                              uint64_t* total) {
-  scan_partials(num_partials, length, partials, ranks, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_empty_chunk(uint64_t length, const uint32_t* col_bits, const uint32_t* partials, uint32_t* ranks) {
-  scan_chunk(length, partials, ranks, IsEmpty{col_bits});
+spmv_planned_t_mark_empty(uint32_t num_cols, const uint32_t* __restrict__ col_bits, uint32_t* __restrict__ marks) {
+  const uint32_t col = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (col < num_cols) marks[col] = ~col_bits[col / 32] >> col % 32 & 1;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)

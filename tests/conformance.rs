@@ -14,7 +14,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use spmv_codegen::{Algorithm, Coefficient, KernelConfig, Operation, ValueType};
 use spmv_matrix::{CscMatrix, CsrMatrix, Value, reference, verify};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, Element, Spmv, SpmvPair, Vector};
+use spmv_runtime::{Device, Element, Spmv, Vector};
 use structures::{Numbers, Structure};
 use typed::AnyVector;
 
@@ -333,22 +333,20 @@ fn a_matrix_and_its_transpose(device: &Device) -> Result<(), Failed> {
     let x_t = Numbers::Integers.vector(a.num_rows(), 31);
     let expected = reference(1.0, &a, &x, 0.0, &vec![0.0; a.num_rows()])?.y;
     let expected_t = reference(1.0, &a.transpose()?, &x_t, 0.0, &vec![0.0; a.num_cols()])?.y;
-    let pairs = [
-        SpmvPair::with(device, &a, plain, transposed)?,
-        SpmvPair::with(device, &by_columns, transposed, plain)?,
-    ];
-    for mut pair in pairs {
-        expect_eq(Arc::ptr_eq(pair.plain().matrix(), pair.transposed().matrix()), true)?;
+    let pairs =
+        [Spmv::pair(device, &a, plain, transposed)?, Spmv::pair(device, &by_columns, transposed, plain)?];
+    for (mut product, mut product_t) in pairs {
+        expect_eq(Arc::ptr_eq(product.matrix(), product_t.matrix()), true)?;
         let mut y = Vector::<f64>::zeros(device, a.num_rows())?;
         let mut y_t = Vector::<f64>::zeros(device, a.num_cols())?;
         for _ in 0..2 {
-            pair.apply(1.0, &Vector::from_slice(device, &x)?, 0.0, &mut y)?;
-            pair.apply_transpose(1.0, &Vector::from_slice(device, &x_t)?, 0.0, &mut y_t)?;
+            product.apply(1.0, &Vector::from_slice(device, &x)?, 0.0, &mut y)?;
+            product_t.apply(1.0, &Vector::from_slice(device, &x_t)?, 0.0, &mut y_t)?;
             expect_eq(y.to_vec()? == expected, true)?;
             expect_eq(y_t.to_vec()? == expected_t, true)?;
         }
     }
-    let swapped = SpmvPair::with(device, &a, transposed, plain).err().map(|error| error.to_string());
+    let swapped = Spmv::pair(device, &a, transposed, plain).err().map(|error| error.to_string());
     let wanted =
         "hola_t does not compute the non_transpose product of a matrix in csr; these do: csr_scalar, ";
     expect_eq(swapped.unwrap_or_default().starts_with(wanted), true)

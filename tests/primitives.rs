@@ -8,12 +8,14 @@ use ptx_sim::{Arg, Launch, Module, Schedule, Simulator};
 
 const SCHEDULES: [Schedule; 3] = [Schedule::Natural, Schedule::Adversarial(1), Schedule::Adversarial(2)];
 
-const PRIMITIVES: [&str; 5] = [
+const PRIMITIVES: [&str; 7] = [
     include_str!("../templates/prelude/types.cuh"),
     include_str!("../templates/primitives/block_scan.cuh"),
     include_str!("../templates/primitives/grid_scan.cuh"),
     include_str!("../templates/primitives/partition.cuh"),
     include_str!("../templates/primitives/radix_sort.cuh"),
+    include_str!("../templates/primitives/grid_scan_kernels.cuh"),
+    include_str!("../templates/primitives/radix_sort_kernels.cuh"),
 ];
 
 const KERNELS: &str = r#"
@@ -54,14 +56,6 @@ extern "C" __global__ void offsets(uint32_t num_blocks, uint32_t* offsets, uint6
 }
 extern "C" __global__ void scatter(uint32_t num_items, const uint32_t* entries, const uint32_t* offsets, uint32_t* out) {
   partition_scatter<kBins>(num_items, offsets, Key{entries}, [=](uint32_t place, uint32_t item) { out[place] = item; });
-}
-
-extern "C" __global__ void digits(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, uint32_t* counts) {
-  sort_count(num_pairs, pairs, shift, counts);
-}
-extern "C" __global__ void move(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, const uint32_t* places,
-                                SortPair* sorted) {
-  sort_scatter(num_pairs, pairs, shift, places, sorted);
 }
 "#;
 
@@ -260,12 +254,12 @@ fn a_radix_sort() {
                 let (sums, total) = (machine.memory(scan_blocks as usize * 4), machine.memory(8));
                 let (items, num_places) = (Arg::U32(length as u32), Arg::U64(num_places as u64));
                 for shift in [0, 8, 16, 24].map(Arg::U32) {
-                    machine.launch("digits", blocks, &[&items, &from, &shift, &places]);
-                    machine.launch("sum_chunk", scan_blocks, &[&num_places, &places, &sums]);
+                    machine.launch("spmv_sort_count", blocks, &[&items, &from, &shift, &places]);
+                    machine.launch("spmv_scan_sum_chunk", scan_blocks, &[&num_places, &places, &sums]);
                     let partials = [&Arg::U32(scan_blocks), &num_places, &sums, &places, &total];
-                    machine.launch("partials", 1, &partials);
-                    machine.launch("chunk", scan_blocks, &[&num_places, &places, &sums, &places]);
-                    machine.launch("move", blocks, &[&items, &from, &shift, &places, &to]);
+                    machine.launch("spmv_scan_partials", 1, &partials);
+                    machine.launch("spmv_scan_chunk", scan_blocks, &[&num_places, &places, &sums, &places]);
+                    machine.launch("spmv_sort_scatter", blocks, &[&items, &from, &shift, &places, &to]);
                     std::mem::swap(&mut from, &mut to);
                 }
                 let mut expected: Vec<(u32, u32)> = (0..length).map(|i| (key(i), i as u32)).collect();

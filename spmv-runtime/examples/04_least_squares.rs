@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use spmv_runtime::matrix::{CsrMatrix, cpu_parallel, matrix_market};
-use spmv_runtime::{Device, Error, KernelConfig, SpmvPair, ValueType, Vector};
+use spmv_runtime::{Device, Error, KernelConfig, Spmv, ValueType, Vector};
 
 /// Of the normal equations' residual, relative to its first.
 const TOLERANCE: f64 = 1e-12;
@@ -44,14 +44,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// LSQR on a device. Only two norms of an iteration come back to the host.
 fn solve(device: &Device, a: &CsrMatrix<f64>, b: &[f64]) -> Result<(Vec<f64>, usize), Error> {
     let config = |algorithm| KernelConfig::named(algorithm)?.value(ValueType::F64).build();
-    let mut a = SpmvPair::with(device, a, config("csr_vector")?, config("hola_t")?)?;
-    let (num_cols, num_rows) = a.plain().vector_lengths();
+    let (mut a, mut a_t) = Spmv::pair(device, a, config("csr_vector")?, config("hola_t")?)?;
+    let (num_cols, num_rows) = a.vector_lengths();
     let mut x = Vector::zeros(device, num_cols)?;
     let mut u = Vector::from_slice(device, b)?;
     assert_eq!(u.len(), num_rows);
     let mut beta = normalize(&mut u)?;
     let mut v = Vector::zeros(device, num_cols)?;
-    a.apply_transpose(1.0, &u, 0.0, &mut v)?;
+    a_t.apply(1.0, &u, 0.0, &mut v)?;
     let mut alpha = normalize(&mut v)?;
     let mut direction = Vector::zeros(device, num_cols)?;
     direction.copy_from(&v)?;
@@ -62,7 +62,7 @@ fn solve(device: &Device, a: &CsrMatrix<f64>, b: &[f64]) -> Result<(Vec<f64>, us
         // The next two vectors of the bidiagonalisation: u <- A v - alpha u, v <- A^T u - beta v.
         a.apply(1.0, &v, -alpha, &mut u)?;
         beta = normalize(&mut u)?;
-        a.apply_transpose(1.0, &u, -beta, &mut v)?;
+        a_t.apply(1.0, &u, -beta, &mut v)?;
         alpha = normalize(&mut v)?;
         // The rotation that makes the bidiagonal matrix triangular.
         let length = rho.hypot(beta);

@@ -3,7 +3,7 @@
 //!
 //! - [`Device`]: a CUDA device, its own or in the user's context, or the embedded simulator;
 //! - [`Vector`] and [`DeviceMatrix`]: data on it;
-//! - [`Spmv`]: the plan for one matrix, and the product; [`SpmvPair`]: with A and with Aᵀ;
+//! - [`Spmv`]: the plan for one matrix, and the product;
 //! - [`spmv_kernel`]: declares a kernel in a line, [`Plan`] runs it with its types known to the compiler;
 //! - [`Compiler`] and [`cache`]: machine code for any architecture, with or without a device.
 //!
@@ -21,7 +21,6 @@ mod launcher;
 mod library;
 mod matrix_source;
 mod nvrtc;
-mod pair;
 mod prepare;
 mod scalar;
 mod simulator;
@@ -52,7 +51,6 @@ pub use error::{Error, ErrorKind};
 pub use library::{FoundBy, data_folder};
 pub use matrix_source::{DeviceMatrix, DeviceOffset, MatrixSource};
 pub use nvrtc::{CompileError, NVRTC_VARIABLE, Nvrtc, NvrtcError, Version};
-pub use pair::SpmvPair;
 pub use scalar::{Element, Scalar};
 pub use spmv::Spmv;
 pub use vector::Vector;

@@ -88,6 +88,40 @@ impl Spmv {
         Self::bind(device, matrix, operation, config, kernel, provenance)
     }
 
+    /// Two plans that share one copy of A on the device: for y ← α·A·x + β·y and for y ← α·Aᵀ·x + β·y, what least
+    /// squares, BiCG and HITS ask for. `config` is for the products with A, `config_t` for those with Aᵀ; for a matrix in
+    /// CSC the first is that of a transposed product of its arrays and the second is not.
+    ///
+    /// ```no_run
+    /// use spmv_runtime::{Device, KernelConfig, Spmv, Vector, matrix::CooMatrix};
+    ///
+    /// let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0])?.to_csr::<u32>()?;
+    /// let device = Device::open()?;
+    /// let named = |algorithm| KernelConfig::named(algorithm)?.build();
+    /// let (mut a, mut a_t) = Spmv::pair(&device, &a, named("csr_vector")?, named("hola_t")?)?;
+    /// let mut y = Vector::<f32>::zeros(&device, 2)?;
+    /// a.apply(1.0, &Vector::from_slice(&device, &[2.0f32, 1.0, 4.0])?, 0.0, &mut y)?;
+    /// assert_eq!(y.to_vec()?, [13.0, 5.0]);
+    /// let mut z = Vector::<f32>::zeros(&device, 3)?;
+    /// a_t.apply(1.0, &y, 0.0, &mut z)?;
+    /// assert_eq!(z.to_vec()?, [13.0, 64.0, 26.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`with_operation`](Self::with_operation); [`Error::ValueType`] and [`Error::OffsetType`] where the
+    /// configurations differ in the types that the matrix is stored with.
+    pub fn pair(
+        device: &Device,
+        a: &impl MatrixSource,
+        config: KernelConfig,
+        config_t: KernelConfig,
+    ) -> Result<(Spmv, Spmv), Error> {
+        let plain = Self::with_operation(device, a, Operation::NonTranspose, config)?;
+        let transposed = Self::with_operation(device, plain.matrix(), Operation::Transpose, config_t)?;
+        Ok((plain, transposed))
+    }
+
     fn bind(
         device: &Device,
         matrix: Arc<DeviceMatrix>,

@@ -70,19 +70,14 @@ impl Builder {
         self.prepare.push(self.pass(kernel, threads, args));
     }
 
-    /// A scan of `length` entries into a buffer of one more; its sum becomes the next count where it has a name.
-    fn scan(&mut self, kernel: &str, length: Expr, entry_args: Vec<Arg>, out: usize, counted: bool) {
+    /// Marks `length` entries of buffer `out`, which has one more, and scans the marks; their sum becomes the next
+    /// count where it is `counted`.
+    fn ranks(&mut self, of: &str, length: Expr, mut args: Vec<Arg>, out: usize, counted: bool) {
+        args.push(Arg::Buffer(out));
+        self.prepare(&format!("mark_{of}"), length.clone(), args);
         let name = COUNTS[self.counts.len().min(COUNTS.len() - 1)];
         let total = self.scratch(if counted { name } else { "total" }, 1.into(), 8);
-        let scan = GridScan {
-            kernel: format!("spmv_planned_t_{kernel}"),
-            length,
-            threads_per_block: self.threads_per_block,
-            entry_args,
-            partials: self.partials,
-            out,
-            total,
-        };
+        let scan = GridScan::in_place(out, length, self.threads_per_block, self.partials, total);
         self.prepare.extend(scan.passes());
         if counted {
             self.counts.push(Count { name, buffer: total, entry: 0, after: self.prepare.len() - 1 });
@@ -100,15 +95,7 @@ fn count(index: u8) -> Expr {
 
 impl Plans for PlannedT {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
-        if config.types().offset == IndexType::U32 {
-            return Ok(());
-        }
-        Err(ConfigError::Combination {
-            key: "offset",
-            reason: "planned_t numbers nonzeros with 32 bits, so a matrix has at most 2^31 - 1; use offset = u32, or \
-                     naive_t"
-                .into(),
-        })
+        RadixSort::check_offset(config, "planned_t", "naive_t")
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {
@@ -135,7 +122,7 @@ impl Plans for PlannedT {
 
         // Rows.
         let row_ranks = plan.scratch("row_ranks", num_rows.clone() + 1, 4);
-        plan.scan("rows", num_rows.clone(), vec![Arg::RowOffsets], row_ranks, true);
+        plan.ranks("rows", num_rows.clone(), vec![Arg::RowOffsets], row_ranks, true);
         let row_begins = plan.buffer(Buffer::new("row_begins", num_words.clone() * 4).zeroed().scratch());
         // Listed where a row is empty.
         let all_listed = Expr::from(1).minus(num_rows.clone().minus(count(LISTED_ROWS)));
@@ -152,7 +139,7 @@ impl Plans for PlannedT {
             ],
         );
         let begins_before = plan.scratch("begins_before", num_words.clone() + 1, 4);
-        plan.scan("words", num_words.clone(), vec![buffer(row_begins)], begins_before, false);
+        plan.ranks("words", num_words.clone(), vec![buffer(row_begins)], begins_before, false);
         let row_words = plan.kept("row_words", num_words.clone(), 8);
         plan.prepare(
             "row_words",
@@ -170,7 +157,6 @@ impl Plans for PlannedT {
         let places = plan.scratch("places", Expr::from(RadixSort::PLACES) + 1, 4);
         let places_total = plan.scratch("places_total", 1.into(), 8);
         let mut sort = RadixSort {
-            kernel: "spmv_planned_t_sort".into(),
             num_pairs: nnz.clone(),
             key_bound: num_cols.clone(),
             threads_per_block: plan.threads_per_block,
@@ -183,7 +169,7 @@ impl Plans for PlannedT {
         plan.prepare("entries", nnz.clone(), vec![Arg::ColIndices, buffer(pairs)]);
         plan.prepare.extend(sort.passes());
         let ranks = plan.scratch("ranks", nnz.clone() + 1, 4);
-        plan.scan("sums", nnz.clone(), vec![buffer(pairs)], ranks, true);
+        plan.ranks("sums", nnz.clone(), vec![buffer(pairs)], ranks, true);
         let sum_of = plan.scratch("sum_of", nnz.clone(), 4);
         let sum_cols = plan.scratch("sum_cols", count(SUMS), 4);
         plan.prepare(
@@ -193,7 +179,7 @@ impl Plans for PlannedT {
         );
         sort.key_bound = num_tiles.clone();
         plan.prepare.extend(sort.passes());
-        plan.scan("tile_sums", nnz.clone(), vec![buffer(pairs), buffer(sum_of)], ranks, false);
+        plan.ranks("tile_sums", nnz.clone(), vec![buffer(pairs), buffer(sum_of)], ranks, false);
         let product_places = plan.kept("product_places", nnz.clone(), 2);
         let begins = plan.scratch("begins", count(SUMS), 2);
         let numbers = plan.scratch("numbers", count(SUMS), 4);
@@ -206,7 +192,7 @@ impl Plans for PlannedT {
 
         // Segments, and the sectors that they fill.
         let segment_ranks = plan.scratch("segment_ranks", count(SUMS) + 1, 4);
-        plan.scan("segments", count(SUMS), [begins, numbers].map(buffer).into(), segment_ranks, true);
+        plan.ranks("segments", count(SUMS), [begins, numbers].map(buffer).into(), segment_ranks, true);
         let firsts = plan.scratch("firsts", count(SEGMENTS) + 1, 4);
         let segment_pairs = plan.scratch("segment_pairs", count(SEGMENTS), 8);
         let other_segment_pairs = plan.scratch("other_segment_pairs", count(SEGMENTS), 8);
@@ -216,13 +202,13 @@ impl Plans for PlannedT {
             [segment_ranks, numbers, firsts, segment_pairs].map(buffer).into(),
         );
         let sectors = plan.scratch("sectors_before", count(SEGMENTS) + 1, 4);
-        plan.scan("sectors", count(SEGMENTS), vec![buffer(firsts)], sectors, true);
+        plan.ranks("sectors", count(SEGMENTS), vec![buffer(firsts)], sectors, true);
         sort.num_pairs = count(SEGMENTS);
         sort.key_bound = num_second_tiles.clone();
         (sort.pairs, sort.other_pairs) = (segment_pairs, other_segment_pairs);
         plan.prepare.extend(sort.passes());
         let sorted_sectors = plan.scratch("sorted_sectors", count(SEGMENTS) + 1, 4);
-        plan.scan(
+        plan.ranks(
             "sorted_sectors",
             count(SEGMENTS),
             [firsts, segment_pairs].map(buffer).into(),
@@ -268,10 +254,10 @@ impl Plans for PlannedT {
         plan.prepare("place_sums", count(SUMS), place_sums.concat());
 
         // Columns.
-        plan.scan("cols", count(SUMS), vec![buffer(sum_cols)], ranks, true);
+        plan.ranks("cols", count(SUMS), vec![buffer(sum_cols)], ranks, true);
         let num_empty = num_cols.clone().minus(count(COLUMNS));
         let piece_ranks = segment_ranks;
-        plan.scan("pieces", count(SUMS), vec![buffer(sum_cols)], piece_ranks, true);
+        plan.ranks("pieces", count(SUMS), vec![buffer(sum_cols)], piece_ranks, true);
         let piece_begins = plan.kept("piece_begins", count(PIECES), 2);
         let piece_cols = plan.kept("piece_cols", count(PIECES), 4);
         let cols = plan.scratch("cols", count(PIECES), 4);
@@ -284,15 +270,15 @@ impl Plans for PlannedT {
             [sum_cols, piece_ranks, piece_begins, cols, tile_pieces, col_bits].map(buffer).into(),
         );
         let long_ranks = plan.scratch("long_ranks", count(PIECES) + 1, 4);
-        plan.scan("long", count(PIECES), vec![buffer(cols)], long_ranks, true);
+        plan.ranks("long", count(PIECES), vec![buffer(cols)], long_ranks, true);
         let long_pieces = plan.kept("long_pieces", count(LONG_COLUMNS), 8);
         plan.prepare(
-            "mark_pieces",
+            "list_long",
             count(PIECES),
             [cols, long_ranks, piece_cols, long_pieces].map(buffer).into(),
         );
         let empty_ranks = plan.scratch("empty_ranks", num_cols.clone() + 1, 4);
-        plan.scan("empty", num_cols.clone(), vec![buffer(col_bits)], empty_ranks, true);
+        plan.ranks("empty", num_cols.clone(), vec![buffer(col_bits)], empty_ranks, true);
         let empty_cols = plan.kept("empty_cols", count(EMPTY_COLUMNS), 4);
         plan.prepare("list_empty", num_cols, [empty_ranks, empty_cols].map(buffer).into());
 

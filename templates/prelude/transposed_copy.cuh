@@ -8,36 +8,6 @@ spmv_transposed_copy_entries(uint32_t nnz, const IndexT* __restrict__ col_indice
   if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_transposed_copy_sort_count(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, uint32_t* counts) {
-  sort_count(num_pairs, pairs, shift, counts);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_transposed_copy_sort_scatter(uint32_t num_pairs, const SortPair* pairs, uint32_t shift, const uint32_t* places,
-                                  SortPair* sorted) {
-  sort_scatter(num_pairs, pairs, shift, places, sorted);
-}
-
-struct TransposedPlace {
-  const uint32_t* counts;
-  __device__ __forceinline__ uint32_t operator()(uint64_t i) const { return counts[i]; }
-};
-
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_transposed_copy_sort_places_sum_chunk(uint64_t length, const uint32_t* counts, uint32_t* partials) {
-  scan_sum_chunk(length, partials, TransposedPlace{counts});
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_transposed_copy_sort_places_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* places,
-                                          uint64_t* total) {
-  scan_partials(num_partials, length, partials, places, total);
-}
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_transposed_copy_sort_places_chunk(uint64_t length, const uint32_t* counts, const uint32_t* partials,
-                                       uint32_t* places) {
-  scan_chunk(length, partials, places, TransposedPlace{counts});
-}
-
 // The first of `count` rising entries that `reaches` says yes to, or `count`.
 template <typename Reaches>
 __device__ __forceinline__ uint32_t first_that(uint32_t count, Reaches reaches) {
