@@ -51,6 +51,20 @@ impl<V: Entry> CooMatrix<V> {
         Ok(Self { num_rows, num_cols, row_indices, col_indices, values })
     }
 
+    /// Parts that are known to be right.
+    pub(crate) fn from_checked(
+        num_rows: usize,
+        num_cols: usize,
+        row_indices: Vec<u32>,
+        col_indices: Vec<u32>,
+        values: Vec<V>,
+    ) -> Self {
+        debug_assert!(row_indices.len() == values.len() && col_indices.len() == values.len());
+        debug_assert!(row_indices.iter().all(|&row| (row as usize) < num_rows));
+        debug_assert!(col_indices.iter().all(|&col| (col as usize) < num_cols));
+        Self { num_rows, num_cols, row_indices, col_indices, values }
+    }
+
     /// The number of rows.
     pub fn num_rows(&self) -> usize {
         self.num_rows

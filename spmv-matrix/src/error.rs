@@ -112,6 +112,55 @@ pub enum MatrixError {
         num_cols: usize,
     },
 
+    /// An entry would be outside the matrix.
+    #[error(
+        "there is no row {row} and column {col} in a matrix of {num_rows} × {num_cols}; they count from 0"
+    )]
+    NoPlace {
+        /// The row.
+        row: usize,
+        /// The column.
+        col: usize,
+        /// Rows of the matrix.
+        num_rows: usize,
+        /// Columns of the matrix.
+        num_cols: usize,
+    },
+
+    /// A parameter of a layout has a value that is not allowed.
+    #[error("{name} = {value} is not allowed; allowed are {allowed}")]
+    Parameter {
+        /// The parameter.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+
+    /// A layout would be mostly fill.
+    #[error(
+        "{format} would store {slots} slots for {nnz} entries and take {bytes} bytes, against {csr_bytes} in compressed \
+         sparse rows; more than 8 slots an entry are allowed for up to {limit_bytes} bytes of fill only; {}",
+        suggestion(alternatives)
+    )]
+    Fill {
+        /// The layout.
+        format: &'static str,
+        /// Slots it would have.
+        slots: u64,
+        /// Entries of the matrix.
+        nnz: u64,
+        /// Bytes it would take.
+        bytes: u64,
+        /// Bytes of the matrix in compressed sparse rows.
+        csr_bytes: u64,
+        /// Bytes of fill that are allowed.
+        limit_bytes: u64,
+        /// Layouts that take about as much as compressed sparse rows.
+        alternatives: Vec<&'static str>,
+    },
+
     /// The system has no memory for an array.
     #[error("out of memory: {bytes} bytes for {what} could not be allocated")]
     OutOfMemory {
@@ -120,4 +169,11 @@ pub enum MatrixError {
         /// The array.
         what: &'static str,
     },
+}
+
+fn suggestion(alternatives: &[&str]) -> String {
+    match alternatives {
+        [] => "compressed sparse rows suit this matrix".to_owned(),
+        names => format!("what suits this matrix: {}", names.join(", ")),
+    }
 }

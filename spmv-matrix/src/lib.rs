@@ -1,6 +1,7 @@
 //! Sparse matrices on the host.
 //!
 //! - [`CsrMatrix`], [`CscMatrix`] and [`CooMatrix`], checked when they are made;
+//! - [`mod@format`]: other ways to store one, each with what it takes known before;
 //! - [`matrix_market`]: a parallel reader and writer that stay calm on hostile files;
 //! - [`generate`]: matrices of the usual classes, the same for a seed on every machine;
 //! - [`Statistics`]: what there is to know about a structure in one pass;
@@ -29,6 +30,7 @@ mod coo;
 mod csc;
 mod csr;
 mod error;
+pub mod format;
 pub mod generate;
 pub mod matrix_market;
 mod product;

@@ -103,7 +103,16 @@ pub(crate) fn check_lengths<V: Value, O: Offset>(
     x: &[V],
     y: &[V],
 ) -> Result<(), MatrixError> {
-    let (num_rows, num_cols) = (a.num_rows(), a.num_cols());
+    check_vector_lengths(a.num_rows(), a.num_cols(), x, y)
+}
+
+/// Whether x and y have as many entries as there are columns and rows.
+pub(crate) fn check_vector_lengths<V>(
+    num_rows: usize,
+    num_cols: usize,
+    x: &[V],
+    y: &[V],
+) -> Result<(), MatrixError> {
     for (name, found, expected) in [("x", x.len(), num_cols), ("y", y.len(), num_rows)] {
         if found != expected {
             return Err(MatrixError::VectorLength { name, found, expected, num_rows, num_cols });
