@@ -1,6 +1,6 @@
 //! What can be wrong with the parts of a matrix or the lengths of vectors.
 
-use crate::MAX_DIMENSION;
+use crate::{MAX_DIMENSION, Symmetry};
 
 /// Parts that do not make a matrix, or vectors that do not fit one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +97,52 @@ pub enum MatrixError {
     #[error("in compressed sparse columns, where rows are columns and columns are rows: {0}")]
     Columns(Box<MatrixError>),
 
+    /// A matrix that is not square cannot be symmetric.
+    #[error("{num_rows} × {num_cols}: only a square matrix can be symmetric or skew-symmetric")]
+    NotSquare {
+        /// Rows of the matrix.
+        num_rows: usize,
+        /// Columns of the matrix.
+        num_cols: usize,
+    },
+
+    /// An entry above the diagonal of what should be a lower triangle.
+    #[error(
+        "col_indices[{position}] is {col}, in row {row}: above the diagonal; the lower triangle has columns up to the row's own"
+    )]
+    AboveDiagonal {
+        /// Position in `col_indices`.
+        position: usize,
+        /// The row, counted from 0.
+        row: usize,
+        /// The column there.
+        col: u32,
+    },
+
+    /// An entry other than zero on the diagonal of a skew-symmetric matrix.
+    #[error("{value} at row {row}, column {row}: the diagonal of a skew-symmetric matrix is zero")]
+    SkewDiagonal {
+        /// The row and the column, counted from 0.
+        row: usize,
+        /// The entry.
+        value: String,
+    },
+
+    /// An entry whose mirror image is missing or another.
+    #[error("not {symmetry}: {}", mirrors(*row, *col, value.as_deref(), mirror.as_deref()))]
+    NotSymmetric {
+        /// What the matrix should be.
+        symmetry: Symmetry,
+        /// The entry's row, counted from 0.
+        row: usize,
+        /// The entry's column, counted from 0.
+        col: u32,
+        /// What is stored there, if anything.
+        value: Option<String>,
+        /// What is stored in that column's row and that row's column, if anything.
+        mirror: Option<String>,
+    },
+
     /// A vector does not have the length that the matrix asks for.
     #[error("{name} has {found} entries: a {num_rows} × {num_cols} matrix needs {expected}")]
     VectorLength {
@@ -176,4 +222,13 @@ fn suggestion(alternatives: &[&str]) -> String {
         [] => "compressed sparse rows suit this matrix".to_owned(),
         names => format!("what suits this matrix: {}", names.join(", ")),
     }
+}
+
+fn mirrors(row: usize, col: u32, value: Option<&str>, mirror: Option<&str>) -> String {
+    let value = value.map_or("nothing".to_owned(), str::to_owned);
+    if row == col as usize {
+        return format!("{value} is stored at row {row}, column {row}, and the diagonal must be zero");
+    }
+    let mirror = mirror.unwrap_or("nothing");
+    format!("{value} is stored at row {row}, column {col}, and {mirror} at row {col}, column {row}")
 }

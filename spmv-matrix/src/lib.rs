@@ -1,6 +1,6 @@
 //! Sparse matrices on the host.
 //!
-//! - [`CsrMatrix`], [`CscMatrix`] and [`CooMatrix`], checked when they are made;
+//! - [`CsrMatrix`], [`CscMatrix`] and [`CooMatrix`], checked when they are made, and [`SymmetricCsr`] for one triangle;
 //! - [`mod@format`]: other ways to store one, each with what it takes known before;
 //! - [`matrix_market`]: a parallel reader and writer that stay calm on hostile files;
 //! - [`generate`]: matrices of the usual classes, the same for a seed on every machine;
@@ -37,6 +37,7 @@ mod product;
 mod reference;
 mod scalar;
 mod statistics;
+mod symmetric;
 
 pub use half::{bf16, f16};
 pub use num_complex::{Complex32, Complex64};
@@ -50,6 +51,7 @@ pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{Reference, Verification, reference, verify};
 pub use crate::scalar::{Entry, Offset, Value};
 pub use crate::statistics::Statistics;
+pub use crate::symmetric::{SymmetricCsr, Symmetry, cpu_serial_symmetric};
 
 /// The most rows or columns a matrix may have: 2³¹ − 1, so that indices fit in signed 32-bit integers too.
 pub const MAX_DIMENSION: usize = i32::MAX as usize;

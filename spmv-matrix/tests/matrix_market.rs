@@ -5,10 +5,10 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use spmv_matrix::matrix_market::{
-    Field, Format, Header, Progress, ReadError, ReadOptions, Symmetry, read_bytes, read_bytes_with,
-    read_file, read_file_with, write, write_file,
+    Field, Format, Header, Problem, Progress, ReadError, ReadOptions, Symmetry, read_bytes, read_bytes_with,
+    read_file, read_file_with, read_symmetric_bytes, read_symmetric_file, write, write_file,
 };
-use spmv_matrix::{Complex32, Complex64, CsrMatrix, Entry, generate::Generator};
+use spmv_matrix::{Complex32, Complex64, CsrMatrix, Entry, SymmetricCsr, generate::Generator};
 
 fn read<V: Entry>(text: &str) -> CsrMatrix<V> {
     read_bytes(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -395,4 +395,44 @@ fn a_pipe_can_be_read() {
             assert!(error.starts_with("line 3, column 5: `x`"), "{error}");
         });
     }
+}
+
+/// One triangle is what both triangles hold, whichever the file has, and whatever the format.
+#[test]
+fn one_triangle_is_read_as_it_is() {
+    let head = "%%MatrixMarket matrix";
+    let texts = [
+        (format!("{head} coordinate real symmetric\n3 3 4\n1 1 2\n2 1 3\n2 3 5\n3 2 7\n"), [4, 7]),
+        (format!("{head} coordinate pattern symmetric\n3 3 2\n3 1\n3 3\n"), [2, 3]),
+        (format!("{head} coordinate integer skew-symmetric\n3 3 2\n3 1 4\n1 2 5\n"), [2, 4]),
+        (format!("{head} array real symmetric\n3 3\n1\n2\n3\n4\n5\n6\n"), [6, 9]),
+        (format!("{head} array real skew-symmetric\n3 3\n1\n2\n3\n"), [6, 9]),
+    ];
+    for (text, [nnz, full_nnz]) in texts {
+        let a = read_symmetric_bytes::<f64, u32>(text.as_bytes(), &ReadOptions::new()).unwrap();
+        let full = read_bytes::<f64, u32>(text.as_bytes()).unwrap();
+        assert_eq!(a.to_csr().unwrap(), full, "{text}");
+        assert_eq!([a.nnz(), a.full_nnz()], [nnz, full_nnz]);
+        SymmetricCsr::new(a.symmetry(), a.lower().clone()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mtx");
+        std::fs::write(&path, &text).unwrap();
+        assert_eq!(read_symmetric_file::<f64, u32>(&path, &ReadOptions::new()).unwrap(), a);
+    }
+    let wide = format!("{head} coordinate real skew-symmetric\n2 2 1\n1 2 3\n");
+    let a = read_symmetric_bytes::<Complex64, u32>(wide.as_bytes(), &ReadOptions::new()).unwrap();
+    assert_eq!(a.lower().values(), [Complex64::new(-3.0, 0.0)]);
+}
+
+#[test]
+fn what_is_not_symmetric_has_no_triangle() {
+    let general = b"%%MatrixMarket matrix coordinate real general\n1 1 0\n";
+    let error = read_symmetric_bytes::<f64, u32>(general, &ReadOptions::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the file says general; read as one triangle are symmetric and skew-symmetric"
+    );
+    let skew = b"%%MatrixMarket matrix coordinate real skew-symmetric\n1 1 1\n1 1 2\n";
+    let error = read_symmetric_bytes::<f64, u32>(skew, &ReadOptions::new()).unwrap_err();
+    assert_eq!(error.fault().unwrap().problem, Problem::SkewDiagonal);
 }

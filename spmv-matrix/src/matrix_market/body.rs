@@ -18,7 +18,7 @@ use super::token::{blanks, index, separator, value};
 use super::{Progress, ReadOptions};
 use crate::assemble::{self, Buckets, Chunk, Keyed};
 use crate::csr::check_offset_type;
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, SymmetricCsr};
 
 /// Bytes of text that a thread takes at a time, at least and at most.
 const PIECE: [u64; 2] = [256 << 10, 1 << 20];
@@ -50,16 +50,42 @@ pub(super) fn read<V: Entry, O: Offset>(
 ) -> Result<CsrMatrix<V, O>, ReadError> {
     let mut lines = Lines::new(source.open()?);
     let header = Header::parse(&mut lines)?;
+    read_body(source, options, header, lines.into_rest(), false)
+}
+
+/// Reads the lower triangle of a matrix that the source says is symmetric.
+pub(super) fn read_symmetric<V: Entry, O: Offset>(
+    source: &Source,
+    options: &ReadOptions,
+) -> Result<SymmetricCsr<V, O>, ReadError> {
+    let mut lines = Lines::new(source.open()?);
+    let header = Header::parse(&mut lines)?;
+    let symmetry = match header.symmetry {
+        Symmetry::Symmetric => crate::Symmetry::Symmetric,
+        Symmetry::SkewSymmetric => crate::Symmetry::SkewSymmetric,
+        found => return Err(ReadError::Symmetry { found }),
+    };
+    let lower = read_body(source, options, header, lines.into_rest(), true)?;
+    Ok(SymmetricCsr::from_checked(symmetry, lower))
+}
+
+fn read_body<V: Entry, O: Offset>(
+    source: &Source,
+    options: &ReadOptions,
+    header: Header,
+    text: Text,
+    lower_only: bool,
+) -> Result<CsrMatrix<V, O>, ReadError> {
     if header.field == Field::Complex && !V::COMPLEX {
         return Err(complex_fault::<V>(source)?);
     }
     check_size::<V, O>(&header, header.num_stored, options)?;
-    let reader = Reader { header, options, total: source.len() };
+    let reader = Reader { header, options, lower_only, total: source.len() };
     let result = match header.format {
-        Format::Array => reader.array(lines.into_rest()),
+        Format::Array => reader.array(text),
         // An entry in waiting takes 16 bytes at most: wider values wait as text.
-        Format::Coordinate if size_of::<V>() > 8 => reader.wide_coordinate(lines.into_rest()),
-        Format::Coordinate => reader.coordinate(lines.into_rest()),
+        Format::Coordinate if size_of::<V>() > 8 => reader.wide_coordinate(text),
+        Format::Coordinate => reader.coordinate(text),
     };
     match result {
         Ok(matrix) => Ok(matrix),
@@ -86,6 +112,8 @@ fn check_size<V: Entry, O: Offset>(
 struct Reader<'a> {
     header: Header,
     options: &'a ReadOptions<'a>,
+    /// Whether mirror images take the place of what lies above the diagonal, and are left out below.
+    lower_only: bool,
     total: Option<u64>,
 }
 
@@ -145,7 +173,10 @@ impl Reader<'_> {
             }
             Some((values.as_slice().into(), values.len() as u64))
         })?;
-        let nnz = num_rows as u64 * num_cols as u64;
+        let nnz = match self.lower_only {
+            false => num_rows as u64 * num_cols as u64,
+            true => num_rows as u64 * (num_rows as u64 + 1) / 2,
+        };
         check_offset_type::<O>(nnz)?;
         check_size::<V, O>(&self.header, nnz, self.options).map_err(Stop::Error)?;
 
@@ -155,6 +186,9 @@ impl Reader<'_> {
         stored.try_reserve_exact(len).map_err(|_| MatrixError::OutOfMemory { bytes, what: "values" })?;
         for piece in pieces {
             stored.extend_from_slice(&piece);
+        }
+        if self.lower_only {
+            return lower_array(&stored, symmetry, num_rows, nnz as usize).map_err(Stop::from);
         }
         let nnz = nnz as usize;
         let mut row_offsets: Vec<O> = assemble::zeroed(num_rows + 1, "row_offsets")?;
@@ -278,12 +312,16 @@ impl Reader<'_> {
             let value = value(text, &mut at, field)?;
             line_end(text, &mut at)?;
             let (row, col) = (row as u32, col as u32);
-            entries.push(Keyed { row, col, value: hold(value, start, false) });
+            let is_above = row < col;
+            if !(self.lower_only && is_above) {
+                entries.push(Keyed { row, col, value: hold(value, start, false) });
+            }
             if symmetry != Symmetry::General {
-                if row != col {
-                    entries.push(Keyed { row: col, col: row, value: hold(value, start, true) });
-                } else if symmetry == Symmetry::SkewSymmetric {
+                if row == col && symmetry == Symmetry::SkewSymmetric {
                     return None;
+                }
+                if row != col && (is_above || !self.lower_only) {
+                    entries.push(Keyed { row: col, col: row, value: hold(value, start, true) });
                 }
             }
             stored += 1;
@@ -321,6 +359,28 @@ fn mirror<V: Entry>(value: V, symmetry: Symmetry) -> V {
         Symmetry::SkewSymmetric => -value,
         Symmetry::Hermitian => value.conj(),
     }
+}
+
+/// The lower triangle of an array of which it is stored, diagonal included.
+fn lower_array<V: Entry, O: Offset>(
+    stored: &[V],
+    symmetry: Symmetry,
+    num_rows: usize,
+    nnz: usize,
+) -> Result<CsrMatrix<V, O>, MatrixError> {
+    let mut row_offsets: Vec<O> = assemble::zeroed(num_rows + 1, "row_offsets")?;
+    let mut col_indices: Vec<u32> = assemble::zeroed(nnz, "col_indices")?;
+    let mut values: Vec<V> = assemble::zeroed(nnz, "values")?;
+    let mut place = 0;
+    for row in 0..num_rows {
+        for col in 0..=row {
+            col_indices[place] = col as u32;
+            values[place] = dense(stored, symmetry, num_rows, row, col);
+            place += 1;
+        }
+        row_offsets[row + 1] = O::of(place);
+    }
+    Ok(CsrMatrix::from_checked(num_rows, row_offsets, col_indices, values))
 }
 
 /// An entry of an array, of which a symmetric one stores the lower triangle column by column.

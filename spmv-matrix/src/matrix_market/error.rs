@@ -46,6 +46,13 @@ pub enum ReadError {
         max_bytes: u64,
     },
 
+    /// One triangle was asked for, and the file does not say that it holds one.
+    #[error("the file says {found}; read as one triangle are symmetric and skew-symmetric")]
+    Symmetry {
+        /// What the file says.
+        found: Symmetry,
+    },
+
     /// The file was not the same when it was looked at again.
     #[error("the file changed while it was read")]
     Changed,

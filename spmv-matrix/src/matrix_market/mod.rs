@@ -10,6 +10,7 @@
 //!   dense matrix. A pattern gives ones.
 //! - An entry off the diagonal of a symmetric matrix gives its mirror image too, negated where the matrix
 //!   is skew-symmetric, conjugated where it is hermitian.
+//!   [`read_symmetric_file`] keeps to one triangle.
 //! - Decimal numbers are rounded to the nearest value. A number beyond the largest one is an error, unless
 //!   it is written as `inf`.
 //! - A line may have up to 1 MiB ([`MAX_LINE`]), comments above the line of sizes any length. In a compressed file all
@@ -35,7 +36,7 @@ pub use self::error::{Fault, Problem, ReadError, WriteError};
 pub use self::header::{Field, Format, Header, Symmetry};
 pub use self::lines::MAX_LINE;
 pub use self::write::{write, write_file};
-use crate::{CsrMatrix, Entry, Offset};
+use crate::{CsrMatrix, Entry, Offset, SymmetricCsr};
 
 /// How far reading has come, in bytes of the file as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,15 +92,36 @@ pub fn read_file_with<V: Entry, O: Offset>(
     path: impl AsRef<Path>,
     options: &ReadOptions,
 ) -> Result<CsrMatrix<V, O>, ReadError> {
-    let path = path.as_ref();
+    with_source(path.as_ref(), options, body::read)
+}
+
+/// Reads one triangle of a symmetric or skew-symmetric matrix from a file: its entries are not mirrored. An entry above
+/// the diagonal stands for its mirror image below.
+///
+/// # Errors
+///
+/// As [`read_file`]; [`ReadError::Symmetry`] where the file says that the matrix is something else.
+pub fn read_symmetric_file<V: Entry, O: Offset>(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<SymmetricCsr<V, O>, ReadError> {
+    with_source(path.as_ref(), options, body::read_symmetric)
+}
+
+/// Calls `read` for a file, or for the text where it cannot be read twice.
+fn with_source<T>(
+    path: &Path,
+    options: &ReadOptions,
+    read: impl Fn(&source::Source, &ReadOptions) -> Result<T, ReadError>,
+) -> Result<T, ReadError> {
     let io = |source| ReadError::Io { path: Some(path.to_owned()), source };
     let file = File::open(path).map_err(io)?;
     if file.metadata().map_err(io)?.is_file() {
-        return body::read(&source::Source::File { path, file: &file }, options);
+        return read(&source::Source::File { path, file: &file }, options);
     }
     // What cannot be read twice is held, so that an error can still say where it is.
     let text = source::drain(&file, options).map_err(io)?;
-    body::read(&source::Source::Bytes(&text), &ReadOptions { progress: None, ..*options })
+    read(&source::Source::Bytes(&text), &ReadOptions { progress: None, ..*options })
 }
 
 /// Reads a matrix from the bytes of a file, which may be compressed with gzip.
@@ -121,4 +143,16 @@ pub fn read_bytes_with<V: Entry, O: Offset>(
     options: &ReadOptions,
 ) -> Result<CsrMatrix<V, O>, ReadError> {
     body::read(&source::Source::Bytes(text), options)
+}
+
+/// Reads one triangle from the bytes of a file, as [`read_symmetric_file`].
+///
+/// # Errors
+///
+/// As [`read_symmetric_file`].
+pub fn read_symmetric_bytes<V: Entry, O: Offset>(
+    text: &[u8],
+    options: &ReadOptions,
+) -> Result<SymmetricCsr<V, O>, ReadError> {
+    body::read_symmetric(&source::Source::Bytes(text), options)
 }
