@@ -308,7 +308,8 @@ pub(crate) fn check_offset_type<O: Offset>(nnz: u64) -> Result<(), MatrixError> 
     Ok(())
 }
 
-fn check_offsets<O: Offset>(row_offsets: &[O], nnz: usize) -> Result<(), MatrixError> {
+/// Whether offsets start at 0, never decrease and end at the number of nonzeros.
+pub(crate) fn check_offsets<O: Offset>(row_offsets: &[O], nnz: usize) -> Result<(), MatrixError> {
     let as_u64 = |o: O| o.to_usize() as u64;
     if row_offsets[0] != O::default() {
         return Err(MatrixError::OffsetsStart(as_u64(row_offsets[0])));
@@ -328,7 +329,8 @@ fn check_offsets<O: Offset>(row_offsets: &[O], nnz: usize) -> Result<(), MatrixE
     Ok(())
 }
 
-fn check_columns(col_indices: &[u32], num_cols: usize) -> Result<(), MatrixError> {
+/// Whether columns are in range.
+pub(crate) fn check_columns(col_indices: &[u32], num_cols: usize) -> Result<(), MatrixError> {
     let bound = num_cols as u32;
     let outside = |block: &[u32]| block.iter().fold(false, |any, &col| any | (col >= bound));
     let Some(block) = col_indices.par_chunks(BLOCK).position_first(outside) else {

@@ -173,6 +173,17 @@ pub enum MatrixError {
         num_cols: usize,
     },
 
+    /// Another library cannot hold the matrix.
+    #[error(
+        "{library} needs columns that ascend without repetition, and row {row} has others: sum_duplicates makes them so"
+    )]
+    NotCanonical {
+        /// The library.
+        library: &'static str,
+        /// The first row that is otherwise.
+        row: usize,
+    },
+
     /// A parameter of a layout has a value that is not allowed.
     #[error("{name} = {value} is not allowed; allowed are {allowed}")]
     Parameter {

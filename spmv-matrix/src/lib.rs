@@ -3,10 +3,14 @@
 //! - [`CsrMatrix`], [`CscMatrix`] and [`CooMatrix`], checked when they are made, and [`SymmetricCsr`] for one triangle;
 //! - [`mod@format`]: other ways to store one, each with what it takes known before;
 //! - [`matrix_market`]: a parallel reader and writer that stay calm on hostile files;
+//! - [`scipy`]: SciPy's `.npz` files, read and written;
 //! - [`generate`]: matrices of the usual classes, the same for a seed on every machine;
 //! - [`Statistics`]: what there is to know about a structure in one pass;
 //! - [`cpu_serial`] and [`cpu_parallel`]: y ← α·A·x + β·y;
 //! - [`Reference`] and [`verify`]: a product in doubled precision and the bound it sets on others.
+//!
+//! The features `sprs`, `nalgebra-sparse` and `faer` turn these matrices into those of other libraries and back, without a
+//! copy where the layout allows it.
 //!
 //! ```
 //! use spmv_matrix::{CooMatrix, cpu_parallel};
@@ -32,10 +36,14 @@ mod csr;
 mod error;
 pub mod format;
 pub mod generate;
+#[cfg(any(feature = "sprs", feature = "nalgebra-sparse", feature = "faer"))]
+pub mod interop;
 pub mod matrix_market;
 mod product;
 mod reference;
+mod replace;
 mod scalar;
+pub mod scipy;
 mod statistics;
 mod symmetric;
 

@@ -50,6 +50,7 @@ pub use self::footprint::{Fit, Footprint};
 pub use self::hyb::HybMatrix;
 pub use self::jds::JdsMatrix;
 pub use self::pkt::{NO_LOCAL_COLUMN, PktMatrix, PktParameters};
+pub(crate) use self::runs::csr_of_rows;
 pub use self::sell::{SLICE_ROWS, SellMatrix, SellParameters};
 pub use self::tjds::TjdsMatrix;
 use crate::product::check_vector_lengths;

@@ -72,7 +72,7 @@ pub(super) fn partition_point(count: usize, before: impl Fn(usize) -> bool) -> u
 }
 
 /// A matrix put together row by row: `row_nnz` counts the entries of a row and `row` writes them.
-pub(super) fn csr_of_rows<V: Entry, O: Offset>(
+pub(crate) fn csr_of_rows<V: Entry, O: Offset>(
     num_rows: usize,
     num_cols: usize,
     row_nnz: impl Fn(usize) -> usize + Sync,

@@ -37,7 +37,7 @@ pub struct SellParameters {
 
 impl Default for SellParameters {
     fn default() -> Self {
-        Self { sigma: 1024 }
+        Self { sigma: 256 }
     }
 }
 

@@ -1,14 +1,15 @@
 //! Matrices as files: coordinate format, general symmetry.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
 
 use super::error::WriteError;
+use crate::replace::replace_file;
 use crate::scalar::sealed::Decimal;
 use crate::{CsrMatrix, Entry, Offset};
 
@@ -42,43 +43,8 @@ pub fn write_file<V: Entry, O: Offset>(
     matrix: &CsrMatrix<V, O>,
 ) -> Result<(), WriteError> {
     let path = path.as_ref();
-    replace(path, matrix).map_err(|source| WriteError::Io { path: Some(path.to_owned()), source })
-}
-
-fn replace<V: Entry, O: Offset>(path: &Path, matrix: &CsrMatrix<V, O>) -> io::Result<()> {
-    // A symbolic link stays one: what it points to is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let existing = fs::metadata(&target).ok();
-    if existing.as_ref().is_some_and(|data| !data.is_file() && !data.is_dir()) {
-        return write_compressed(path, &mut File::options().write(true).open(path)?, matrix);
-    }
-    let folder = match target.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
-        Some(parent) => parent.to_owned(),
-        None => return Err(io::ErrorKind::IsADirectory.into()),
-    };
-    let mut temporary = new_file(&folder, existing.as_ref())?;
-    write_compressed(path, temporary.as_file_mut(), matrix)?;
-    temporary.persist(&target)?;
-    Ok(())
-}
-
-/// A temporary file with the permissions of the file it replaces, or those of a new one.
-#[cfg(unix)]
-fn new_file(folder: &Path, existing: Option<&fs::Metadata>) -> io::Result<tempfile::NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    let new = fs::Permissions::from_mode(0o666);
-    let file = tempfile::Builder::new().prefix(".spmv-").permissions(new).tempfile_in(folder)?;
-    if let Some(existing) = existing {
-        file.as_file().set_permissions(existing.permissions())?;
-    }
-    Ok(file)
-}
-
-/// A temporary file.
-#[cfg(not(unix))]
-fn new_file(folder: &Path, _: Option<&fs::Metadata>) -> io::Result<tempfile::NamedTempFile> {
-    tempfile::Builder::new().prefix(".spmv-").tempfile_in(folder)
+    replace_file(path, |file| write_compressed(path, file, matrix))
+        .map_err(|source| WriteError::Io { path: Some(path.to_owned()), source })
 }
 
 fn write_compressed<V: Entry, O: Offset>(
