@@ -10,9 +10,9 @@ use miette::{Diagnostic, GraphicalReportHandler};
 use serde::Serialize;
 use spmv_runtime::cache::CacheProblem;
 use spmv_runtime::codegen::ConfigError;
-use spmv_runtime::matrix::MatrixError;
 use spmv_runtime::matrix::generate::GenerateError;
 use spmv_runtime::matrix::matrix_market::{Problem, ReadError, WriteError};
+use spmv_runtime::matrix::{MatrixError, scipy};
 use spmv_runtime::{Error, ErrorKind, NvrtcError};
 
 /// What kind of thing went wrong.
@@ -106,6 +106,15 @@ impl Failure {
     pub fn in_file(mut self, path: &Path) -> Failure {
         self.message = format!("{}: {}", path.display(), self.message);
         self
+    }
+
+    /// A complex matrix, where kernels are to multiply it.
+    fn complex() -> Failure {
+        Failure::new(
+            Kind::Input,
+            "the matrix is complex, and there are no kernels for complex values; kernels compute in f32 or f64",
+        )
+        .help("`spmv inspect` and `spmv matrix convert` read complex matrices")
     }
 
     /// What to do about it, where that is known.
@@ -253,11 +262,7 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         let complex = error.fault().is_some_and(|fault| matches!(fault.problem, Problem::Complex(_)));
         match error {
-            _ if complex => Failure::new(
-                Kind::Input,
-                "the matrix is complex, and there are no kernels for complex values; kernels compute in f32 or f64",
-            )
-            .help("`spmv inspect` and `spmv matrix convert` read complex matrices"),
+            _ if complex => Failure::complex(),
             ReadError::Matrix(error) => error.into(),
             ReadError::TooLarge { .. } => Failure::new(Kind::Memory, error.to_string()),
             ReadError::Io { path, source } => {
@@ -269,6 +274,30 @@ impl From<ReadError> for Failure {
                 Failure::new(Kind::Input, message).because(source)
             }
             error => Failure::new(Kind::Input, error.to_string()),
+        }
+    }
+}
+
+impl From<scipy::ReadError> for Failure {
+    fn from(error: scipy::ReadError) -> Failure {
+        match error {
+            scipy::ReadError::Complex { .. } => Failure::complex(),
+            scipy::ReadError::Matrix(error) => error.into(),
+            scipy::ReadError::TooLarge { .. } => Failure::new(Kind::Memory, error.to_string()),
+            scipy::ReadError::Io { path, source } => {
+                let name = path.map_or_else(|| "the matrix".to_owned(), |path| path.display().to_string());
+                Failure::new(Kind::Input, format!("{name}: could not be read")).because(source)
+            }
+            error => Failure::new(Kind::Input, error.to_string()),
+        }
+    }
+}
+
+impl From<scipy::WriteError> for Failure {
+    fn from(error: scipy::WriteError) -> Failure {
+        match error {
+            scipy::WriteError::Io { path: Some(path), source } => Failure::unwritable(&path, source),
+            error => Failure::new(Kind::Environment, error.to_string()),
         }
     }
 }

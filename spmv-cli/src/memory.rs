@@ -2,10 +2,9 @@
 
 use std::fs;
 
-use spmv_runtime::matrix::matrix_market::Header;
-
 use crate::failure::{Failure, Kind};
 use crate::quantity;
+use crate::reading::Header;
 
 /// Bytes that the system could give, where it says so.
 pub fn available() -> Option<u64> {
@@ -53,12 +52,14 @@ fn compare(header: &Header, bytes_per_row: u64, bytes_per_col: u64, available: u
 
 #[cfg(test)]
 mod tests {
+    use spmv_runtime::matrix::matrix_market;
+
     use super::*;
 
     #[test]
     fn more_than_there_is_is_refused() {
         let text = b"%%MatrixMarket matrix coordinate real general\n2147483647 1000 1\n1 1 1.0\n";
-        let header = Header::read_bytes(text).unwrap();
+        let header = matrix_market::Header::read_bytes(text).unwrap().into();
         let needed = 2_147_483_647 * 64 + 1000 * 24;
         assert!(compare(&header, 64, 24, needed).is_ok());
         let failure = compare(&header, 64, 24, needed - 1).unwrap_err();

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 use spmv_runtime::codegen::IndexType;
-use spmv_runtime::matrix::matrix_market::{self, Field, Header, ReadOptions, Symmetry};
-use spmv_runtime::matrix::{CsrMatrix, Entry, Offset, Statistics};
+use spmv_runtime::matrix::matrix_market::{self, Field, ReadOptions, Symmetry};
+use spmv_runtime::matrix::{CsrMatrix, Entry, Offset, Statistics, scipy};
 
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
@@ -17,6 +17,50 @@ use crate::report::fact;
 /// The most nonzeros that kernels count with 32-bit offsets.
 const MAX_NNZ_U32: u64 = i32::MAX as u64;
 
+/// What a file says of itself.
+#[derive(Clone, Debug)]
+pub struct Header {
+    pub format: &'static str,
+    /// The type of the values.
+    pub field: String,
+    /// None where the format knows of none.
+    pub symmetry: Option<&'static str>,
+    pub num_rows: usize,
+    pub num_cols: usize,
+    /// Entries after mirroring, at most.
+    pub num_entries: u64,
+    pub complex: bool,
+}
+
+impl From<matrix_market::Header> for Header {
+    fn from(header: matrix_market::Header) -> Header {
+        let copies = if header.symmetry == Symmetry::General { 1 } else { 2 };
+        Header {
+            format: header.format.name(),
+            field: header.field.name().to_owned(),
+            symmetry: Some(header.symmetry.name()),
+            num_rows: header.num_rows,
+            num_cols: header.num_cols,
+            num_entries: header.num_stored.saturating_mul(copies),
+            complex: header.field == Field::Complex,
+        }
+    }
+}
+
+impl From<scipy::Header> for Header {
+    fn from(header: scipy::Header) -> Header {
+        Header {
+            format: header.layout.name(),
+            field: header.value_type,
+            symmetry: None,
+            num_rows: header.num_rows,
+            num_cols: header.num_cols,
+            num_entries: header.num_stored,
+            complex: header.complex,
+        }
+    }
+}
+
 /// The head of a file. A pipe can be read only once, so it has none.
 pub fn header(path: &Path) -> Result<Option<Header>, Failure> {
     match std::fs::metadata(path) {
@@ -24,22 +68,30 @@ pub fn header(path: &Path) -> Result<Option<Header>, Failure> {
             Err(Failure::new(Kind::Input, format!("{}: is a folder, not a matrix", path.display())))
         }
         Ok(data) if !data.is_file() => Ok(None),
-        _ => Header::read_file(path).map(Some).map_err(|error| in_file(path, error)),
+        _ if is_scipy(path)? => scipy::Header::read_file(path)
+            .map(|header| Some(header.into()))
+            .map_err(|error| in_scipy_file(path, error)),
+        _ => matrix_market::Header::read_file(path)
+            .map(|header| Some(header.into()))
+            .map_err(|error| in_file(path, error)),
     }
+}
+
+/// Whether a regular file is one of SciPy's, whatever its name.
+fn is_scipy(path: &Path) -> Result<bool, Failure> {
+    let regular = std::fs::metadata(path).is_ok_and(|data| data.is_file());
+    Ok(regular && scipy::is_archive(path).map_err(|error| in_scipy_file(path, error))?)
 }
 
 /// The offset type that serves however many entries a file has.
 pub fn offset_type(header: Option<&Header>) -> IndexType {
-    let entries = header.map_or(0, |header| {
-        let copies = if header.symmetry == Symmetry::General { 1 } else { 2 };
-        header.num_stored.saturating_mul(copies)
-    });
+    let entries = header.map_or(0, |header| header.num_entries);
     if entries > MAX_NNZ_U32 { IndexType::U64 } else { IndexType::U32 }
 }
 
 /// Whether a file holds complex entries.
 pub fn is_complex(header: Option<&Header>) -> bool {
-    header.is_some_and(|header| header.field == Field::Complex)
+    header.is_some_and(|header| header.complex)
 }
 
 /// Reads a matrix, and says how many milliseconds that took.
@@ -47,8 +99,11 @@ pub fn read<V: Entry, O: Offset>(path: &Path) -> Result<(CsrMatrix<V, O>, f64), 
     let progress = Progress::start(format!("reading {}", path.display()));
     let tell = |read: matrix_market::Progress| progress.bytes(read.done, read.total);
     let started = Instant::now();
-    let matrix = matrix_market::read_file_with(path, &ReadOptions::new().progress(&tell))
-        .map_err(|error| in_file(path, error))?;
+    let options = ReadOptions::new().progress(&tell);
+    let matrix = match is_scipy(path)? {
+        true => scipy::read_file_with(path, &options).map_err(|error| in_scipy_file(path, error))?,
+        false => matrix_market::read_file_with(path, &options).map_err(|error| in_file(path, error))?,
+    };
     Ok((matrix, quantity::in_ms(started.elapsed())))
 }
 
@@ -59,13 +114,20 @@ fn in_file(path: &Path, error: matrix_market::ReadError) -> Failure {
     if named { failure } else { failure.in_file(path) }
 }
 
+/// Names the file in errors that speak of its content.
+fn in_scipy_file(path: &Path, error: scipy::ReadError) -> Failure {
+    let named = matches!(error, scipy::ReadError::Io { path: Some(_), .. });
+    let failure = Failure::from(error);
+    if named { failure } else { failure.in_file(path) }
+}
+
 /// What is known of a matrix.
 #[derive(Debug, Serialize)]
 pub struct MatrixFacts {
     pub path: String,
     /// What the file says of itself; absent for a pipe.
     pub format: Option<&'static str>,
-    pub field: Option<&'static str>,
+    pub field: Option<String>,
     pub symmetry: Option<&'static str>,
     #[serde(flatten)]
     pub statistics: Statistics,
@@ -75,9 +137,9 @@ impl MatrixFacts {
     pub fn new(path: String, header: Option<&Header>, statistics: Statistics) -> MatrixFacts {
         MatrixFacts {
             path,
-            format: header.map(|header| header.format.name()),
-            field: header.map(|header| header.field.name()),
-            symmetry: header.map(|header| header.symmetry.name()),
+            format: header.map(|header| header.format),
+            field: header.map(|header| header.field.clone()),
+            symmetry: header.and_then(|header| header.symmetry),
             statistics,
         }
     }
@@ -87,7 +149,7 @@ impl MatrixFacts {
         let Statistics {
             num_rows, num_cols, nnz, row_nnz_min, row_nnz_mean, row_nnz_max, empty_rows, ..
         } = self.statistics;
-        let kind: Vec<&str> = [self.field, self.symmetry].into_iter().flatten().collect();
+        let kind: Vec<&str> = [self.field.as_deref(), self.symmetry].into_iter().flatten().collect();
         let kind = if kind.is_empty() { String::new() } else { format!(" ({})", kind.join(", ")) };
         fact(out, "matrix", format_args!("{}{kind}", self.path))?;
         let [rows, cols, nonzeros] = [num_rows, num_cols, nnz].map(quantity::count);

@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use spmv_runtime::matrix::format::FormatKind;
 use tempfile::TempDir;
 
 struct Spmv {
@@ -223,8 +224,13 @@ fn algorithms() {
 #[test]
 fn inspect() {
     let report = Spmv::new().json("inspect ../tests/matrices/lp_afiro.mtx");
-    keys(&report, &format!("{MATRIX} read_ms csr_bytes_f32 csr_bytes_f64 chosen"));
+    keys(&report, &format!("{MATRIX} read_ms csr_bytes_f32 csr_bytes_f64 chosen layouts"));
     keys(&report["chosen"], "config reason");
+    let layouts = report["layouts"].as_array().unwrap();
+    assert!(layouts.iter().map(|layout| &layout["name"]).eq(FormatKind::ALL.iter().map(|kind| kind.name())));
+    for layout in layouts {
+        keys(layout, "name slots fill bytes_f32 bytes_f64 fit");
+    }
     assert_eq!((&report["num_rows"], &report["num_cols"]), (&27.into(), &51.into()));
 }
 
@@ -245,6 +251,14 @@ fn matrix() {
     let report = spmv.json("matrix convert ../tests/matrices/karate.mtx TMP/c.mtx --value f32");
     let general = spmv.json("inspect TMP/c.mtx");
     assert_eq!((&report["matrix"]["nnz"], &general["symmetry"]), (&general["nnz"], &"general".into()));
+    // SciPy's files, both ways.
+    spmv.json("matrix convert TMP/c.mtx TMP/c.npz --value f32");
+    let scipy = spmv.json("inspect TMP/c.npz");
+    assert_eq!(
+        (&scipy["format"], &scipy["field"], &scipy["nnz"]),
+        (&"csr".into(), &"float32".into(), &general["nnz"])
+    );
+    assert!(scipy["symmetry"].is_null());
     // Complex entries stay complex.
     spmv.json("matrix convert tests/files/complex.mtx TMP/d.mtx");
     let complex = spmv.json("inspect TMP/d.mtx");

@@ -106,7 +106,7 @@ impl Demo {
         let header = Header::read_bytes(MATRIX)?;
         let a: CsrMatrix<f32> = matrix_market::read_bytes(MATRIX)?;
         let read_ms = quantity::in_ms(started.elapsed());
-        let matrix = MatrixFacts::new(MATRIX_NAME.to_owned(), Some(&header), Statistics::of(&a));
+        let matrix = MatrixFacts::new(MATRIX_NAME.to_owned(), Some(&header.into()), Statistics::of(&a));
         self.tell(|out| {
             matrix.text(out)?;
             fact(out, "read in", quantity::milliseconds(read_ms))?;

@@ -4,26 +4,27 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use spmv_runtime::codegen::{KernelConfig, Operation, ValueType};
-use spmv_runtime::matrix::{Complex64, Entry, Statistics};
-use spmv_runtime::{DeviceMatrix, matrix::matrix_market::Header};
+use spmv_runtime::DeviceMatrix;
+use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, ValueType};
+use spmv_runtime::matrix::format::{Fit, FormatKind};
+use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics};
 
 use crate::choice;
 use crate::failure::Failure;
 use crate::kernel::config_text;
 use crate::memory;
 use crate::quantity;
-use crate::reading::{self, MatrixFacts};
-use crate::report::{OutputArgs, Report, fact};
+use crate::reading::{self, Header, MatrixFacts};
+use crate::report::{OutputArgs, Report, fact, print_table, table};
 
 /// Bytes of memory that reading takes for each row.
 const ROW_BYTES: u64 = 16;
 
-/// Tell what a matrix is like, and which kernel `spmv run` would choose
+/// Tell what a matrix is like, what each layout takes, and which kernel `spmv run` would choose
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Inspect {
-    /// A Matrix Market file, plain or compressed with gzip
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
     #[arg(value_name = "A.mtx")]
     matrix: PathBuf,
     #[command(flatten)]
@@ -39,7 +40,8 @@ JSON (--json), one object:
   row_nnz_mean, row_nnz_max, row_nnz_std, row_nnz_histogram (rows with 0 entries, 1, 2-3, 4-7,
   8-15, ...), lower_bandwidth, upper_bandwidth, diagonal_entries, stored_zeros, sorted_columns,
   adjacent_duplicates, bytes, read_ms, csr_bytes_f32, csr_bytes_f64, chosen (config, reason;
-  null for complex matrices)";
+  null for complex matrices), layouts (name, slots, fill, bytes_f32, bytes_f64, fit: suits; pads
+  beyond half as much again as CSR with f32 values; refused where it would be mostly fill)";
 
 #[derive(Debug, Serialize)]
 struct InspectReport {
@@ -49,6 +51,17 @@ struct InspectReport {
     csr_bytes_f32: u64,
     csr_bytes_f64: u64,
     chosen: Option<ChosenFacts>,
+    layouts: Vec<LayoutFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct LayoutFacts {
+    name: &'static str,
+    slots: u64,
+    fill: u64,
+    bytes_f32: u64,
+    bytes_f64: u64,
+    fit: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,9 +94,35 @@ impl Inspect {
             csr_bytes_f64: bytes(ValueType::F64),
             chosen: (!V::COMPLEX)
                 .then(|| ChosenFacts { config: config_text(&config), reason: choice.reason }),
+            layouts: layouts(&a, offset, bytes(ValueType::F32))?,
             matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
         })
     }
+}
+
+/// What the matrix takes in each layout, with offsets that suffice.
+fn layouts<V: Entry>(
+    a: &CsrMatrix<V, u64>,
+    offset: IndexType,
+    csr_bytes_f32: u64,
+) -> Result<Vec<LayoutFacts>, Failure> {
+    let facts = |kind: &FormatKind| {
+        let footprint = kind.predict(a)?;
+        let bytes = |value: ValueType| footprint.bytes(value.size(), offset.size());
+        Ok(LayoutFacts {
+            name: kind.name(),
+            slots: footprint.slots,
+            fill: footprint.fill(),
+            bytes_f32: bytes(ValueType::F32),
+            bytes_f64: bytes(ValueType::F64),
+            fit: match footprint.fit(ValueType::F32.size(), offset.size(), csr_bytes_f32) {
+                Fit::Suits => "suits",
+                Fit::Pads => "pads",
+                Fit::Refused => "refused",
+            },
+        })
+    };
+    FormatKind::ALL.iter().map(facts).collect()
 }
 
 impl Report for InspectReport {
@@ -101,7 +140,24 @@ impl Report for InspectReport {
             None => fact(out, "run", "there are no kernels for complex values")?,
         }
         writeln!(out)?;
-        histogram_text(out, &self.matrix.statistics)
+        histogram_text(out, &self.matrix.statistics)?;
+        writeln!(out)?;
+        self.layouts_text(out)
+    }
+}
+
+impl InspectReport {
+    fn layouts_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut rows = table(&["layout", "f32", "f64", "fill", ""]);
+        for layout in &self.layouts {
+            let fill = match layout.fill {
+                0 => "none".to_owned(),
+                fill => format!("{} %", quantity::significant(fill as f64 / layout.slots as f64 * 100.0)),
+            };
+            let [f32, f64] = [layout.bytes_f32, layout.bytes_f64].map(quantity::bytes);
+            rows.add_row([layout.name, &f32, &f64, &fill, layout.fit]);
+        }
+        print_table(out, rows)
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use spmv_runtime::codegen::ValueType;
 use spmv_runtime::matrix::generate::{self, ClassSpec, Generator};
 use spmv_runtime::matrix::{
-    Complex32, Complex64, CsrMatrix, Entry, Statistics, Value, bf16, f16, matrix_market,
+    Complex32, Complex64, CsrMatrix, Entry, Statistics, Value, bf16, f16, matrix_market, scipy,
 };
 
 use crate::failure::Failure;
@@ -60,7 +60,7 @@ struct Make {
     /// A parameter of the class; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     settings: Vec<(String, String)>,
-    /// The file; compressed with gzip where its name ends in .gz
+    /// The file: as SciPy reads it where its name ends in .npz, compressed with gzip where it ends in .gz
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: PathBuf,
     /// Seed of everything that is random
@@ -82,14 +82,15 @@ struct Make {
 Examples:
   spmv matrix convert symmetric.mtx general.mtx.gz
   spmv matrix convert A.mtx.gz A.mtx --value f32
+  spmv matrix convert A.npz A.mtx
 
 JSON (--json), one object:
   written_to, read_ms, write_ms, file_bytes, matrix (as `spmv inspect`)")]
 struct Convert {
-    /// The file to read, plain or compressed with gzip
+    /// The file to read: Matrix Market, plain or compressed with gzip, or a .npz file of SciPy's
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// The file to write; compressed with gzip where its name ends in .gz
+    /// The file to write: as SciPy reads it where its name ends in .npz, compressed with gzip where it ends in .gz
     #[arg(value_name = "OUT")]
     file: PathBuf,
     /// Type that entries are rounded to
@@ -187,7 +188,10 @@ impl Make {
 fn write<V: Entry>(path: &Path, a: &CsrMatrix<V, u64>) -> Result<(f64, Option<u64>), Failure> {
     let _progress = Progress::start(format!("writing {}", path.display()));
     let started = Instant::now();
-    matrix_market::write_file(path, a)?;
+    match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz")) {
+        true => scipy::write_file(path, a)?,
+        false => matrix_market::write_file(path, a)?,
+    }
     let file_bytes = fs::metadata(path).ok().filter(|data| data.is_file()).map(|data| data.len());
     Ok((quantity::in_ms(started.elapsed()), file_bytes))
 }

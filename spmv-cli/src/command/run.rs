@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spmv_runtime::codegen::{AlgorithmSpec, IndexType, KernelConfig, Operation, UnknownName, ValueType};
-use spmv_runtime::matrix::matrix_market::Header;
 use spmv_runtime::matrix::{CsrMatrix, Statistics, Value, bf16, cpu_parallel, f16};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Element, Nvrtc};
@@ -25,7 +24,7 @@ use crate::on_device::{OnDevice, matrix_bytes};
 use crate::operands::Operands;
 use crate::product::{Computed, compute};
 use crate::quantity;
-use crate::reading::{self, MatrixFacts};
+use crate::reading::{self, Header, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact};
 use crate::settings::{SettingArgs, algorithm_names};
 
@@ -40,7 +39,7 @@ const COL_BYTES: u64 = 3 * 8;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Run {
-    /// A Matrix Market file, plain or compressed with gzip
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
     #[arg(value_name = "A.mtx")]
     matrix: PathBuf,
     /// The algorithm; without it a rule of thumb chooses by the mean number of nonzeros a row
