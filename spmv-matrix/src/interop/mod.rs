@@ -7,8 +7,8 @@
 //! | `faer` | `SparseRowMat<u32, V>`, both ways; `SparseRowMatRef` borrows | `SparseRowMat<usize, V>`; values are moved |
 //!
 //! These libraries want the columns of a row ascending and different. Another matrix is refused with
-//! [`MatrixError::NotCanonical`](crate::MatrixError::NotCanonical);
-//! [`CsrMatrix::sum_duplicates`](crate::CsrMatrix::sum_duplicates) makes it so.
+//! [`MatrixError::NotCanonical`];
+//! [`CsrMatrix::sum_duplicates`] makes it so.
 
 use rayon::prelude::*;
 
