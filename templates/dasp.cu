@@ -1,16 +1,17 @@
-// dasp: rows by length: long ones in parts of a warp each, medium ones sorted into slices of 8 x 4 tiles for tensor cores, short ones a thread each.
+// dasp: rows by length: long ones in parts of a warp each, medium ones sorted into slices of tiles for tensor cores, short ones a thread each.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Lu and Liu 2023 (DASP); the template says what differs, and why
-// Suits:     rows of many lengths in f64; giants among them; rows whose neighbours' columns are within 65,535 of each other
+// Suits:     rows of many lengths in f64, f16 and bf16; giants among them; rows whose neighbours' columns are within 65,535 of each other
 // Suffers:   medium rows that share entries of x with their neighbours but not their length: sorting parts them
-// Bytes:     nnz * (value + 2 or, where columns of a slice are far apart or rows long, index) + rows * y + x once, 4 more a row that is not beside its neighbour in a slice; the plan keeps a copy of all rows but the long: nnz * (value + index) and padding, 16 a slice, 4 a row, and (12 + 2 * offset) a part of a long row
-// Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
+// Bytes:     nnz * (value + 2 or, where columns of a slice are far apart or rows long, index) + rows * y + x once, 4 more a row that is not beside its neighbour in a slice; the plan keeps a copy of all rows but the long: nnz * (value + index) and padding, 16 a slice, 4 a row, and (8 + accumulator + 2 * offset) a part of a long row
+// Guarantee: bit-reproducible; how a row is summed depends on its length, and on whether medium rows are few; parts are summed in a fixed order
 // Launch:    rows are sorted, long ones cut in parts and the others copied by seventeen passes once for a structure; one kernel whose blocks find their kind of rows, longest first; the warp that finishes a long row last adds its parts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLongRow = 256;
 constexpr int kWideRow = 32;
+constexpr int kFewRows = 65536;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
@@ -24,10 +25,12 @@ constexpr int kWideRow = 32;
 #endif
 
 // What differs from the paper:
-// - Sums are in f64 for products of f32 too: what the tensor cores offer beside that is less exact than f32.
-// - Medium rows are sorted by their exact length, and the last columns of a slice, fewer than eight, are stored without
-//   gaps. So padding is bounded by the longest medium row, not by the number of rows, and there is no irregular rest.
-// - A slice has 32 rows, four groups of eight: four tiles or more are in flight a warp however short its rows are.
+// - Products of f64 and of f16 are those of the paper; products of bf16 are as those of f16. Products of f32, for which
+//   tensor cores offer nothing as exact as f32, and of mixed types are made by the lanes, from the same tiles.
+// - Medium rows are sorted by their exact length, and the last columns of a slice are stored without gaps. So padding is
+//   bounded by the longest medium row, not by the number of rows, and there is no irregular rest.
+// - A slice has 32 rows, four groups of eight: a lane loads 16 bytes at a time of four tiles or more, however short the
+//   rows are.
 // - Short rows, up to eight entries, lie column by column, a thread each: tiles of theirs would be mostly shuffles and
 //   empty lanes. They are sorted within windows only, so neighbours in A stay neighbours in y and in what they read of x.
 // - Columns are kept as differences from the smallest of their slice, low halves apart from high ones: where all of a
@@ -39,7 +42,7 @@ constexpr uint32_t kAllLanes = 0xffffffffu;
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
 
 // Registers are shared out among so many threads: with fewer for each, two batches of f64 would not stay in them.
-constexpr int kResidentThreads = sizeof(ValueT) + sizeof(XT) > 8 ? 768 : 1024;
+constexpr int kResidentThreads = sizeof(AccumT) > 4 ? 768 : 1024;
 constexpr int kResidentBlocks = kThreadsPerBlock < kResidentThreads ? kResidentThreads / kThreadsPerBlock : 1;
 
 // Padding has no column.
@@ -135,13 +138,18 @@ __device__ __forceinline__ uint32_t first_place(int kind, uint32_t num_rows, con
   return low;
 }
 
-// How many rows each kind has. One block.
+// How many rows each kind has. Where there are few medium rows all are wide: they are shared out among more warps.
+// One block.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_kinds(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* key_order, uint64_t* kind_rows) {
   const int kind = threadIdx.x;
-  if (kind >= kKinds) return;
-  kind_rows[kind] = first_place(kind + 1, num_rows, row_offsets, key_order) -
-                    first_place(kind, num_rows, row_offsets, key_order);
+  if (kind >= 32) return;
+  uint32_t first = first_place(min(kind, kKinds), num_rows, row_offsets, key_order);
+  const uint32_t first_medium = __shfl_sync(kAllLanes, first, 1);
+  const uint32_t first_short = __shfl_sync(kAllLanes, first, 3);
+  if (kind == 2 && first_short - first_medium <= uint32_t(kFewRows)) first = first_short;
+  const uint32_t behind = __shfl_down_sync(kAllLanes, first, 1);
+  if (kind < kKinds) kind_rows[kind] = behind - first;
 }
 
 // Sorts the short rows of every window by falling length, a warp a window; the other rows stay where they are.
@@ -330,41 +338,89 @@ struct Tiles {
   uint16_t* highs;
   ValueT* values;
 
-  __device__ __forceinline__ void set(uint64_t i, const Slice& slice, bool filled, IndexT col, ValueT value) const {
+  __device__ __forceinline__ void set(uint64_t i, uint64_t value_at, const Slice& slice, bool filled, IndexT col,
+                                      ValueT value) const {
     const uint32_t difference = filled ? col - slice.base : kNoColumn;
     lows[i] = uint16_t(difference);
     if (slice.far()) highs[i] = uint16_t(difference >> 16);
-    values[i] = filled ? value : ValueT(0);
+    values[value_at] = filled ? value : ValueT(0);
   }
 };
 
-// Calls work(i, from, filled) for the i-th entry of a slice of medium rows, which is entry `from` of the matrix if it is
-// filled: columns eight at a time, in these row by row; then, of the last columns, fewer than eight, up to four and the
-// others, row by row too.
+// Medium rows lie in blocks of 256 entries, eight a lane: two of each of four tiles of 8 x 8. A block is eight columns of
+// all 32 rows, or, of wide rows, 32 columns of eight rows.
+constexpr uint32_t kBlock = 256;
+constexpr uint32_t kPerLane = 8;
+
+// Where the value of entry i of a block lies: a lane's come 16 bytes at a time, beside those of other lanes.
+__device__ __forceinline__ uint32_t value_place(uint32_t i) {
+  constexpr uint32_t kPerPacket = 16 / sizeof(ValueT);
+  const uint32_t lane = i / kPerLane;
+  const uint32_t entry = i % kPerLane;
+  return (entry / kPerPacket * 32 + lane) * kPerPacket + entry % kPerPacket;
+}
+
+// The row of a slice, not a wide one, that a lane stores.
+__device__ __forceinline__ uint32_t place_of_lane(uint32_t lane) { return lane % 4 * 8 + lane / 4; }
+
+// An entry of a slice of medium rows: which one of which row it is, and where its value lies.
+struct MediumEntry {
+  uint32_t place;
+  uint32_t k;
+  uint32_t value_at;
+};
+
+// Blocks, then the last columns, fewer than eight, one after another.
+__device__ __forceinline__ MediumEntry narrow_entry(uint32_t i, uint32_t columns) {
+  const uint32_t in_block = i % kBlock;
+  if (i < columns / 8 * kBlock) {
+    const uint32_t lane = in_block / kPerLane;
+    const uint32_t entry = in_block % kPerLane;
+    return {entry / 2 * 8 + lane / 4, i / kBlock * 8 + lane % 4 * 2 + entry % 2, i - in_block + value_place(in_block)};
+  }
+  return {place_of_lane(i % 32), i / 32, i};
+}
+
+// Eight rows after eight rows, of each blocks, then the last columns, fewer than 32, in tiles four wide, row by row; the
+// last tile may be less wide.
+__device__ __forceinline__ MediumEntry wide_entry(uint32_t i, uint32_t columns) {
+  const uint32_t group = i / (8 * columns);
+  const uint32_t of_group = i % (8 * columns);
+  const uint32_t in_block = of_group % kBlock;
+  if (of_group < columns / 32 * kBlock) {
+    const uint32_t lane = in_block / kPerLane;
+    const uint32_t entry = in_block % kPerLane;
+    return {group * 8 + lane / 4, of_group / kBlock * 32 + entry / 2 * 8 + lane % 4 * 2 + entry % 2,
+            i - in_block + value_place(in_block)};
+  }
+  const uint32_t from_column = of_group / 32 * 4;
+  const uint32_t width = min(columns - from_column, 4u);
+  return {group * 8 + of_group % 32 / width, from_column + of_group % 32 % width, i};
+}
+
+// Calls work(i, value_at, from, filled) for the i-th entry of a slice of medium rows, which is entry `from` of the matrix
+// if it is filled.
 template <typename Work>
-__device__ __forceinline__ void for_medium_entries(uint32_t columns, OffsetT begin, uint32_t length, Work work) {
-  const uint32_t rest = columns % 8;
-  const uint32_t in_eights = (columns - rest) * 32;
-  const uint32_t in_fours = min(in_eights + 128, 32 * columns);
+__device__ __forceinline__ void for_medium_entries(bool wide, uint32_t columns, OffsetT begin, uint32_t length,
+                                                   Work work) {
   for (uint32_t i = threadIdx.x % 32; i < 32 * columns; i += 32) {
-    const uint32_t from_column = i < in_eights ? i / 256 * 8 : i < in_fours ? columns - rest : columns - rest + 4;
-    const uint32_t width = i < in_eights ? 8 : i < in_fours ? min(rest, 4u) : rest - 4;
-    const uint32_t place = (i - 32 * from_column) / width;
-    const uint32_t k = from_column + (i - 32 * from_column) % width;
-    work(i, __shfl_sync(kAllLanes, begin, place) + k, k < __shfl_sync(kAllLanes, length, place));
+    const MediumEntry entry = wide ? wide_entry(i, columns) : narrow_entry(i, columns);
+    const OffsetT from = __shfl_sync(kAllLanes, begin, entry.place) + entry.k;
+    work(i, entry.value_at, from, entry.k < __shfl_sync(kAllLanes, length, entry.place));
   }
 }
 
 // Copies medium rows, a warp a slice.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_dasp_fill_medium(uint32_t num_slices, uint32_t num_long, uint32_t num_medium, const OffsetT* row_offsets,
-                      const IndexT* col_indices, const ValueT* values, const uint32_t* row_order,
-                      const uint32_t* first_units, Slice* slices, uint16_t* tile_lows, uint16_t* tile_highs,
-                      ValueT* tile_values) {
+spmv_dasp_fill_medium(uint32_t num_slices, uint32_t num_long, uint32_t num_wide, uint32_t num_medium,
+                      const OffsetT* row_offsets, const IndexT* col_indices, const ValueT* values,
+                      const uint32_t* row_order, const uint32_t* first_units, Slice* slices, uint16_t* tile_lows,
+                      uint16_t* tile_highs, ValueT* tile_values) {
   const uint32_t index = blockIdx.x * kWarps + threadIdx.x / 32;
   if (index >= num_slices) return;
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t* rows = row_order + num_long + kSliceRows * index;
+  const bool wide = kSliceRows * index < num_wide;
   const bool has_row = kSliceRows * index + lane < num_medium;
   const uint32_t first_row = rows[0];
   const uint32_t row = has_row ? rows[lane] : 0;
@@ -373,7 +429,7 @@ spmv_dasp_fill_medium(uint32_t num_slices, uint32_t num_long, uint32_t num_mediu
   const uint32_t columns = first_units[index + 1] - first_units[index];
   IndexT smallest = kNoColumn;
   IndexT largest = 0;
-  for_medium_entries(columns, begin, length, [&](uint32_t, OffsetT from, bool filled) {
+  for_medium_entries(wide, columns, begin, length, [&](uint32_t, uint32_t, OffsetT from, bool filled) {
     if (!filled) return;
     smallest = min(smallest, col_indices[from]);
     largest = max(largest, col_indices[from]);
@@ -383,8 +439,9 @@ spmv_dasp_fill_medium(uint32_t num_slices, uint32_t num_long, uint32_t num_mediu
   if (lane == 0) slices[index] = slice;
   const Tiles tiles = {tile_lows, tile_highs, tile_values};
   const uint64_t out = uint64_t(slice.first_unit) * 32;
-  for_medium_entries(columns, begin, length, [&](uint32_t i, OffsetT from, bool filled) {
-    tiles.set(out + i, slice, filled, filled ? col_indices[from] : kNoColumn, filled ? values[from] : ValueT(0));
+  for_medium_entries(wide, columns, begin, length, [&](uint32_t i, uint32_t value_at, OffsetT from, bool filled) {
+    const IndexT col = filled ? col_indices[from] : kNoColumn;
+    tiles.set(out + i, out + value_at, slice, filled, col, filled ? values[from] : ValueT(0));
   });
 }
 
@@ -432,9 +489,10 @@ spmv_dasp_fill_short(uint32_t num_slices, uint32_t num_medium_slices, uint32_t f
   for (int r = 0; r < kRowsPerThread; ++r) {
     for (uint32_t k = 0; k < columns; ++k) {
       const uint32_t i = ((r / kRowsAtATime * columns + k) * 32 + lane) * kRowsAtATime + r % kRowsAtATime;
+      const uint64_t at = uint64_t(slice.first_unit) * 32 + i;
       const bool filled = k < lengths[r];
-      tiles.set(uint64_t(slice.first_unit) * 32 + i, slice, filled, filled ? col_indices[begins[r] + k] : kNoColumn,
-                filled ? values[begins[r] + k] : ValueT(0));
+      const IndexT col = filled ? col_indices[begins[r] + k] : kNoColumn;
+      tiles.set(at, at, slice, filled, col, filled ? values[begins[r] + k] : ValueT(0));
     }
   }
 }
@@ -442,7 +500,7 @@ spmv_dasp_fill_short(uint32_t num_slices, uint32_t num_medium_slices, uint32_t f
 // The entry of x for a column, or zero for padding.
 template <typename T>
 __device__ __forceinline__ T gathered(uint32_t column, uint32_t none, const XT* __restrict__ x) {
-  return column == none ? T(0) : T(__ldg(x + column));
+  return column == none ? T() : T(__ldg(x + column));
 }
 
 // What of the columns is kept together: low halves, and high ones where they are read.
@@ -468,131 +526,133 @@ struct SliceReader {
 __device__ __forceinline__ constexpr uint32_t no_highs(bool far) { return far ? 0xffffffffu : 0; }
 constexpr uint32_t kNoLows = 0xffffffffu;
 
-// Two entries a lane, those of two tiles, in each of four units: of four groups of eight rows, or of one group. Units are
-// `stride` entries apart; columns are two in a word.
+// Columns of a lane's entries of a block, two in a word.
 template <bool kFar>
-struct TileColumns {
+struct BlockColumns {
   uint32_t lows[4];
   uint32_t highs[4];
 
-  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t stride, uint32_t num_units) {
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, bool loads) {
 #pragma unroll
     for (int u = 0; u < 4; ++u) {
       lows[u] = kNoLows;
       highs[u] = no_highs(kFar);
-      if (u < num_units) {
-        lows[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.lows + first + u * stride));
-        if (kFar) highs[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.highs + first + u * stride));
-      }
     }
+    const uint32_t lane = threadIdx.x % 32;
+    if (loads) load_streaming<4>(lows, reinterpret_cast<const uint32_t*>(from.lows + first) + 4 * lane);
+    if (kFar && loads) load_streaming<4>(highs, reinterpret_cast<const uint32_t*>(from.highs + first) + 4 * lane);
   }
-};
 
-struct TileValues {
-  ValueT entries[4][2];
-
-  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t stride, uint32_t num_units) {
+  __device__ __forceinline__ void gather(const SliceReader& from, XT* gathers) const {
 #pragma unroll
     for (int u = 0; u < 4; ++u) {
-      entries[u][0] = entries[u][1] = ValueT(0);
-      if (u < num_units) load_streaming<2>(entries[u], from.values + first + u * stride);
+      gathers[2 * u] = gathered<XT>(first_column(lows[u], highs[u]), Slice::none(kFar), from.x);
+      gathers[2 * u + 1] = gathered<XT>(second_column(lows[u], highs[u]), Slice::none(kFar), from.x);
     }
   }
 };
 
-template <bool kFar>
-__device__ __forceinline__ void multiply_tiles(const TileColumns<kFar>& columns, const TileValues& values,
-                                               const SliceReader& from, TileSums* sums) {
-  double gathers[4][2];
+__device__ __forceinline__ void load_block_values(const SliceReader& from, uint32_t first, ValueT* values) {
+  constexpr uint32_t kPerPacket = 16 / sizeof(ValueT);
 #pragma unroll
-  for (int u = 0; u < 4; ++u) {
-    gathers[u][0] = gathered<double>(first_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
-    gathers[u][1] = gathered<double>(second_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
-  }
-#pragma unroll
-  for (int t = 0; t < 2; ++t) {
-#pragma unroll
-    for (int u = 0; u < 4; ++u) add_tile_product(double(values.entries[u][t]), gathers[u][t], sums + u);
+  for (uint32_t i = 0; i < kPerLane; i += kPerPacket) {
+    load_streaming<kPerPacket>(values + i, from.values + first + 32 * i + kPerPacket * (threadIdx.x % 32));
   }
 }
 
-// Entries of the last columns: columns lie apart, a half each.
-struct RestBatch {
-  ValueT values[4][2];
-  uint16_t lows[4][2];
-  uint16_t highs[4][2];
-};
-
-// Loads the tiles of the last columns, `rest` of them, of the first num_units units, from the lane's row on.
+// Adds the products of the blocks from `first` to `end`. The columns of a block are loaded before the one before it is
+// multiplied.
 template <bool kFar>
-__device__ __forceinline__ void load_rest(RestBatch* batch, const SliceReader& from, uint32_t first, uint32_t first_row,
-                                          uint32_t rest, uint32_t num_units) {
+__device__ __forceinline__ void add_blocks(const SliceReader& from, uint32_t first, uint32_t end,
+                                           BlockColumns<kFar> columns, TileSums* sums) {
+#pragma unroll 1
+  for (; first < end; first += kBlock) {
+    ValueT values[kPerLane];
+    load_block_values(from, first, values);
+    XT gathers[kPerLane];
+    columns.gather(from, gathers);
+    columns.load(from, first + kBlock, first + kBlock < end);
 #pragma unroll
-  for (int u = 0; u < 4; ++u) {
+    for (int u = 0; u < 4; ++u) add_tile_product(values + 2 * u, gathers + 2 * u, sums + u);
+  }
+}
+
+// Adds the products of the last columns of eight rows, up to 32, of tiles four wide.
+template <bool kFar>
+__device__ __forceinline__ void add_last_tiles(const SliceReader& from, uint32_t first, uint32_t num_columns,
+                                               TileSums* sums) {
+  const uint32_t row = threadIdx.x % 32 / 4;
+  const uint32_t column = threadIdx.x % 4;
+  uint32_t columns[kPerLane];
+  ValueT values[kPerLane];
 #pragma unroll
-    for (int t = 0; t < 2; ++t) {
-      const uint32_t width = t == 0 ? min(rest, 4u) : max(rest, 4u) - 4;
-      const uint32_t i = first + t * 128 + (first_row + u * 8) * width + threadIdx.x % 4;
-      const bool loads = u < num_units && threadIdx.x % 4 < width;
-      batch->lows[u][t] = loads ? __ldcs(from.lows + i) : uint16_t(kNoLows);
-      batch->highs[u][t] = kFar && loads ? __ldcs(from.highs + i) : uint16_t(no_highs(kFar));
-      batch->values[u][t] = loads ? __ldcs(from.values + i) : ValueT(0);
+  for (uint32_t i = 0; i < kPerLane; ++i) {
+    const uint32_t width = min(max(num_columns, 4 * i) - 4 * i, 4u);
+    const uint32_t at = first + 32 * i + row * width + column;
+    columns[i] = Slice::none(kFar);
+    values[i] = ValueT();
+    if (column < width) {
+      columns[i] = __ldcs(from.lows + at);
+      if (kFar) columns[i] |= uint32_t(__ldcs(from.highs + at)) << 16;
+      values[i] = __ldcs(from.values + at);
     }
   }
+  XT gathers[kPerLane];
+#pragma unroll
+  for (uint32_t i = 0; i < kPerLane; ++i) gathers[i] = gathered<XT>(columns[i], Slice::none(kFar), from.x);
+#pragma unroll
+  for (int u = 0; u < 4; ++u) add_tile_product(values + 2 * u, gathers + 2 * u, sums + u);
 }
 
+// The product of the last columns of a slice, fewer than eight, of the row that the lane stores.
 template <bool kFar>
-__device__ __forceinline__ void multiply_rest(const RestBatch& batch, const SliceReader& from, TileSums* sums) {
-  double gathers[4][2];
+__device__ __forceinline__ AccumT last_product(const SliceReader& from, uint32_t first, uint32_t num_columns) {
+  uint32_t columns[7];
+  ValueT values[7];
 #pragma unroll
-  for (int u = 0; u < 4; ++u) {
-#pragma unroll
-    for (int t = 0; t < 2; ++t) {
-      gathers[u][t] = gathered<double>(first_column(batch.lows[u][t], batch.highs[u][t]), Slice::none(kFar), from.x);
+  for (uint32_t k = 0; k < 7; ++k) {
+    const uint32_t at = first + 32 * k + threadIdx.x % 32;
+    columns[k] = Slice::none(kFar);
+    values[k] = ValueT();
+    if (k < num_columns) {
+      columns[k] = __ldcs(from.lows + at);
+      if (kFar) columns[k] |= uint32_t(__ldcs(from.highs + at)) << 16;
+      values[k] = __ldcs(from.values + at);
     }
   }
+  XT gathers[7];
 #pragma unroll
-  for (int t = 0; t < 2; ++t) {
+  for (int k = 0; k < 7; ++k) gathers[k] = gathered<XT>(columns[k], Slice::none(kFar), from.x);
+  AccumT sum = 0;
 #pragma unroll
-    for (int u = 0; u < 4; ++u) add_tile_product(double(batch.values[u][t]), gathers[u][t], sums + u);
-  }
+  for (int k = 0; k < 7; ++k) sum = multiply_add(AccumT(values[k]), AccumT(gathers[k]), sum);
+  return sum;
 }
 
-// The products of a slice's rows with x: of all four groups of eight rows a unit each, or, if it is wide, of one group,
-// four times eight columns at a time. The next are loaded before the last are multiplied.
+// The product of 32 rows with x; a lane returns that of the row that it stores.
 template <bool kFar>
-__device__ __forceinline__ void slice_product(const SliceReader& from, uint32_t num_columns, bool wide, uint32_t group,
-                                              TileSums* sums) {
-  const uint32_t lane = threadIdx.x % 32;
-  const uint32_t eights = num_columns / 8;
-  const uint32_t rest = num_columns % 8;
-  const uint32_t first = 64 * group + lane * 2;
-  const uint32_t step = wide ? 4 : 1;
-  const uint32_t stride = wide ? 256 : 64;
-  const uint32_t units = wide ? eights : 4;
-  TileColumns<kFar> columns;
-  TileValues values;
-  if (rest > 0) {
-    RestBatch of_rest;
-    load_rest<kFar>(&of_rest, from, eights * 256, 8 * group + lane / 4, rest, wide ? 1 : 4);
-    columns.load(from, first, stride, units);
-    values.load(from, first, stride, units);
-    multiply_rest<kFar>(of_rest, from, sums);
-  } else {
-    columns.load(from, first, stride, units);
-    values.load(from, first, stride, units);
-  }
-  for (uint32_t i = 0; i < eights; i += step) {
-    TileColumns<kFar> next_columns;
-    TileValues next_values;
-    const uint32_t next = first + (i + step) * 256;
-    const uint32_t next_units = i + step >= eights ? 0 : wide ? eights - i - step : 4;
-    next_columns.load(from, next, stride, next_units);
-    next_values.load(from, next, stride, next_units);
-    multiply_tiles<kFar>(columns, values, from, sums);
-    columns = next_columns;
-    values = next_values;
-  }
+__device__ __forceinline__ AccumT narrow_product(const SliceReader& from, uint32_t num_columns) {
+  const uint32_t end = num_columns / 8 * kBlock;
+  BlockColumns<kFar> columns;
+  columns.load(from, 0, end > 0);
+  AccumT sum = 0;
+  if (num_columns % 8 > 0) sum = last_product<kFar>(from, end, num_columns % 8);
+  TileSums sums[4] = {};
+  add_blocks<kFar>(from, 0, end, columns, sums);
+  return sum + sum_of_own_tile(sums);
+}
+
+// The product of eight rows of a slice of wide ones with x; the lanes of a row return it.
+template <bool kFar>
+__device__ __forceinline__ AccumT wide_product(const SliceReader& from, uint32_t num_columns, uint32_t group) {
+  const uint32_t begin = 8 * num_columns * group;
+  const uint32_t end = begin + num_columns / 32 * kBlock;
+  BlockColumns<kFar> columns;
+  columns.load(from, begin, begin < end);
+  TileSums sums[4] = {};
+  if (num_columns % 32 > 0) add_last_tiles<kFar>(from, end, num_columns % 32, sums);
+  add_blocks<kFar>(from, begin, end, columns, sums);
+  return sum_of_tile(sum_of(sum_of(sums[0], sums[2]), sum_of(sums[1], sums[3])));
 }
 
 // A warp computes the 32 rows of a slice, or, if it is wide, eight of them.
@@ -601,72 +661,64 @@ __device__ __forceinline__ void compute_medium(const Slice& slice, const SliceRe
                                                const uint32_t* __restrict__ medium_rows, YT* __restrict__ y,
                                                AccumT alpha, AccumT beta) {
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t within = 8 * group + lane;
-  const bool stores = first_place + within < num_medium && (!wide || lane < 8);
+  const uint32_t within = wide ? 8 * group + lane / 4 : place_of_lane(lane);
+  const bool stores = first_place + within < num_medium && (!wide || lane % 4 == 0);
   uint32_t row = slice.first_row + within;
   if (stores && !slice.in_order()) row = __ldcs(medium_rows + first_place + within);
-  TileSums sums[4] = {};
+  AccumT sum = 0;
   if (skips_product(alpha)) {
-  } else if (slice.far()) {
-    slice_product<true>(from, slice.columns(), wide, group, sums);
+  } else if (wide) {
+    sum = slice.far() ? wide_product<true>(from, slice.columns(), group)
+                      : wide_product<false>(from, slice.columns(), group);
   } else {
-    slice_product<false>(from, slice.columns(), wide, group, sums);
+    sum = slice.far() ? narrow_product<true>(from, slice.columns()) : narrow_product<false>(from, slice.columns());
   }
-  const int source = lane_of_tile_row(lane % 8);
-  double sum = 0;
-  if (wide) {
-    sum = (tile_row_sum(sums[0]) + tile_row_sum(sums[2])) + (tile_row_sum(sums[1]) + tile_row_sum(sums[3]));
-    sum = __shfl_sync(kAllLanes, sum, source);
-  } else {
-#pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const double of_group = __shfl_sync(kAllLanes, tile_row_sum(sums[u]), source);
-      if (lane / 8 == u) sum = of_group;
-    }
-  }
-  if (stores) store_scaled(y, row, AccumT(sum), alpha, beta);
+  if (stores) store_scaled(y, row, sum, alpha, beta);
 }
 
-// The nonzeros of a long row that a warp loads at a time, eight a lane.
-struct PartBatch {
-  ValueT values[8];
-  IndexT cols[8];
+// As many neighbours of a long row as one load brings; a lane has eight entries in all.
+constexpr uint32_t kTogether = sizeof(ValueT) == 8 ? 2 : 4;
 
-  __device__ __forceinline__ void load(OffsetT first, OffsetT end, const IndexT* __restrict__ col_indices,
-                                       const ValueT* __restrict__ entries) {
+// Entries from `first`, a multiple of kTogether, on that are from begin to end; for others, `absent`.
+template <typename T>
+__device__ __forceinline__ void load_part(const T* __restrict__ from, OffsetT first, OffsetT begin, OffsetT end, T absent,
+                                          T* to) {
 #pragma unroll
-    for (int u = 0; u < 8; ++u) {
-      const OffsetT k = first + u * 32;
-      cols[u] = k < end ? __ldcs(col_indices + k) : kNoColumn;
-      values[u] = k < end ? __ldcs(entries + k) : ValueT(0);
+  for (uint32_t i = 0; i < kPerLane; i += kTogether) {
+    const OffsetT k = first + 32 * i + threadIdx.x % 32 * kTogether;
+    if (begin <= k && k + kTogether <= end) {
+      load_streaming<kTogether>(to + i, from + k);
+    } else {
+#pragma unroll
+      for (uint32_t j = 0; j < kTogether; ++j) to[i + j] = begin <= k + j && k + j < end ? __ldcs(from + k + j) : absent;
     }
   }
-};
+}
 
-// The product of consecutive nonzeros with x, summed by a warp in 32 at a time; every lane returns the sum.
-__device__ __forceinline__ double part_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
+// The product of consecutive nonzeros with x, summed by a warp; every lane returns the sum.
+__device__ __forceinline__ AccumT part_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
                                                const ValueT* __restrict__ values, const XT* __restrict__ x) {
-  const uint32_t lane = threadIdx.x % 32;
   TileSums sums[2] = {};
-  PartBatch batch;
-  batch.load(begin + lane, end, col_indices, values);
-  for (OffsetT base = begin; base < end; base += 256) {
-    PartBatch next;
-    next.load(base + 256 + lane, end, col_indices, values);
-    double gathers[8];
+  OffsetT first = begin - begin % kTogether;
+  IndexT cols[kPerLane];
+  load_part(col_indices, first, begin, end, kNoColumn, cols);
+  for (; first < end; first += kBlock) {
+    ValueT entries[kPerLane];
+    load_part(values, first, begin, end, ValueT(), entries);
+    XT gathers[kPerLane];
 #pragma unroll
-    for (int u = 0; u < 8; ++u) gathers[u] = gathered<double>(batch.cols[u], kNoColumn, x);
+    for (int k = 0; k < kPerLane; ++k) gathers[k] = gathered<XT>(cols[k], kNoColumn, x);
+    load_part(col_indices, first + kBlock, begin, end, kNoColumn, cols);
 #pragma unroll
-    for (int u = 0; u < 8; ++u) add_tile_product(double(batch.values[u]), gathers[u], sums + u % 2);
-    batch = next;
+    for (int u = 0; u < 4; ++u) add_tile_product(entries + 2 * u, gathers + 2 * u, sums + u % 2);
   }
-  const bool has_row = lane == lane_of_tile_row(lane / 4);
-  return group_sum<32>(has_row ? tile_row_sum(sums[0]) + tile_row_sum(sums[1]) : 0.0, kAllLanes);
+  const AccumT of_row = sum_of_tile(sum_of(sums[0], sums[1]));
+  return group_sum<32>(threadIdx.x % 4 == 0 ? of_row : AccumT(0), kAllLanes);
 }
 
 // The sum of partial sums, which other warps have written, in a fixed order; every lane returns it.
-__device__ __forceinline__ double sum_of_parts(const double* part_sums, uint32_t num_parts) {
-  double sums[8] = {};
+__device__ __forceinline__ AccumT sum_of_parts(const AccumT* part_sums, uint32_t num_parts) {
+  AccumT sums[8] = {};
   for (uint32_t i = threadIdx.x % 32; i < num_parts; i += 256) {
 #pragma unroll
     for (int u = 0; u < 8; ++u) {
@@ -686,7 +738,7 @@ __device__ __forceinline__ double sum_of_parts(const double* part_sums, uint32_t
 __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __restrict__ long_rows,
                                              const uint32_t* __restrict__ first_parts,
                                              const uint32_t* __restrict__ part_rows,
-                                             const OffsetT* __restrict__ part_ends, double* part_sums,
+                                             const OffsetT* __restrict__ part_ends, AccumT* part_sums,
                                              uint32_t* finished_parts, const IndexT* __restrict__ col_indices,
                                              const ValueT* __restrict__ values, const XT* __restrict__ x,
                                              YT* __restrict__ y, AccumT alpha, AccumT beta) {
@@ -696,7 +748,7 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
   const uint32_t first = __ldg(first_parts + i);
   const uint32_t num_parts = __ldg(first_parts + i + 1) - first;
   const uint32_t row = __ldg(long_rows + i);
-  double sum = part_product(begin, end, col_indices, values, x);
+  AccumT sum = part_product(begin, end, col_indices, values, x);
   if (num_parts > 1) {
     uint32_t finished = 0;
     if (threadIdx.x % 32 == 0) {
@@ -708,7 +760,7 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
     sum = sum_of_parts(part_sums + first, num_parts);
     if (threadIdx.x % 32 == 0) finished_parts[i] = 0;
   }
-  if (threadIdx.x % 32 == 0) store_scaled(y, row, AccumT(sum), alpha, beta);
+  if (threadIdx.x % 32 == 0) store_scaled(y, row, sum, alpha, beta);
 }
 
 // Two rows a thread of kColumns entries each, without padding; columns of both in a word.
@@ -726,17 +778,19 @@ struct FullRows {
   }
 
   __device__ __forceinline__ void multiply(const SliceReader& from, AccumT* sums) const {
-    AccumT gathers[kColumns][2];
+    XT gathers[kColumns][2];
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
-      gathers[k][0] = AccumT(__ldg(from.x + first_column(lows[k], 0)));
-      gathers[k][1] = AccumT(__ldg(from.x + second_column(lows[k], 0)));
+      gathers[k][0] = __ldg(from.x + first_column(lows[k], 0));
+      gathers[k][1] = __ldg(from.x + second_column(lows[k], 0));
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       sums[r] = 0;
 #pragma unroll
-      for (int k = 0; k < kColumns; ++k) sums[r] = multiply_add(AccumT(values[k][r]), gathers[k][r], sums[r]);
+      for (int k = 0; k < kColumns; ++k) {
+        sums[r] = multiply_add(AccumT(values[k][r]), AccumT(gathers[k][r]), sums[r]);
+      }
     }
   }
 };
@@ -755,6 +809,25 @@ __device__ __forceinline__ void full_product(const SliceReader& from, AccumT* su
   second.multiply(from, sums + 2);
 }
 
+// Two rows a thread of four columns, or of fewer; columns of both in a word.
+template <bool kFar>
+struct ShortColumns {
+  uint32_t lows[4];
+  uint32_t highs[4];
+
+  __device__ __forceinline__ void load(const SliceReader& from, uint32_t first, uint32_t num_columns) {
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      lows[u] = kNoLows;
+      highs[u] = no_highs(kFar);
+      if (u < num_columns) {
+        lows[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.lows + first + 64 * u));
+        if (kFar) highs[u] = __ldcs(reinterpret_cast<const uint32_t*>(from.highs + first + 64 * u));
+      }
+    }
+  }
+};
+
 // As above, of any slice: four columns at a time, the next of which are loaded before the last are multiplied.
 template <bool kFar>
 __device__ __forceinline__ void padded_product(const SliceReader& from, uint32_t num_columns, AccumT* sums) {
@@ -763,24 +836,29 @@ __device__ __forceinline__ void padded_product(const SliceReader& from, uint32_t
     const uint32_t first = half * 64 * num_columns + threadIdx.x % 32 * 2;
     AccumT* of_rows = sums + 2 * half;
     of_rows[0] = of_rows[1] = 0;
-    TileColumns<kFar> columns;
-    columns.load(from, first, 64, num_columns);
+    ShortColumns<kFar> columns;
+    columns.load(from, first, num_columns);
 #pragma unroll 1
     for (uint32_t k = 0; k < num_columns; k += 4) {
-      TileColumns<kFar> next;
-      TileValues values;
-      values.load(from, first + 64 * k, 64, num_columns - k);
-      next.load(from, first + 64 * (k + 4), 64, max(num_columns, k + 4) - (k + 4));
-      AccumT gathers[4][2];
+      ShortColumns<kFar> next;
+      ValueT values[4][2] = {};
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
-        gathers[u][0] = gathered<AccumT>(first_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
-        gathers[u][1] = gathered<AccumT>(second_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
+        if (u < num_columns - k) load_streaming<2>(values[u], from.values + first + 64 * (k + u));
+      }
+      next.load(from, first + 64 * (k + 4), max(num_columns, k + 4) - (k + 4));
+      XT gathers[4][2];
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        gathers[u][0] = gathered<XT>(first_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
+        gathers[u][1] = gathered<XT>(second_column(columns.lows[u], columns.highs[u]), Slice::none(kFar), from.x);
       }
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
-        of_rows[0] = multiply_add(AccumT(values.entries[u][0]), gathers[u][0], of_rows[0]);
-        of_rows[1] = multiply_add(AccumT(values.entries[u][1]), gathers[u][1], of_rows[1]);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          of_rows[r] = multiply_add(AccumT(values[u][r]), AccumT(gathers[u][r]), of_rows[r]);
+        }
       }
       columns = next;
     }
@@ -830,38 +908,38 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
           YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ row_order, uint32_t num_parts,
           const uint32_t* __restrict__ first_parts, const uint32_t* __restrict__ part_rows,
-          const OffsetT* __restrict__ part_ends, double* part_sums, uint32_t* finished_parts, uint32_t num_long,
+          const OffsetT* __restrict__ part_ends, AccumT* part_sums, uint32_t* finished_parts, uint32_t num_long,
           uint32_t num_wide, uint32_t num_narrow, uint32_t num_short, const uint4* __restrict__ slices,
           const uint16_t* __restrict__ tile_lows, const uint16_t* __restrict__ tile_highs,
           const ValueT* __restrict__ tile_values) {
-  const uint32_t num_warps = gridDim.x * kWarps;
-  uint32_t unit = blockIdx.x * kWarps + threadIdx.x / 32;
-  for (; unit < num_parts; unit += num_warps) {
-    compute_part(unit, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values, x,
-                 y, alpha, beta);
-  }
-  unit -= num_parts;
-  row_order += num_long;
+  const uint32_t* rows = row_order + num_long;
   const uint32_t num_medium = num_wide + num_narrow;
   const uint32_t medium_slices = (num_medium + kSliceRows - 1) / kSliceRows;
   const uint32_t wide_slices = (num_wide + kSliceRows - 1) / kSliceRows;
   const uint32_t short_slices = (num_short + kShortSliceRows - 1) / kShortSliceRows;
-  // A wide slice is four units, any other is one.
-  const uint32_t num_units = medium_slices + 3 * wide_slices + short_slices;
+  // A part is a unit, a wide slice is four, any other is one. A block takes neighbours, which read the same x.
+  const uint32_t num_units = num_parts + medium_slices + 3 * wide_slices + short_slices;
+  const uint32_t per_block = (num_units + gridDim.x - 1) / gridDim.x;
+  const uint32_t end = min(num_units, (blockIdx.x + 1) * per_block);
   const auto slice_of_unit = [=](uint32_t u) { return u < 4 * wide_slices ? u / 4 : u - 3 * wide_slices; };
-  for (; unit < num_units; unit += num_warps) {
-    const uint32_t index = slice_of_unit(unit);
+  for (uint32_t unit = blockIdx.x * per_block + threadIdx.x / 32; unit < end; unit += kWarps) {
+    if (unit < num_parts) {
+      compute_part(unit, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values,
+                   x, y, alpha, beta);
+      continue;
+    }
+    const uint32_t index = slice_of_unit(unit - num_parts);
     const uint4 loaded = __ldg(slices + index);
     const Slice slice = {loaded.x, loaded.y, loaded.z, loaded.w};
-    if (unit + num_warps < num_units) prefetch(slices + slice_of_unit(unit + num_warps));
+    if (unit + kWarps < end) prefetch(slices + slice_of_unit(unit + kWarps - num_parts));
     const SliceReader from(slice, tile_lows, tile_highs, tile_values, x);
     if (index < medium_slices) {
       const bool wide = index < wide_slices;
-      compute_medium(slice, from, wide, wide ? unit % 4 : 0, kSliceRows * index, num_medium, row_order, y, alpha, beta);
-      continue;
+      const uint32_t group = wide ? (unit - num_parts) % 4 : 0;
+      compute_medium(slice, from, wide, group, kSliceRows * index, num_medium, rows, y, alpha, beta);
+    } else {
+      const uint32_t first = kShortSliceRows * (index - medium_slices);
+      compute_short(slice, from, num_short - first, rows + num_medium + first, y, alpha, beta);
     }
-    const uint32_t first = kShortSliceRows * (index - medium_slices);
-    const uint32_t* rows = row_order + num_medium + first;
-    compute_short(slice, from, num_short - first, rows, y, alpha, beta);
   }
 }

@@ -1,7 +1,7 @@
 //! Rows by length, medium ones as tiles for tensor cores.
 
 use super::{Plan, Plans};
-use crate::config::KernelConfig;
+use crate::config::{KernelConfig, Types};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::primitive::{GridScan, Partition};
@@ -15,6 +15,8 @@ parameters! {
         long_row = 256, one of [128, 256, 512];
         /// Nonzeros up to which a warp computes 32 rows of tiles; of longer rows it computes eight.
         wide_row = 32, one of [16, 32, 64];
+        /// Medium rows up to which all count as wide: their eights are shared out among more warps.
+        few_rows = 65536, one of [0, 65536];
     }
 }
 
@@ -34,6 +36,8 @@ const SHORT_SLICE_ROWS: u32 = 128;
 const WINDOW: u32 = 32 * SHORT_SLICE_ROWS;
 /// Entries in which the sizes of slices are counted.
 const UNIT: u32 = 32;
+/// Entries that a warp loads at a time, eight a lane.
+const BLOCK: u32 = 256;
 /// First unit, smallest column, first row, columns and flags.
 const SLICE_BYTES: u32 = 16;
 const NNZ_PER_PART: u32 = 2048;
@@ -127,7 +131,7 @@ impl Plans for Dasp {
                 Buffer::new("num_parts", 8).scratch(),
                 Buffer::new("part_rows", num_parts() * 4),
                 Buffer::new("part_ends", num_parts() * (2 * offset_bytes)),
-                Buffer::new("part_sums", num_parts() * ValueType::F64.size() as u32),
+                Buffer::new("part_sums", num_parts() * types.accumulator.size() as u32),
                 Buffer::new("finished_parts", rows_of(LONG) * 4).zeroed(),
                 Buffer::new("tile_lows", slice_entries() * 2),
                 Buffer::new("tile_highs", slice_entries() * 2),
@@ -138,7 +142,7 @@ impl Plans for Dasp {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                summation_depth: self.depth(),
+                summation_depth: self.depth(&types),
                 operation: config.operation(),
             },
         }
@@ -146,15 +150,26 @@ impl Plans for Dasp {
 }
 
 impl Dasp {
-    /// A row in tiles is one chain at worst, then a tree over four. A part of a long row is two chains over tiles, each
-    /// with four entries of every second; then a tree, eight chains a lane over parts, and a tree over these. Then
-    /// alpha, beta and the conversions of a sum and of y.
-    fn depth(&self) -> Expr {
+    /// A row in tiles is one chain at worst, then a tree over four and the sum of the last columns. A part of a long row is
+    /// a chain a lane, at worst of eight columns of four tiles each; then trees over tiles and lanes, eight chains a lane
+    /// over parts, and a tree over these. Then alpha, beta and the conversions of a sum and of y.
+    ///
+    /// Tensor cores for halves align eight products and the sum so far to the largest and cut off what is behind its last
+    /// bit, up to two units of roundoff a term and another few for the sum: 24 for eight columns at most.
+    fn depth(&self, types: &Types) -> Expr {
+        let halves = [ValueType::F16, ValueType::Bf16].contains(&types.value)
+            && types.x == types.value
+            && types.accumulator == ValueType::F32;
+        let chain = |columns: Expr| match halves {
+            true => columns.div_ceil(8) * 24,
+            false => columns,
+        };
         let row_nnz = || Expr::from(Variable::RowNnz);
-        let part_chain = row_nnz().div_ceil(NNZ_PER_PART * MAX_PARTS) * (NNZ_PER_PART / 16);
+        let part = (row_nnz().div_ceil(MAX_PARTS) + UNIT).max(NNZ_PER_PART);
+        let part_chain = chain((part.div_ceil(BLOCK) + 1) * 8).min(chain(row_nnz()));
         let over_parts = row_nnz().div_ceil(NNZ_PER_PART).min(MAX_PARTS).div_ceil(8 * 32);
-        let of_parts = part_chain.min(row_nnz()) + (1 + 5) + over_parts + (3 + 5);
-        row_nnz().min(self.long_row).max(of_parts) + (2 + 4)
+        let of_parts = part_chain + (2 + 5) + over_parts + (3 + 5);
+        chain(row_nnz().min(self.long_row)).max(of_parts) + (3 + 4)
     }
 
     fn preparation(&self, threads_per_block: u32) -> (Vec<Pass>, Vec<Count>) {
@@ -209,7 +224,7 @@ impl Dasp {
             );
             prepare.push(pass(name, slices.div_ceil(warps_per_block), threads_per_block, args));
         };
-        let medium = [medium_slices(), rows_of(LONG), medium_rows()].map(size);
+        let medium = [medium_slices(), rows_of(LONG), rows_of(WIDE), medium_rows()].map(size);
         fill("spmv_dasp_fill_medium", medium_slices(), medium.to_vec());
         let short = [short_slices(), medium_slices(), first_short(), num_rows()].map(size);
         fill("spmv_dasp_fill_short", short_slices(), short.to_vec());
