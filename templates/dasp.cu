@@ -5,13 +5,12 @@
 // Suits:     rows of many lengths in f64, f16 and bf16; giants among them; rows whose neighbours' columns are within 65,535 of each other
 // Suffers:   medium rows that share entries of x with their neighbours but not their length: sorting parts them
 // Bytes:     nnz * (value + 2 or, where columns of a slice are far apart or rows long, index) + rows * y + x once, 4 more a row that is not beside its neighbour in a slice; the plan keeps a copy of all rows but the long: nnz * (value + index) and padding, 16 a slice, 4 a row, and (8 + accumulator + 2 * offset) a part of a long row
-// Guarantee: bit-reproducible; how a row is summed depends on its length, and on whether medium rows are few; parts are summed in a fixed order
-// Launch:    rows are sorted, long ones cut in parts and the others copied by seventeen passes once for a structure; one kernel whose blocks find their kind of rows, longest first; the warp that finishes a long row last adds its parts
+// Guarantee: bit-reproducible; how a row is summed depends on its length alone; parts are summed in a fixed order
+// Launch:    rows are sorted, long ones cut in parts and the others copied by seventeen passes once for a structure; one kernel, a warp a part, eight wide rows, or a slice, longest first; the warp that finishes a long row last adds its parts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLongRow = 256;
 constexpr int kWideRow = 32;
-constexpr int kFewRows = 65536;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
@@ -138,18 +137,13 @@ __device__ __forceinline__ uint32_t first_place(int kind, uint32_t num_rows, con
   return low;
 }
 
-// How many rows each kind has. Where there are few medium rows all are wide: they are shared out among more warps.
-// One block.
+// How many rows each kind has. One block.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_kinds(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* key_order, uint64_t* kind_rows) {
   const int kind = threadIdx.x;
-  if (kind >= 32) return;
-  uint32_t first = first_place(min(kind, kKinds), num_rows, row_offsets, key_order);
-  const uint32_t first_medium = __shfl_sync(kAllLanes, first, 1);
-  const uint32_t first_short = __shfl_sync(kAllLanes, first, 3);
-  if (kind == 2 && first_short - first_medium <= uint32_t(kFewRows)) first = first_short;
-  const uint32_t behind = __shfl_down_sync(kAllLanes, first, 1);
-  if (kind < kKinds) kind_rows[kind] = behind - first;
+  if (kind >= kKinds) return;
+  kind_rows[kind] = first_place(kind + 1, num_rows, row_offsets, key_order) -
+                    first_place(kind, num_rows, row_offsets, key_order);
 }
 
 // Sorts the short rows of every window by falling length, a warp a window; the other rows stay where they are.
@@ -676,44 +670,42 @@ __device__ __forceinline__ void compute_medium(const Slice& slice, const SliceRe
   if (stores) store_scaled(y, row, sum, alpha, beta);
 }
 
-// As many neighbours of a long row as one load brings; a lane has eight entries in all.
-constexpr uint32_t kTogether = sizeof(ValueT) == 8 ? 2 : 4;
+// The nonzeros of a long row that a warp loads at a time, eight a lane. Neighbours are loaded by neighbouring lanes, not
+// by one: what they read of x is close together then.
+struct PartEntries {
+  ValueT values[kPerLane];
+  IndexT cols[kPerLane];
 
-// Entries from `first`, a multiple of kTogether, on that are from begin to end; for others, `absent`.
-template <typename T>
-__device__ __forceinline__ void load_part(const T* __restrict__ from, OffsetT first, OffsetT begin, OffsetT end, T absent,
-                                          T* to) {
+  __device__ __forceinline__ void load(OffsetT first, OffsetT end, const IndexT* __restrict__ col_indices,
+                                       const ValueT* __restrict__ entries) {
 #pragma unroll
-  for (uint32_t i = 0; i < kPerLane; i += kTogether) {
-    const OffsetT k = first + 32 * i + threadIdx.x % 32 * kTogether;
-    if (begin <= k && k + kTogether <= end) {
-      load_streaming<kTogether>(to + i, from + k);
-    } else {
-#pragma unroll
-      for (uint32_t j = 0; j < kTogether; ++j) to[i + j] = begin <= k + j && k + j < end ? __ldcs(from + k + j) : absent;
+    for (int u = 0; u < kPerLane; ++u) {
+      const OffsetT k = first + u * 32;
+      cols[u] = k < end ? __ldcs(col_indices + k) : kNoColumn;
+      values[u] = k < end ? __ldcs(entries + k) : ValueT();
     }
   }
-}
+};
 
 // The product of consecutive nonzeros with x, summed by a warp; every lane returns the sum.
 __device__ __forceinline__ AccumT part_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
                                                const ValueT* __restrict__ values, const XT* __restrict__ x) {
+  const uint32_t lane = threadIdx.x % 32;
   TileSums sums[2] = {};
-  OffsetT first = begin - begin % kTogether;
-  IndexT cols[kPerLane];
-  load_part(col_indices, first, begin, end, kNoColumn, cols);
-  for (; first < end; first += kBlock) {
-    ValueT entries[kPerLane];
-    load_part(values, first, begin, end, ValueT(), entries);
+  PartEntries entries;
+  entries.load(begin + lane, end, col_indices, values);
+  for (OffsetT first = begin; first < end; first += kBlock) {
+    PartEntries next;
+    next.load(first + kBlock + lane, end, col_indices, values);
     XT gathers[kPerLane];
 #pragma unroll
-    for (int k = 0; k < kPerLane; ++k) gathers[k] = gathered<XT>(cols[k], kNoColumn, x);
-    load_part(col_indices, first + kBlock, begin, end, kNoColumn, cols);
+    for (int k = 0; k < kPerLane; ++k) gathers[k] = gathered<XT>(entries.cols[k], kNoColumn, x);
 #pragma unroll
-    for (int u = 0; u < 4; ++u) add_tile_product(entries + 2 * u, gathers + 2 * u, sums + u % 2);
+    for (int u = 0; u < 4; ++u) add_tile_product(entries.values + 2 * u, gathers + 2 * u, sums + u % 2);
+    entries = next;
   }
   const AccumT of_row = sum_of_tile(sum_of(sums[0], sums[1]));
-  return group_sum<32>(threadIdx.x % 4 == 0 ? of_row : AccumT(0), kAllLanes);
+  return group_sum<32>(lane % 4 == 0 ? of_row : AccumT(0), kAllLanes);
 }
 
 // The sum of partial sums, which other warps have written, in a fixed order; every lane returns it.
@@ -901,9 +893,6 @@ __device__ __forceinline__ void compute_short(const Slice& slice, const SliceRea
   }
 }
 
-// Brings a slice near that the warp will need next, without a register to hold it.
-__device__ __forceinline__ void prefetch(const uint4* slice) { asm volatile("prefetch.global.L1 [%0];" ::"l"(slice)); }
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
           YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ row_order, uint32_t num_parts,
@@ -912,34 +901,29 @@ spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ val
           uint32_t num_wide, uint32_t num_narrow, uint32_t num_short, const uint4* __restrict__ slices,
           const uint16_t* __restrict__ tile_lows, const uint16_t* __restrict__ tile_highs,
           const ValueT* __restrict__ tile_values) {
+  uint32_t unit = blockIdx.x * kWarps + threadIdx.x / 32;
+  if (unit < num_parts) {
+    compute_part(unit, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values, x,
+                 y, alpha, beta);
+    return;
+  }
+  unit -= num_parts;
   const uint32_t* rows = row_order + num_long;
   const uint32_t num_medium = num_wide + num_narrow;
   const uint32_t medium_slices = (num_medium + kSliceRows - 1) / kSliceRows;
   const uint32_t wide_slices = (num_wide + kSliceRows - 1) / kSliceRows;
   const uint32_t short_slices = (num_short + kShortSliceRows - 1) / kShortSliceRows;
-  // A part is a unit, a wide slice is four, any other is one. A block takes neighbours, which read the same x.
-  const uint32_t num_units = num_parts + medium_slices + 3 * wide_slices + short_slices;
-  const uint32_t per_block = (num_units + gridDim.x - 1) / gridDim.x;
-  const uint32_t end = min(num_units, (blockIdx.x + 1) * per_block);
-  const auto slice_of_unit = [=](uint32_t u) { return u < 4 * wide_slices ? u / 4 : u - 3 * wide_slices; };
-  for (uint32_t unit = blockIdx.x * per_block + threadIdx.x / 32; unit < end; unit += kWarps) {
-    if (unit < num_parts) {
-      compute_part(unit, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values,
-                   x, y, alpha, beta);
-      continue;
-    }
-    const uint32_t index = slice_of_unit(unit - num_parts);
-    const uint4 loaded = __ldg(slices + index);
-    const Slice slice = {loaded.x, loaded.y, loaded.z, loaded.w};
-    if (unit + kWarps < end) prefetch(slices + slice_of_unit(unit + kWarps - num_parts));
-    const SliceReader from(slice, tile_lows, tile_highs, tile_values, x);
-    if (index < medium_slices) {
-      const bool wide = index < wide_slices;
-      const uint32_t group = wide ? (unit - num_parts) % 4 : 0;
-      compute_medium(slice, from, wide, group, kSliceRows * index, num_medium, rows, y, alpha, beta);
-    } else {
-      const uint32_t first = kShortSliceRows * (index - medium_slices);
-      compute_short(slice, from, num_short - first, rows + num_medium + first, y, alpha, beta);
-    }
+  // A wide slice is for four warps, any other for one.
+  const bool wide = unit < 4 * wide_slices;
+  const uint32_t index = wide ? unit / 4 : unit - 3 * wide_slices;
+  if (index >= medium_slices + short_slices) return;
+  const uint4 loaded = __ldg(slices + index);
+  const Slice slice = {loaded.x, loaded.y, loaded.z, loaded.w};
+  const SliceReader from(slice, tile_lows, tile_highs, tile_values, x);
+  if (index < medium_slices) {
+    compute_medium(slice, from, wide, unit % 4, kSliceRows * index, num_medium, rows, y, alpha, beta);
+  } else {
+    const uint32_t first = kShortSliceRows * (index - medium_slices);
+    compute_short(slice, from, num_short - first, rows + num_medium + first, y, alpha, beta);
   }
 }

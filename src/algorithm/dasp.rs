@@ -15,8 +15,6 @@ parameters! {
         long_row = 256, one of [128, 256, 512];
         /// Nonzeros up to which a warp computes 32 rows of tiles; of longer rows it computes eight.
         wide_row = 32, one of [16, 32, 64];
-        /// Medium rows up to which all count as wide: their eights are shared out among more warps.
-        few_rows = 65536, one of [0, 65536];
     }
 }
 
@@ -166,7 +164,7 @@ impl Dasp {
         };
         let row_nnz = || Expr::from(Variable::RowNnz);
         let part = (row_nnz().div_ceil(MAX_PARTS) + UNIT).max(NNZ_PER_PART);
-        let part_chain = chain((part.div_ceil(BLOCK) + 1) * 8).min(chain(row_nnz()));
+        let part_chain = chain(part.div_ceil(BLOCK) * 8).min(chain(row_nnz()));
         let over_parts = row_nnz().div_ceil(NNZ_PER_PART).min(MAX_PARTS).div_ceil(8 * 32);
         let of_parts = part_chain + (2 + 5) + over_parts + (3 + 5);
         chain(row_nnz().min(self.long_row)).max(of_parts) + (3 + 4)
@@ -253,11 +251,8 @@ impl Dasp {
         args.extend([LONG, WIDE, NARROW, SHORT].map(|kind| size(rows_of(kind))));
         args.extend([SLICES, TILE_LOWS, TILE_HIGHS, TILE_VALUES].map(Arg::Buffer));
         let warps_per_block = threads_per_block / 32;
-        // A warp a part, a quarter of a wide slice, or a slice; where more are wanted than are resident, up to four in turn.
         let units = num_parts() + num_slices() + rows_of(WIDE).div_ceil(SLICE_ROWS) * 3;
-        let resident = Expr::from(Variable::Multiprocessors) * Expr::from(Variable::ResidentBlocks);
-        let turns = |turns: u32| units.clone().div_ceil(warps_per_block * turns);
-        let grid = turns(1).min(resident).max(turns(4));
+        let grid = units.div_ceil(warps_per_block);
         pass("spmv_dasp", grid, threads_per_block, args)
     }
 }
