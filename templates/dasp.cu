@@ -40,8 +40,8 @@ constexpr int kWideRow = 32;
 constexpr uint32_t kAllLanes = 0xffffffffu;
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
 
-// Registers are shared out among so many threads: with fewer for each, two batches of f64 would not stay in them.
-constexpr int kResidentThreads = sizeof(AccumT) > 4 ? 768 : 1024;
+// Registers are shared out among so many threads: entries of two batches stay in them.
+constexpr int kResidentThreads = sizeof(AccumT) > 4 ? 768 : sizeof(ValueT) + sizeof(XT) > 4 ? 1024 : 1280;
 constexpr int kResidentBlocks = kThreadsPerBlock < kResidentThreads ? kResidentThreads / kThreadsPerBlock : 1;
 
 // Padding has no column.
@@ -792,7 +792,7 @@ template <int kColumns>
 __device__ __forceinline__ void full_product(const SliceReader& from, AccumT* sums) {
   static_assert(kRowsPerThread == 4 && kRowsAtATime == 2, "two times two rows");
   // As many registers as there are decide whether all is in flight at once.
-  constexpr bool kAtOnce = kColumns <= 5;
+  constexpr bool kAtOnce = kColumns <= (kResidentThreads > 1024 ? 3 : 5);
   FullRows<kColumns> first, second;
   first.load(from, 0);
   if (kAtOnce) second.load(from, 64 * kColumns);
@@ -893,6 +893,14 @@ __device__ __forceinline__ void compute_short(const Slice& slice, const SliceRea
   }
 }
 
+// A block brings a slice into the second-level cache that one after those on the GPU will begin with: of what a warp waits
+// for, slices come first, and nothing else is under way meanwhile.
+constexpr uint32_t kSlicesAhead = 6144;
+
+__device__ __forceinline__ void prefetch(const uint4* slices, uint32_t slice, uint32_t num_slices) {
+  if (slice < num_slices) asm volatile("prefetch.global.L2 [%0];" ::"l"(slices + slice));
+}
+
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
           YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ row_order, uint32_t num_parts,
@@ -917,13 +925,14 @@ spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ val
   const bool wide = unit < 4 * wide_slices;
   const uint32_t index = wide ? unit / 4 : unit - 3 * wide_slices;
   if (index >= medium_slices + short_slices) return;
+  if (threadIdx.x == 0) prefetch(slices, index + kSlicesAhead, medium_slices + short_slices);
   const uint4 loaded = __ldg(slices + index);
   const Slice slice = {loaded.x, loaded.y, loaded.z, loaded.w};
   const SliceReader from(slice, tile_lows, tile_highs, tile_values, x);
-  if (index < medium_slices) {
-    compute_medium(slice, from, wide, unit % 4, kSliceRows * index, num_medium, rows, y, alpha, beta);
-  } else {
+  if (index >= medium_slices) {
     const uint32_t first = kShortSliceRows * (index - medium_slices);
     compute_short(slice, from, num_short - first, rows + num_medium + first, y, alpha, beta);
+    return;
   }
+  compute_medium(slice, from, wide, unit % 4, kSliceRows * index, num_medium, rows, y, alpha, beta);
 }
