@@ -5,7 +5,7 @@
 // Suits:     rows of many lengths in f64, f16 and bf16; giants among them; rows whose neighbours' columns are within 65,535 of each other
 // Suffers:   medium rows that share entries of x with their neighbours but not their length: sorting parts them
 // Bytes:     nnz * (value + 2 or, where columns of a slice are far apart or rows long, index) + rows * y + x once, 4 more a row that is not beside its neighbour in a slice; the plan keeps a copy of all rows but the long: nnz * (value + index) and padding, 16 a slice, 4 a row, and (8 + accumulator + 2 * offset) a part of a long row
-// Guarantee: bit-reproducible; how a row is summed depends on its length alone; parts are summed in a fixed order
+// Guarantee: bit-reproducible; how a row is summed depends on its length and on the longest of its slice; parts are summed in a fixed order
 // Launch:    rows are sorted, long ones cut in parts and the others copied by seventeen passes once for a structure; one kernel, a warp a part, eight wide rows, or a slice, longest first; the warp that finishes a long row last adds its parts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
