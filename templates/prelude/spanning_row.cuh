@@ -32,19 +32,19 @@ __device__ __forceinline__ uint64_t arrive(uint64_t* counter) {
 }
 
 // The tiles that bring a piece of a row that lies in tiles `first` to `last`: every one, but of kTogether tiles that are
-// neighbours, belong together and lie within the row only the first, with the sum of all.
+// neighbours, belong together and lie within the row only the first, with the sum of all. The pieces before the last
+// are put side by side, so that whoever reads them finds them without arithmetic.
 template <uint32_t kTogether>
 struct Pieces {
-  uint32_t first, num_alone, num_together;
+  uint32_t first, num_together;
 
   __device__ __forceinline__ Pieces(uint32_t first, uint32_t last) : first(first) {
-    const uint32_t next = (first / kTogether + 1) * kTogether;
-    num_alone = next - first;
     num_together = last / kTogether > first / kTogether ? last / kTogether - first / kTogether - 1 : 0;
   }
-  __device__ __forceinline__ uint32_t tile(uint32_t piece) const {
-    const uint32_t together_before = piece < num_alone ? 0 : min(piece - num_alone, num_together);
-    return first + piece + together_before * (kTogether - 1);
+  __device__ __forceinline__ uint32_t place(uint32_t tile) const {
+    const uint32_t before = tile / kTogether - first / kTogether;
+    const uint32_t together_before = before > 0 ? min(before - 1, num_together) : 0;
+    return tile - together_before * (kTogether - 1);
   }
 };
 
@@ -67,7 +67,7 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
   const uint32_t num_tails = last - first - pieces.num_together * (kTogether - 1);
   PieceWordT before = 0;
   if (lane == 0) {
-    *(tile == last ? rows.heads + tile : rows.tails + tile) = piece;
+    *(tile == last ? rows.heads + tile : rows.tails + pieces.place(tile)) = piece;
     before = arrive(meeting);
   }
   before = __shfl_sync(0xffffffffu, before, 0);
@@ -76,7 +76,7 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
   AccumT sum = lane == 0 ? __ldcg(rows.heads + last) : AccumT(0);
   // Many loads are under way at once: a giant row has thousands of pieces, and this warp is the last to work.
 #pragma unroll 16
-  for (uint32_t i = lane; i < num_tails; i += 32) sum += __ldcg(rows.tails + pieces.tile(i));
+  for (uint32_t t = first + lane; t < first + num_tails; t += 32) sum += __ldcg(rows.tails + t);
   sum = group_sum<32>(sum, 0xffffffffu);
   if (lane == 0) {
     *meeting = 0;
