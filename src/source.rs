@@ -55,11 +55,11 @@ pub(crate) fn csr_product_args(config: &KernelConfig) -> Vec<Arg> {
     ]
 }
 
-/// Roundings that a term of `group_row_product` passes through: one of a lane's chains (one step longer where the
-/// first access is aligned), the trees over chains and lanes, then alpha, beta and two conversions.
+/// Roundings that a term of `group_row_product` passes through: the terms of a lane's step, the lane's steps (one more
+/// where the first access is aligned), the tree over the lanes, then alpha, beta and two conversions.
 pub(crate) fn group_depth(threads_per_vector: u32, unroll: u32) -> Expr {
     let steps = Expr::from(Variable::RowNnz).div_ceil(threads_per_vector * unroll) + 1;
-    steps + unroll.ilog2() + threads_per_vector.ilog2() + 4
+    steps + unroll + threads_per_vector.ilog2() + 4
 }
 
 /// The source of a product.

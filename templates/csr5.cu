@@ -199,7 +199,8 @@ __device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols,
   return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+// The shortest lanes need few registers; unasked, the compiler aims at as few but spills some.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kSigma == 4 ? 2048 / kThreadsPerBlock : 0)
 spmv_csr5(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, const XT* __restrict__ x,
           YT* __restrict__ y, AccumT alpha, AccumT beta, uint32_t num_tiles, const uint32_t* __restrict__ tile_rows,
           const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,

@@ -1,12 +1,12 @@
-// csr_adaptive: a block computes many short rows through shared memory, one long row, or a part of a very long one.
+// csr_adaptive: a block computes many short rows through shared memory, a row with each warp, one long row, or a part of a very long one.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Greathouse and Daga 2014, 2015 (CSR-Stream, CSR-Vector, CSR-VectorL); Hiranandani, IV.C
 // Suits:     rows of uneven length, giants too: blocks have about equally many nonzeros
 // Suffers:   matrices so small that there are fewer blocks than multiprocessors
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset) a block of about 3/4 nnz_per_block nonzeros, kept by the plan
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, kept by the plan
 // Guarantee: bit-reproducible; a row within a block is summed in chains of at most 16 products and a tree, parts of a row are summed in a fixed order
-// Launch:    row blocks are found by four passes once for a structure; a block a row block, nnz_per_block sums of shared memory; rows over 4 * nnz_per_block nonzeros, where there are any, are finished by a second pass
+// Launch:    row blocks are found by four passes once for a structure; a block a row block, nnz_per_block sums of shared memory, or a warp a row where neighbours have 128 nonzeros and more; rows over 4 * nnz_per_block nonzeros, where there are any, are finished by a second pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerBlock = 1024;
@@ -27,21 +27,38 @@ constexpr uint32_t kNnzPerPart = 4 * kNnzPerBlock;
 constexpr uint32_t kLongestChain = 16;
 constexpr uint32_t kMaxLeft = kNnzPerBlock / kLongestChain;
 
+// Rows that a block computes with a warp each, and how many nonzeros a row then has on average at least: they
+// fill a step of a warp, so shared memory would save nothing and cost a barrier.
+constexpr uint32_t kWarps = kThreadsPerBlock / 32;
+constexpr uint32_t kShortestForWarp = 128;
+
 // How many blocks begin with this row: a long row has its own.
 struct BlocksBegun {
   const OffsetT* row_offsets;
+  uint64_t num_rows;
   __device__ __forceinline__ OffsetT length(uint32_t row) const { return row_offsets[row + 1] - row_offsets[row]; }
+  // Whether the kWarps rows from this one on are long enough for warps, and about equally long.
+  __device__ __forceinline__ bool is_for_warps(uint32_t first) const {
+    if (uint64_t(first) + kWarps > num_rows) return false;
+    const OffsetT nnz = row_offsets[first + kWarps] - row_offsets[first];
+    if (nnz < kWarps * kShortestForWarp) return false;
+    OffsetT longest = 0;
+    for (uint32_t i = 0; i < kWarps; ++i) longest = max(longest, length(first + i));
+    return longest <= kNnzPerPart && longest <= 2 * (nnz / kWarps);
+  }
   __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
     const uint32_t row = uint32_t(i);
+    const uint32_t first = row / kWarps * kWarps;
+    if (is_for_warps(first)) return row == first;
     if (length(row) > kLongestShared) return (length(row) + kNnzPerPart - 1) / kNnzPerPart;
     if (begins_row_block<kWindow, kNnzPerBlock>(row, row_offsets)) return 1;
-    return length(row - 1) > kLongestShared ? 1 : 0;
+    return length(row - 1) > kLongestShared || (row == first && is_for_warps(first - kWarps));
   }
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_sum_chunk(uint64_t num_rows, const OffsetT* row_offsets, uint32_t* partials) {
-  scan_sum_chunk(num_rows, partials, BlocksBegun{row_offsets});
+  scan_sum_chunk(num_rows, partials, BlocksBegun{row_offsets, num_rows});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -53,7 +70,7 @@ spmv_csr_adaptive_partials(uint32_t num_partials, uint64_t num_rows, uint32_t* p
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uint32_t* partials,
                         uint32_t* first_blocks) {
-  scan_chunk(num_rows, partials, first_blocks, BlocksBegun{row_offsets});
+  scan_chunk(num_rows, partials, first_blocks, BlocksBegun{row_offsets, num_rows});
 }
 
 // The first row and the first nonzero of every block, the end behind the last; and which blocks begin a row in parts.
@@ -81,21 +98,27 @@ spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* 
 // One unused entry in 32 banks' worth of products: rows of equal length begin in different banks.
 __device__ __forceinline__ constexpr uint32_t padded(uint32_t i) { return i + i / uint32_t(128 / sizeof(AccumT)); }
 
-// products[i] <- values * x of the block's i-th nonzero; the loads of a step are in flight together.
-__device__ __forceinline__ void stage_products(AccumT* products, OffsetT begin, uint32_t nnz,
-                                               const IndexT* __restrict__ col_indices,
+// products[i] <- values * x of the block's i-th nonzero; the loads of a step are in flight together. None of them is
+// predicated: a thread that has no nonzero left loads the last one again.
+__device__ __forceinline__ void stage_products(AccumT* products, uint32_t nnz, const IndexT* __restrict__ cols,
                                                const ValueT* __restrict__ values, const XT* __restrict__ x) {
-  for (uint32_t i = threadIdx.x; i < nnz; i += 4 * kThreadsPerBlock) {
-    AccumT step[4];
+  constexpr int kPerThread = kNnzPerBlock / kThreadsPerBlock;
+  constexpr int kAtOnce = kPerThread < 1 ? 1 : kPerThread < 8 ? kPerThread : 8;
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x; i < nnz; i += kAtOnce * kThreadsPerBlock) {
+    IndexT step_cols[kAtOnce];
+    ValueT factors[kAtOnce];
+    XT entries[kAtOnce];
 #pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const uint32_t k = i + u * kThreadsPerBlock;
-      if (k < nnz) step[u] = AccumT(__ldcs(values + begin + k)) * AccumT(__ldg(x + __ldcs(col_indices + begin + k)));
-    }
+    for (int u = 0; u < kAtOnce; ++u) step_cols[u] = __ldcs(cols + min(i + u * kThreadsPerBlock, nnz - 1));
 #pragma unroll
-    for (int u = 0; u < 4; ++u) {
+    for (int u = 0; u < kAtOnce; ++u) factors[u] = __ldcs(values + min(i + u * kThreadsPerBlock, nnz - 1));
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) entries[u] = __ldg(x + step_cols[u]);
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
       const uint32_t k = i + u * kThreadsPerBlock;
-      if (k < nnz) products[padded(k)] = step[u];
+      if (k < nnz) products[padded(k)] = AccumT(factors[u]) * AccumT(entries[u]);
     }
   }
 }
@@ -121,25 +144,41 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
     if (!whole) block_sums[blockIdx.x] = sum;
     return;
   }
+  if (rows <= kWarps && end - begin >= OffsetT(rows * kShortestForWarp)) {
+    const uint32_t row = first + threadIdx.x / 32;
+    if (row >= first + rows) return;
+    const AccumT sum = group_row_product<32, 4, false>(__ldg(row_offsets + row), __ldg(row_offsets + row + 1),
+                                                       col_indices, values, x, 0xffffffffu);
+    if (threadIdx.x % 32 == 0) store_scaled(y, row, sum, alpha, beta);
+    return;
+  }
   // As many lanes a row, a power of two, as there are threads for; rows that are long for these are left to warps.
   const int lanes_log2 = rows >= kThreadsPerBlock ? 0 : min(5, 31 - __clz(kThreadsPerBlock / rows));
   const uint32_t lanes = 1u << lanes_log2;
   const uint32_t lane = threadIdx.x & (lanes - 1);
   if (threadIdx.x == 0) num_left = 0;
-  stage_products(products, begin, uint32_t(end - begin), col_indices, values, x);
+  // Where the thread's first row lies is asked for before the products are; mostly it has no other.
+  const uint32_t thread_row = first + min(threadIdx.x >> lanes_log2, rows - 1);
+  OffsetT row_begin = __ldg(row_offsets + thread_row);
+  OffsetT row_end = __ldg(row_offsets + thread_row + 1);
+  stage_products(products, uint32_t(end - begin), col_indices + begin, values + begin, x);
   __syncthreads();
   for (uint32_t base = 0; base < rows; base += kThreadsPerBlock >> lanes_log2) {
     const uint32_t row = base + (threadIdx.x >> lanes_log2);
     AccumT sum = 0;
     bool stores = row < rows && lane == 0;
     if (row < rows && !skips_product(alpha)) {
-      const uint32_t row_end = uint32_t(__ldg(row_offsets + first + row + 1) - begin);
-      uint32_t i = uint32_t(__ldg(row_offsets + first + row) - begin);
-      if (lanes < 32 && row_end - i > kLongestChain << lanes_log2) {
+      if (base > 0) {
+        row_begin = __ldg(row_offsets + first + row);
+        row_end = __ldg(row_offsets + first + row + 1);
+      }
+      const uint32_t stop = uint32_t(row_end - begin);
+      uint32_t i = uint32_t(row_begin - begin);
+      if (lanes < 32 && stop - i > kLongestChain << lanes_log2) {
         if (stores) left[atomicAdd(&num_left, 1u)] = row;
         stores = false;
       } else {
-        for (i += lane; i < row_end; i += lanes) sum += products[padded(i)];
+        for (i += lane; i < stop; i += lanes) sum += products[padded(i)];
       }
     }
     for (uint32_t offset = lanes / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
@@ -148,9 +187,9 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
   __syncthreads();
   for (uint32_t k = threadIdx.x / 32; k < num_left; k += kThreadsPerBlock / 32) {
     const uint32_t row = first + left[k];
-    const uint32_t row_end = uint32_t(__ldg(row_offsets + row + 1) - begin);
+    const uint32_t stop = uint32_t(__ldg(row_offsets + row + 1) - begin);
     AccumT sum = 0;
-    for (uint32_t i = uint32_t(__ldg(row_offsets + row) - begin) + threadIdx.x % 32; i < row_end; i += 32) {
+    for (uint32_t i = uint32_t(__ldg(row_offsets + row) - begin) + threadIdx.x % 32; i < stop; i += 32) {
       sum += products[padded(i)];
     }
     sum = group_sum<32>(sum, 0xffffffffu);

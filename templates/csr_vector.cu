@@ -5,7 +5,7 @@
 // Suits:     rows of nearly equal length, with threads_per_vector near the mean row length
 // Suffers:   rows much shorter than threads_per_vector (idle lanes) and a few very long rows (their groups finish last)
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once
-// Guarantee: bit-reproducible; a lane sums every threads_per_vector-th term in unroll chains, fixed trees add chains and lanes
+// Guarantee: bit-reproducible; a lane adds up every threads_per_vector-th term, unroll of them at a time, a fixed tree adds the lanes
 // Launch:    threads_per_vector threads a row, grid stride; no shared memory, no workspace, one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"

@@ -4,7 +4,7 @@
 // Paper:     Messa, Hybrid (short rows a thread, medium rows a warp, long rows a block); Fox et al. 2018 (logarithmic bins, LRB)
 // Suits:     rows of very uneven length in any order: power laws, dense rows, giants
 // Suffers:   rows of one length (the order of the bins is then read for nothing)
-// Bytes:     nnz * (value + index) + rows * (2 * offset + 4 + y) + x once; the plan keeps 4 a row and (8 + 2 * offset) a part of a long row
+// Bytes:     nnz * (value + index) + rows * (offset + 6 + y) + x once; the plan keeps offset + 6 a row and (8 + 2 * offset) a part of a long row
 // Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
 // Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; one kernel, whose blocks find their bin: long rows first, then all bins side by side in stripes; rows in several parts, where there are any, are finished by a second pass
 #ifndef SPMV_GENERATED
@@ -28,6 +28,8 @@ constexpr int kBins = 7;
 constexpr uint32_t kStripes = 16;
 constexpr uint32_t kNnzPerPart = 16 * kThreadsPerBlock;
 
+static_assert(kNnzPerWarp < 1 << 16, "lengths of rows are kept in 16 bits");
+
 struct BinOf {
   const OffsetT* row_offsets;
   __device__ __forceinline__ uint32_t operator()(uint32_t row) const {
@@ -49,9 +51,14 @@ spmv_hybrid_bins_offsets(uint32_t num_blocks, uint32_t* offsets, uint64_t* bin_c
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hybrid_bins_scatter(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* offsets, uint32_t* row_order) {
-  partition_scatter<kBins>(num_rows, offsets, BinOf{row_offsets},
-                           [=](uint32_t place, uint32_t row) { row_order[place] = row; });
+spmv_hybrid_bins_scatter(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* offsets, uint32_t* row_order,
+                         OffsetT* row_begins, uint16_t* row_lengths) {
+  partition_scatter<kBins>(num_rows, offsets, BinOf{row_offsets}, [=](uint32_t place, uint32_t row) {
+    row_order[place] = row;
+    row_begins[place] = row_offsets[row];
+    // Nobody asks for that of a long row, which need not fit.
+    row_lengths[place] = uint16_t(row_offsets[row + 1] - row_offsets[row]);
+  });
 }
 
 // The parts of the i-th long row.
@@ -108,13 +115,19 @@ __device__ __forceinline__ uint32_t stripe_blocks(uint32_t rows) {
   return (rows + kRows - 1) / kRows;
 }
 
-// Computes the block's rows of the bin of kWidth lanes, whose places in row_order end before *last; *block counts from
+// The rows in the order of their bins, what a row in its place needs side by side: whoever computes it asks for
+// nothing that another answer must tell.
+struct OrderedRows {
+  const uint32_t* __restrict__ rows;
+  const OffsetT* __restrict__ begins;
+  const uint16_t* __restrict__ lengths;
+};
+
+// Computes the block's rows of the bin of kWidth lanes, whose places in the order end before *last; *block counts from
 // the bin's first in the stripe. False where the block belongs to a later bin: both then say where that one is.
 template <int kWidth>
 __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uint32_t* last, uint32_t* block,
-                                             const uint32_t* __restrict__ row_order,
-                                             const OffsetT* __restrict__ row_offsets,
-                                             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
+                                             const OrderedRows& ordered, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                                              const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta) {
   constexpr uint32_t kRowsPerBlock = kThreadsPerBlock / kWidth;
   const uint32_t num_blocks = stripe_blocks<kWidth>(rows);
@@ -126,9 +139,9 @@ __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uin
   }
   const uint32_t place = first + (stripe * num_blocks + *block) * kRowsPerBlock + threadIdx.x / kWidth;
   if (place >= *last) return true;
-  const uint32_t row = __ldg(row_order + place);
-  const OffsetT begin = __ldg(row_offsets + row);
-  const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
+  const uint32_t row = __ldg(ordered.rows + place);
+  const OffsetT begin = __ldg(ordered.begins + place);
+  const OffsetT end = begin + (skips_product(alpha) ? 0 : __ldg(ordered.lengths + place));
   const AccumT sum = group_row_product<kWidth, 4, false>(begin, end, col_indices, values, x, group_mask<kWidth>());
   if (threadIdx.x % kWidth == 0) store_scaled(y, row, sum, alpha, beta);
   return true;
@@ -137,8 +150,9 @@ __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uin
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
             const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta,
-            const uint32_t* __restrict__ row_order, uint32_t rows_1, uint32_t rows_2, uint32_t rows_4, uint32_t rows_8,
-            uint32_t rows_16, uint32_t rows_32, uint32_t num_parts, const uint32_t* __restrict__ part_rows,
+            const uint32_t* __restrict__ row_order, const OffsetT* __restrict__ row_begins,
+            const uint16_t* __restrict__ row_lengths, uint32_t rows_1, uint32_t rows_2, uint32_t rows_4,
+            uint32_t rows_8, uint32_t rows_16, uint32_t rows_32, uint32_t num_parts, const uint32_t* __restrict__ part_rows,
             const OffsetT* __restrict__ part_ends, AccumT* __restrict__ part_sums) {
   if (blockIdx.x < num_parts) {
     const uint32_t row = __ldg(part_rows + blockIdx.x);
@@ -156,13 +170,14 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
                               stripe_blocks<8>(rows_8) + stripe_blocks<16>(rows_16) + stripe_blocks<32>(rows_32);
   const uint32_t stripe = block / per_stripe;
   block -= stripe * per_stripe;
+  const OrderedRows ordered = {row_order, row_begins, row_lengths};
   uint32_t last = rows_1 + rows_2 + rows_4 + rows_8 + rows_16 + rows_32;
-  if (computes_bin<32>(rows_32, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  if (computes_bin<16>(rows_16, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  if (computes_bin<8>(rows_8, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  if (computes_bin<4>(rows_4, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  if (computes_bin<2>(rows_2, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta)) return;
-  computes_bin<1>(rows_1, stripe, &last, &block, row_order, row_offsets, col_indices, values, x, y, alpha, beta);
+  if (computes_bin<32>(rows_32, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<16>(rows_16, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<8>(rows_8, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<4>(rows_4, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;
+  if (computes_bin<2>(rows_2, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;
+  computes_bin<1>(rows_1, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta);
 }
 
 // Adds the parts of the rows that several blocks share: a block a row.

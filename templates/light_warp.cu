@@ -4,9 +4,9 @@
 // Paper:     Liu and Schmidt 2015 (LightSpMV, warp-level dynamic row distribution); Hiranandani, IV.E
 // Suits:     rows of uneven length without giants; neighbouring rows side by side
 // Suffers:   giant rows (one group works on each, and the groups beside it wait)
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and an atomic every threads_per_block / threads_per_vector rows, or 32 / threads_per_vector * rows_per_fetch
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and an atomic every threads_per_block / threads_per_vector rows, four times as many where threads_per_vector is 2 or 4, or 32 / threads_per_vector * rows_per_fetch
 // Guarantee: bit-reproducible: which group computes a row does not change how the row is summed
-// Launch:    as many blocks as are resident; a block draws one row for each of its groups by one atomic, or with rows_per_fetch a warp that many rounds of neighbouring rows; the next are drawn while the last are computed; a workspace of one counter, which returns to zero by itself; one pass
+// Launch:    as many blocks as are resident; a block draws one row for each of its groups by one atomic, or four for groups of 2 or 4 lanes, or with rows_per_fetch a warp that many rounds of neighbouring rows; the next are drawn while short rows are computed, or after long ones; a workspace of one counter, which returns to zero by itself; one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kThreadsPerVector = 8;
@@ -23,9 +23,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_light_warp(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
                 AccumT beta, uint32_t* next_ticket) {
-  for_fetched_rows<true>(num_rows, next_ticket, [&](uint32_t row) {
-    const OffsetT begin = row < num_rows ? __ldg(row_offsets + row) : 0;
-    const OffsetT end = row >= num_rows || skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
+  for_fetched_rows<true>(num_rows, row_offsets, alpha, next_ticket, [&](uint32_t row, OffsetT begin, OffsetT end) {
     const AccumT sum =
         group_row_product<kThreadsPerVector, kUnroll, kAligned>(begin, end, col_indices, values, x, 0xffffffffu);
     if (row < num_rows && threadIdx.x % kThreadsPerVector == 0) store_scaled(y, row, sum, alpha, beta);

@@ -110,10 +110,10 @@ impl Plans for CsrAdaptive {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // A chain of a shared block and its tree; or a thread's share of a row, whole or in parts, and two
-                // trees. Then alpha, beta and two conversions.
+                // A chain of a shared block and its tree; or a lane's steps of four of a row that a warp has; or a
+                // thread's share of a row, whole or in parts, and two trees. Then alpha, beta and two conversions.
                 summation_depth: Expr::from(Variable::RowNnz).min(LONGEST_CHAIN)
-                    + Expr::from(Variable::RowNnz).div_ceil(threads_per_block)
+                    + Expr::from(Variable::RowNnz).div_ceil(threads_per_block.min(4 * 32))
                     + (2 * 10 + 4 + 4),
                 operation: config.operation(),
             },

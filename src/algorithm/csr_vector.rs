@@ -12,7 +12,7 @@ parameters! {
     pub struct CsrVector {
         /// Lanes that share a row.
         threads_per_vector = 8, one of [2, 4, 8, 16, 32];
-        /// Independent accumulators a lane; all loads of a step are in flight together.
+        /// Terms of a lane whose loads are in flight together.
         unroll = 4, one of [1, 2, 4];
         /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
         aligned = 0, one of [0, 1];

@@ -39,6 +39,8 @@ const PART_ENDS: usize = 7;
 const SPLIT_PARTS: usize = 8;
 const NUM_SPLIT: usize = 9;
 const PART_SUMS: usize = 10;
+const ROW_BEGINS: usize = 11;
+const ROW_LENGTHS: usize = 12;
 
 /// Parts into which the bins of short rows are cut, as in the template.
 const STRIPES: u32 = 16;
@@ -67,7 +69,7 @@ impl Plans for Hybrid {
             num_items: num_rows(),
             threads_per_block,
             key_args: vec![Arg::RowOffsets],
-            emit_args: vec![Arg::Buffer(ROW_ORDER)],
+            emit_args: [ROW_ORDER, ROW_BEGINS, ROW_LENGTHS].map(Arg::Buffer).into(),
             offsets: OFFSETS,
             bin_counts: BIN_COUNTS,
         };
@@ -90,7 +92,7 @@ impl Plans for Hybrid {
         prepare.push(pass("spmv_hybrid_parts", num_parts().div_ceil(threads_per_block), parts));
 
         let mut product = csr_product_args(config);
-        product.push(Arg::Buffer(ROW_ORDER));
+        product.extend([ROW_ORDER, ROW_BEGINS, ROW_LENGTHS].map(Arg::Buffer));
         product.extend((0..WIDTHS.len()).map(|bin| size(bin_rows(bin))));
         product.push(size(num_parts()));
         product.extend([PART_ROWS, PART_ENDS, PART_SUMS].map(Arg::Buffer));
@@ -107,7 +109,7 @@ impl Plans for Hybrid {
             Count { name: "num_split", buffer: NUM_SPLIT, entry: 0, after: last },
         ]);
         let (offset_bytes, sum_bytes) = (types.offset.size() as u32, types.accumulator.size() as u32);
-        // A row of a group is summed in four chains a lane; a long row's part in four chains a thread, and its
+        // A row of a group is summed in steps of four terms a lane; a long row's part in four chains a thread, and its
         // parts one after the other in each thread.
         let row_nnz = || Expr::from(Variable::RowNnz);
         let of_a_group = row_nnz().div_ceil(4).min(self.nnz_per_lane.max(self.nnz_per_warp / 32).div_ceil(4));
@@ -136,13 +138,16 @@ impl Plans for Hybrid {
                 Buffer::new("split_parts", num_parts().div_ceil(2) * 4),
                 Buffer::new("num_split", 8).zeroed().scratch(),
                 Buffer::new("part_sums", num_split().min(1) * num_parts() * sum_bytes),
+                Buffer::new("row_begins", num_rows() * offset_bytes),
+                Buffer::new("row_lengths", num_rows() * 2),
             ],
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // Then trees over chains and lanes or threads, over parts, alpha, beta and two conversions.
-                summation_depth: of_a_group + NNZ_PER_THREAD / 4 + (2 + 10) + of_parts + 10 + 4,
+                // Then the terms of a step or a tree over chains, trees over lanes or threads, over parts, alpha, beta
+                // and two conversions.
+                summation_depth: of_a_group + NNZ_PER_THREAD / 4 + (4 + 10) + of_parts + 10 + 4,
                 operation: config.operation(),
             },
         }

@@ -12,9 +12,9 @@ parameters! {
     pub struct LightVector {
         /// Lanes that share a row.
         threads_per_vector = 8, one of [2, 4, 8, 16, 32];
-        /// Rows that a group takes from the counter at once; 0 takes one for each group of a block together.
+        /// Rows that a group takes from the counter at once; 0 takes one for each group of a block together, four for groups of 2 or 4.
         rows_per_fetch = 0, one of [0, 1, 2, 4, 8, 16];
-        /// Independent accumulators a lane; all loads of a step are in flight together.
+        /// Terms of a lane whose loads are in flight together.
         unroll = 4, one of [1, 2, 4];
         /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
         aligned = 0, one of [0, 1];
@@ -23,9 +23,18 @@ parameters! {
 
 impl Plans for LightVector {
     fn plan(&self, config: &KernelConfig) -> Plan {
-        let rows_per_block =
-            config.threads_per_block() / self.threads_per_vector * self.rows_per_fetch.max(1);
+        let rounds = rounds(self.threads_per_vector, self.rows_per_fetch);
+        let rows_per_block = config.threads_per_block() / self.threads_per_vector * rounds;
         fetching_plan(config, rows_per_block, group_depth(self.threads_per_vector, self.unroll))
+    }
+}
+
+/// Rows that a group takes with a ticket, or that a block takes for each of its groups; as in the template.
+pub(super) fn rounds(threads_per_vector: u32, rows_per_fetch: u32) -> u32 {
+    match rows_per_fetch {
+        0 if threads_per_vector <= 4 => 4,
+        0 => 1,
+        rows => rows,
     }
 }
 

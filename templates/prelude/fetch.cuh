@@ -1,49 +1,83 @@
 // Rows that are handed out while the kernel runs. A fetcher draws tickets; a ticket is for some rounds, and in a round each
-// of the fetcher's groups of kThreadsPerVector lanes computes a row. A fetcher is a warp that takes kRowsPerFetch rounds,
-// or, where that is 0, a block that takes one: then the warps of a multiprocessor stay close to each other in memory, no
-// long row waits for another, and the counter, which serves about one fetcher a nanosecond, keeps pace.
+// group of kThreadsPerVector lanes of a warp computes a row. A fetcher is a warp that takes kRowsPerFetch rounds, or,
+// where that is 0, a block that takes a round for each of its warps: then the warps of a multiprocessor stay close to
+// each other in memory and the counter, which serves about one fetcher a nanosecond, keeps pace. Groups of few lanes are
+// for short rows, where a block waits for its slowest warp more often than it must: it takes four rounds a warp, which
+// its warps share out among themselves.
 
-// Where sums are wide, the loads of a step would follow one another for want of registers if more threads were resident.
-constexpr int kResidentBlocks = (sizeof(AccumT) == 8 ? 1536 : 2048) / kThreadsPerBlock;
-constexpr uint32_t kThreadsPerFetcher = kRowsPerFetch > 0 ? 32 : kThreadsPerBlock;
-constexpr uint32_t kRowsPerRound = kThreadsPerFetcher / kThreadsPerVector;
-constexpr uint32_t kRounds = kRowsPerFetch > 0 ? kRowsPerFetch : 1;
+// Where sums or offsets are wide, the loads of a step would follow one another for want of registers if more threads were
+// resident.
+constexpr int kWideTypes = (sizeof(AccumT) == 8) + (sizeof(OffsetT) == 8);
+constexpr int kResidentBlocks = (kWideTypes == 0 ? 2048 : kWideTypes == 1 ? 1536 : 1280) / kThreadsPerBlock;
+constexpr bool kFetchesByBlock = kRowsPerFetch == 0;
+constexpr uint32_t kThreadsPerFetcher = kFetchesByBlock ? kThreadsPerBlock : 32;
+constexpr uint32_t kWarpsPerFetcher = kThreadsPerFetcher / 32;
+constexpr uint32_t kGroupsPerWarp = 32 / kThreadsPerVector;
+constexpr uint32_t kRoundsPerWarp = !kFetchesByBlock ? kRowsPerFetch : kThreadsPerVector <= 4 ? 4 : 1;
+constexpr uint32_t kRounds = kRoundsPerWarp * kWarpsPerFetcher;
+constexpr uint32_t kRowsPerTicket = kRounds * kGroupsPerWarp;
 
-// The fetcher's first thread draws one of so many numbers. The counter begins anew after the last of them, and so is zero
-// before and after a product. Nobody waits for the number before it is used: the compiler would make an atomicAdd wait
-// for it at once.
+// Draws one of so many numbers; one lane calls this. The counter begins anew after the last of them, and so is zero before
+// and after a product. Nobody waits for the number before it is used: the compiler would make an atomicAdd wait for it at
+// once.
 __device__ __forceinline__ uint32_t draw(uint32_t* counter, uint32_t num_draws) {
   uint32_t number = 0;
-  if (threadIdx.x % kThreadsPerFetcher == 0) {
-    asm volatile("atom.global.inc.u32 %0, [%1], %2;" : "=r"(number) : "l"(counter), "r"(num_draws - 1));
-  }
+  asm volatile("atom.global.inc.u32 %0, [%1], %2;" : "=r"(number) : "l"(counter), "r"(num_draws - 1));
   return number;
 }
 
-// Calls work(row) in every group for all rows, and for rows behind the last that fill up a round; all lanes of a warp
-// call it together. In a round the groups take neighbouring rows where kInterleaved; else each takes the next of its own
-// stretch of rows. A fetcher owns its first ticket and draws the next while it works on the last.
+// Calls work(row, begin, end) in every group for all rows and their nonzeros, and without nonzeros for rows behind the
+// last that fill up a round; all lanes of a warp call it together. In a round the groups take neighbouring rows where
+// kInterleaved; else each takes the next of its own stretch of rows. A fetcher owns its first ticket and draws another
+// in one of the last rounds: ahead of the round if its rows are short, so that nobody waits for the number; behind it if
+// they are long, because a ticket that is drawn waits as long as its fetcher works.
 template <bool kInterleaved, typename Work>
-__device__ __forceinline__ void for_fetched_rows(uint32_t num_rows, uint32_t* next_ticket, Work work) {
-  __shared__ uint32_t numbers[2];
-  const uint32_t num_tickets = (num_rows + kRowsPerRound * kRounds - 1) / (kRowsPerRound * kRounds);
+__device__ __forceinline__ void for_fetched_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                                                 AccumT alpha, uint32_t* next_ticket, Work work) {
+  __shared__ uint32_t numbers[2], next_round;
+  constexpr bool kSharesRounds = kFetchesByBlock && kRoundsPerWarp > 1;
+  const uint32_t num_tickets = (num_rows + kRowsPerTicket - 1) / kRowsPerTicket;
   const uint32_t num_fetchers = gridDim.x * (kThreadsPerBlock / kThreadsPerFetcher);
+  // Every ticket is followed by a draw, so there are as many draws as tickets. Where all are owned, nobody draws.
+  const bool draws = num_tickets > num_fetchers;
+  const uint32_t group = threadIdx.x % 32 / kThreadsPerVector;
   uint32_t ticket = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / kThreadsPerFetcher;
-  for (uint32_t turn = 0; ticket < num_tickets; turn ^= 1) {
-    // Every ticket is followed by a draw, so there are as many draws as tickets. Where all are owned, nobody draws.
-    const bool draws = num_tickets > num_fetchers;
-    uint32_t number = draws ? draw(next_ticket, num_tickets) : 0;
-    const uint32_t group = threadIdx.x % kThreadsPerFetcher / kThreadsPerVector;
-    const uint32_t first_row = ticket * (kRowsPerRound * kRounds) + group * (kInterleaved ? 1 : kRounds);
+  if constexpr (kSharesRounds) {
+    if (threadIdx.x == 0) next_round = kWarpsPerFetcher;
+    __syncthreads();
+  }
+  for (uint32_t turn = 0; ticket < num_tickets; ++turn) {
+    uint32_t number = 0;
+    uint32_t round = threadIdx.x % kThreadsPerFetcher / 32;
 #pragma unroll 1
-    for (uint32_t i = 0; i < kRounds; ++i) work(first_row + i * (kInterleaved ? kRowsPerRound : 1));
+    do {
+      const uint32_t in_ticket = kInterleaved ? round * kGroupsPerWarp + group : group * kRoundsPerWarp + round;
+      const uint32_t row = ticket * kRowsPerTicket + in_ticket;
+      const OffsetT begin = row < num_rows ? __ldg(row_offsets + row) : 0;
+      const OffsetT end = row >= num_rows || skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
+      // Who draws is known where it takes the fewest registers: the loads of a step are to be in flight together.
+      const bool is_drawer = !kSharesRounds || threadIdx.x % 32 == 0;
+      const bool draws_now =
+          draws && round == kRounds - kWarpsPerFetcher && (kSharesRounds || threadIdx.x % 32 == 0);
+      const bool is_short = __all_sync(0xffffffffu, end - begin <= kThreadsPerVector * kUnroll);
+      if (draws_now && is_short && is_drawer) number = draw(next_ticket, num_tickets);
+      work(row, begin, end);
+      if (draws_now && !is_short && is_drawer) number = draw(next_ticket, num_tickets);
+      if (kFetchesByBlock && draws_now && is_drawer) numbers[turn % 2] = number;
+      if constexpr (kSharesRounds) {
+        // Each warp counts once in vain, so a ticket counts kRounds in all.
+        if (threadIdx.x % 32 == 0) round = atomicAdd(&next_round, 1u) - turn * kRounds;
+        round = __shfl_sync(0xffffffffu, round, 0);
+      } else {
+        round += kWarpsPerFetcher;
+      }
+    } while (kRoundsPerWarp > 1 && round < kRounds);
     if (!draws) return;
-    if constexpr (kRowsPerFetch > 0) {
-      number = __shfl_sync(0xffffffffu, number, 0);
-    } else {
-      if (threadIdx.x == 0) numbers[turn] = number;
+    if constexpr (kFetchesByBlock) {
       __syncthreads();
-      number = numbers[turn];
+      number = numbers[turn % 2];
+    } else {
+      number = __shfl_sync(0xffffffffu, number, 0);
     }
     ticket = num_fetchers + number;
   }

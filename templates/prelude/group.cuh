@@ -16,27 +16,47 @@ __device__ __forceinline__ T group_sum(T value, uint32_t mask) {
 }
 
 // The product of one row with x, summed by a group; every lane of the group returns the sum. Guarded, not peeled: the
-// loads of kUnroll terms a lane are in flight together, in a row's last step too. kAligned starts at a multiple of
-// kWidth entries, so that a step touches no line twice.
+// loads of kUnroll terms a lane are in flight together, in a row's last step too. The terms of a step are added up
+// before they are added to the sum: one sum takes fewer registers than a chain for every load, so more loads are under
+// way. kAligned starts at a multiple of kWidth entries, so that a step touches no line twice.
 template <int kWidth, int kUnroll, bool kAligned>
 __device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
                                                     const ValueT* __restrict__ values, const XT* __restrict__ x,
                                                     uint32_t mask) {
-  AccumT sums[kUnroll] = {};
-  const OffsetT first = kAligned ? begin & ~OffsetT(kWidth - 1) : begin;
-  for (OffsetT j = first + (threadIdx.x & (kWidth - 1)); j < end; j += kWidth * kUnroll) {
+  constexpr int kStep = kWidth * kUnroll;
+  const OffsetT first = (kAligned ? begin & ~OffsetT(kWidth - 1) : begin) + (threadIdx.x & (kWidth - 1));
+  bool is_before = kAligned && first < begin;
+  col_indices += first;
+  values += first;
+  AccumT sum = 0;
+#pragma unroll 1
+  for (OffsetT left = first < end ? end - first : 0; left > 0; left = left > kStep ? left - kStep : 0) {
+    bool inside[kUnroll];
+    IndexT cols[kUnroll];
+    ValueT factors[kUnroll];
+    XT entries[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
-      const OffsetT k = j + u * kWidth;
-      if (k < end && (!kAligned || u > 0 || k >= begin)) {
-        sums[u] = multiply_add(AccumT(__ldcs(values + k)), AccumT(__ldg(x + __ldcs(col_indices + k))), sums[u]);
-      }
+      inside[u] = left > OffsetT(u * kWidth) && (u > 0 || !is_before);
+      if (inside[u]) cols[u] = __ldcs(col_indices + u * kWidth);
     }
-  }
 #pragma unroll
-  for (int width = kUnroll / 2; width > 0; width /= 2) {
+    for (int u = 0; u < kUnroll; ++u) {
+      if (inside[u]) factors[u] = __ldcs(values + u * kWidth);
+    }
 #pragma unroll
-    for (int u = 0; u < width; ++u) sums[u] += sums[u + width];
+    for (int u = 0; u < kUnroll; ++u) {
+      if (inside[u]) entries[u] = __ldg(x + cols[u]);
+    }
+    AccumT step = 0;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (inside[u]) step = multiply_add(AccumT(factors[u]), AccumT(entries[u]), step);
+    }
+    sum += step;
+    is_before = false;
+    col_indices += kStep;
+    values += kStep;
   }
-  return group_sum<kWidth>(sums[0], mask);
+  return group_sum<kWidth>(sum, mask);
 }

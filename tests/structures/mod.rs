@@ -146,6 +146,9 @@ pub fn all() -> Vec<Structure> {
     ];
     add("row_length_edges", 1100, edges.iter().map(|&len| span(len)).collect());
     add("row_length_edges_backwards", 1100, edges.iter().rev().map(|&len| span(len)).collect());
+    // Rows that are long enough for a warp each between rows that are not.
+    let stretches = (0..120).map(|i| span(if i / 24 % 2 == 0 { 140 + i % 9 } else { i % 4 }));
+    add("long_and_short_stretches", 150, stretches.collect());
     // As many rows as make the last block of any size full, one short of it, and one over.
     for (name, rows) in [("rows_1023", 1023), ("rows_1024", 1024), ("rows_1025", 1025)] {
         add(name, 1025, (0..rows).map(|i| vec![i as u32, (i * 7 % 1025) as u32]).collect());
