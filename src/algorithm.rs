@@ -134,6 +134,7 @@ algorithms! {
     coalesced_bins: CoalescedBins,
     hybrid: Hybrid,
     dasp: Dasp,
+    coo: Coo,
     naive_t: NaiveT,
     hola_t: HolaT,
     planned_t: PlannedT,
