@@ -2,7 +2,7 @@
 
 use crate::config::{ConfigError, KernelConfig};
 use crate::parameter::ParameterSpec;
-use crate::program::{Buffer, Count, Guarantees, Pass};
+use crate::program::{Buffer, Count, Guarantees, Pass, Slots};
 use crate::types::Operation;
 
 /// What an algorithm adds to the generated text: how its kernels are launched.
@@ -19,6 +19,11 @@ pub(crate) trait Plans {
     /// Combinations of parameters that each are allowed but not together.
     fn check(&self, _config: &KernelConfig) -> Result<(), ConfigError> {
         Ok(())
+    }
+
+    /// The slots of the layout that `prepare` passes make, where it may hold fill.
+    fn slots(&self, _config: &KernelConfig) -> Option<Slots> {
+        None
     }
 
     /// Passes, buffers and guarantees.
@@ -135,6 +140,11 @@ algorithms! {
     hybrid: Hybrid,
     dasp: Dasp,
     coo: Coo,
+    ell: Ell,
+    sell_c_sigma: SellCSigma,
+    dia: Dia,
+    hyb: Hyb,
+    jds: Jds,
     naive_t: NaiveT,
     hola_t: HolaT,
     planned_t: PlannedT,

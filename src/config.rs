@@ -178,8 +178,10 @@ impl KernelConfig {
     /// Generates the program: a pure function, the same bytes every time.
     pub fn program(&self) -> Program {
         let mut plan = self.algorithm.plans().plan(self);
+        let mut slots = self.algorithm.plans().slots(self);
         if transposed_copy::is_needed(self) {
             plan = transposed_copy::transpose(plan, self);
+            slots = slots.map(transposed_copy::of_transpose);
         }
         Program {
             source: source::program_source(self),
@@ -187,6 +189,7 @@ impl KernelConfig {
             multiply: plan.multiply,
             buffers: plan.buffers,
             counts: plan.counts,
+            slots,
             storage: StorageFormat::Csr,
             guarantees: plan.guarantees,
         }

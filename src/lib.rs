@@ -43,6 +43,6 @@ pub use config::{
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
 pub use parameter::ParameterSpec;
-pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program};
+pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program, Slots};
 pub use types::{IndexType, Operation, StorageFormat, ValueType};
 pub use vector::{VectorOp, VectorProgram};

@@ -17,6 +17,8 @@ pub struct Program {
     /// Numbers that `prepare` passes find out and that later sizes depend on, in the order in which they become
     /// known: [`Variable::Count`] of an index is the entry here.
     pub counts: Vec<Count>,
+    /// What the program's own layout of the matrix stores, where it may store more than the matrix does.
+    pub slots: Option<Slots>,
     /// How the matrix must be stored.
     pub storage: StorageFormat,
     /// What holds of every result.
@@ -104,6 +106,35 @@ pub struct Count {
     pub entry: u32,
     /// Index into [`Program::prepare`] of the pass after which it is there.
     pub after: usize,
+}
+
+/// The slots of a layout: each holds an entry of the matrix or fill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// How many. Never falls as a count grows, so that counts that are not known yet, taken as zero, give a lower
+    /// bound.
+    pub number: Expr,
+    /// Bytes of a slot.
+    pub bytes: u32,
+}
+
+impl Slots {
+    /// Slots a nonzero beyond which a layout is refused, where its fill, counted with columns, takes more than
+    /// [`Slots::MAX_FILL_BYTES`] too.
+    pub const MAX_SLOTS_PER_NONZERO: u64 = 8;
+
+    /// Bytes of fill up to which a layout is never refused.
+    pub const MAX_FILL_BYTES: u64 = 64 << 20;
+
+    /// Algorithms that store no fill, or little whatever the matrix is: what suits one whose fill is refused.
+    pub const WITHOUT_FILL: &'static [&'static str] = &["sell_c_sigma", "hyb", "jds", "csr5", "merge_path"];
+
+    /// Whether a layout of so many slots is refused for a matrix of so many nonzeros, of these bytes each with their
+    /// columns.
+    pub fn are_refused(number: u64, nnz: u64, entry_bytes: usize) -> bool {
+        let fill_bytes = number.saturating_sub(nnz).saturating_mul(entry_bytes as u64);
+        number > nnz.saturating_mul(Self::MAX_SLOTS_PER_NONZERO) && fill_bytes > Self::MAX_FILL_BYTES
+    }
 }
 
 /// What holds of every result of a program.

@@ -27,6 +27,8 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/thread_sort.cuh", include_str!("../templates/prelude/thread_sort.cuh")),
     ("prelude/column_sums.cuh", include_str!("../templates/prelude/column_sums.cuh")),
     ("prelude/transposed.cuh", include_str!("../templates/prelude/transposed.cuh")),
+    ("prelude/slots.cuh", include_str!("../templates/prelude/slots.cuh")),
+    ("prelude/ell.cuh", include_str!("../templates/prelude/ell.cuh")),
     ("prelude/row_blocks.cuh", include_str!("../templates/prelude/row_blocks.cuh")),
     ("prelude/transposed_copy.cuh", include_str!("../templates/prelude/transposed_copy.cuh")),
     ("primitives/block_scan.cuh", include_str!("../templates/primitives/block_scan.cuh")),

@@ -5,7 +5,7 @@ use crate::algorithm::Plan;
 use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
 use crate::primitive::{GridScan, RadixSort};
-use crate::program::{Arg, Buffer, Pass};
+use crate::program::{Arg, Buffer, Pass, Slots};
 use crate::types::{IndexType, Operation};
 
 /// What the copy's kernels include.
@@ -95,6 +95,11 @@ pub(crate) fn transpose(plan: Plan, config: &KernelConfig) -> Plan {
         counts,
         guarantees: plan.guarantees,
     }
+}
+
+/// The slots of the copy.
+pub(crate) fn of_transpose(slots: Slots) -> Slots {
+    Slots { number: mirrored(&slots.number), ..slots }
 }
 
 /// The same size of the transpose: rows are columns.

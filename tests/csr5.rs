@@ -1,101 +1,19 @@
 //! The conversion to CSR5 loses nothing: from what its passes leave in the buffers alone, on the simulator, the matrix
 //! comes back.
 
+mod prepared;
 mod structures;
 
-use std::collections::BTreeMap;
-
-use ptx_sim::{Arg, Launch, Module, Simulator};
-use spmv_codegen::{Csr5, Expr, IndexType, KernelConfig, Program, ValueType, Variable};
-use spmv_matrix::CsrMatrix;
-use spmv_runtime::Compiler;
-use spmv_runtime::cache::{CacheLocation, DiskCache};
+use prepared::{Prepared, prepare};
+use spmv_codegen::{Csr5, IndexType, KernelConfig, ValueType};
 use structures::Numbers;
 
-/// What the `prepare` passes of a program make of a matrix: every buffer by its name, and the counts.
-struct Prepared {
-    buffers: BTreeMap<&'static str, Vec<u8>>,
-    counts: Vec<u64>,
+trait Tiles {
+    fn stores_empty_rows(&self, sigma: usize, tile: usize, num_rows: usize) -> bool;
+    fn entries(&self, sigma: usize, nnz: usize) -> Vec<(u32, u32, u64)>;
 }
 
-fn prepare(program: &Program, module: &Module, a: &CsrMatrix<f64>) -> Prepared {
-    let mut simulator = Simulator::new();
-    let mut upload = |bytes: Vec<u8>| {
-        let address = simulator.allocate(bytes.len() as u64).unwrap();
-        simulator.write(address, &bytes).unwrap();
-        address
-    };
-    let row_offsets = upload(a.row_offsets().iter().flat_map(|offset| offset.to_le_bytes()).collect());
-    let col_indices = upload(a.col_indices().iter().flat_map(|col| col.to_le_bytes()).collect());
-    let values = upload(a.values().iter().flat_map(|value| value.to_le_bytes()).collect());
-    let mut counts = Vec::new();
-    let mut addresses: Vec<Option<(u64, usize)>> = vec![None; program.buffers.len()];
-    let size = |expr: &Expr, counts: &[u64]| {
-        expr.eval(&|variable| match variable {
-            Variable::NumRows => a.num_rows() as u64,
-            Variable::Nnz => a.nnz() as u64,
-            Variable::Count(index) => counts[usize::from(index)],
-            other => panic!("the conversion does not depend on {}", other.name()),
-        })
-    };
-    for (index, pass) in program.prepare.iter().enumerate() {
-        for (address, buffer) in addresses.iter_mut().zip(&program.buffers) {
-            if address.is_none() && buffer.bytes.counts_needed() <= counts.len() {
-                let bytes = size(&buffer.bytes, &counts);
-                let allocated = simulator.allocate(bytes).unwrap();
-                if buffer.zeroed {
-                    simulator.write(allocated, &vec![0; bytes as usize]).unwrap();
-                }
-                *address = Some((allocated, bytes as usize));
-            }
-        }
-        let args = pass.args.iter().map(|arg| {
-            Arg::U64(match arg {
-                spmv_codegen::Arg::Size(expr, _) => size(expr, &counts),
-                spmv_codegen::Arg::RowOffsets => row_offsets,
-                spmv_codegen::Arg::ColIndices => col_indices,
-                spmv_codegen::Arg::Values => values,
-                spmv_codegen::Arg::Buffer(buffer) => addresses[*buffer].expect("it is known by now").0,
-                other => panic!("the conversion does not take {other:?}"),
-            })
-        });
-        let args = args.collect();
-        let grid = size(&pass.grid, &counts) as u32;
-        if grid > 0 {
-            let launch = Launch { args, ..Launch::new(grid, pass.threads_per_block) };
-            simulator.launch(module, &pass.kernel, &launch).unwrap();
-        }
-        for count in program.counts.iter().filter(|count| count.after == index) {
-            let mut bytes = [0; 8];
-            let (address, _) = addresses[count.buffer].expect("it is known by now");
-            simulator.read(address + u64::from(count.entry) * 8, &mut bytes).unwrap();
-            counts.push(u64::from_le_bytes(bytes));
-        }
-    }
-    let read = |(buffer, place): (&spmv_codegen::Buffer, &Option<(u64, usize)>)| {
-        let (address, bytes) = place.expect("every buffer is known after the last pass");
-        let mut content = vec![0; bytes];
-        // Pieces of rows are written by products alone.
-        let is_of_products = ["tails", "heads", "meetings"].contains(&buffer.name);
-        if !is_of_products && bytes > 0 {
-            simulator.read(address, &mut content).unwrap();
-        }
-        (buffer.name, content)
-    };
-    Prepared { buffers: program.buffers.iter().zip(&addresses).map(read).collect(), counts }
-}
-
-impl Prepared {
-    fn words(&self, name: &str) -> Vec<u32> {
-        let words = self.buffers[name].chunks_exact(4);
-        words.map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect()
-    }
-
-    fn doubles(&self, name: &str) -> Vec<f64> {
-        let doubles = self.buffers[name].chunks_exact(8);
-        doubles.map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect()
-    }
-
+impl Tiles for Prepared {
     /// Whether a tile stores the empty rows from its first row to that of the next tile, and those at the ends: not
     /// where they are many.
     fn stores_empty_rows(&self, sigma: usize, tile: usize, num_rows: usize) -> bool {
@@ -146,9 +64,7 @@ fn converting_back_gives_the_input() {
     for sigma in [4, 8, 12, 16, 24, 32] {
         let config = KernelConfig::builder(Csr5 { sigma }).value(ValueType::F64).build().unwrap();
         assert_eq!(config.types().offset, IndexType::U32);
-        let compiler = Compiler::new(DiskCache::open(&CacheLocation::off()));
-        let (artifact, _) = compiler.compile(&config, "sm_90").unwrap();
-        let module = Module::load(&artifact.ptx).unwrap();
+        let module = prepared::module(&config);
         let program = config.program();
         for structure in structures::all() {
             let a = structure.matrix(Numbers::Random);

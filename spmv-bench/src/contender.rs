@@ -30,7 +30,10 @@ impl Absent {
 
 impl From<spmv_runtime::Error> for Absent {
     fn from(error: spmv_runtime::Error) -> Absent {
-        Absent::Failed(error.to_string())
+        match error {
+            spmv_runtime::Error::Fill { .. } => Absent::Skipped(error.to_string()),
+            error => Absent::Failed(error.to_string()),
+        }
     }
 }
 

@@ -69,7 +69,7 @@ fn run() {
     let command = "run ../tests/matrices/gemat12.mtx --set threads_per_vector=16 --time-limit 0.1";
     let report = spmv.json(command);
     let facts =
-        "matrix device kernel product times_ms memory_bytes verification performance simulation report";
+        "matrix device kernel product times_ms memory_bytes slots verification performance simulation report";
     keys(&report, facts);
     keys(&report["matrix"], MATRIX);
     keys(&report["device"], DEVICE);
@@ -177,7 +177,10 @@ fn run_on_the_cpu() {
 fn generate() {
     let spmv = Spmv::new();
     let report = spmv.json("gen --algorithm light_vector --value f64");
-    keys(&report, "algorithm config settings source storage prepare multiply buffers counts guarantees");
+    keys(
+        &report,
+        "algorithm config settings source storage prepare multiply buffers counts slots guarantees",
+    );
     keys(&report["multiply"][0], "kernel grid threads_per_block shared_bytes args");
     keys(&report["buffers"][0], "name bytes zeroed scratch");
     keys(&report["guarantees"], "bit_reproducible fill_touches_x splits_rows summation_depth operation");

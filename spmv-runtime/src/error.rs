@@ -1,6 +1,6 @@
 //! What can go wrong between a matrix and a product, and what to do about it.
 
-use spmv_codegen::{ConfigError, IndexType, Operation, StorageFormat, ValueType};
+use spmv_codegen::{ConfigError, IndexType, Operation, Slots, StorageFormat, ValueType};
 use spmv_matrix::MatrixError;
 
 use crate::nvrtc::{CompileError, NvrtcError};
@@ -61,6 +61,28 @@ pub enum Error {
         needed: u64,
         /// Bytes free.
         free: u64,
+    },
+    /// The algorithm's layout of this matrix would be mostly fill: more than [`Slots::MAX_SLOTS_PER_NONZERO`] slots a
+    /// nonzero, and more than [`Slots::MAX_FILL_BYTES`] of it. It was not made.
+    #[error(
+        "{algorithm} would store {slots} slots or more for {nnz} nonzeros: {bytes} bytes, and the matrix takes \
+         {matrix_bytes} in CSR; a layout of more than {} slots a nonzero may hold {} bytes of fill; these store \
+         none, or little: {}",
+        Slots::MAX_SLOTS_PER_NONZERO, Slots::MAX_FILL_BYTES, alternatives.join(", ")
+    )]
+    Fill {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Slots that the layout would have, at least.
+        slots: u64,
+        /// Nonzeros of the matrix.
+        nnz: u64,
+        /// Bytes of the slots.
+        bytes: u64,
+        /// Bytes of the matrix as it is stored.
+        matrix_bytes: u64,
+        /// Algorithms that suit it.
+        alternatives: Vec<&'static str>,
     },
     /// The algorithm does not compute this operation from the arrays of the matrix.
     #[error(
@@ -178,6 +200,7 @@ impl Error {
         match self {
             Error::Config(_)
             | Error::Operation { .. }
+            | Error::Fill { .. }
             | Error::Length { .. }
             | Error::ValueType { .. }
             | Error::OffsetType { .. }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_codegen::{Buffer, Program};
+use spmv_codegen::{Buffer, Program, Slots};
 
 use crate::backend::{Allocation, Backend, StreamHandle, as_bytes_mut};
 use crate::device::{Device, Kernel};
@@ -23,17 +23,30 @@ pub(crate) struct Prepared {
     pub(crate) scratch_bytes: u64,
     /// The program's counts.
     pub(crate) counts: Vec<u64>,
+    /// The slots of its layout.
+    pub(crate) slots: Option<u64>,
     /// What the `prepare` passes took, allocation and waiting counted; zero where there are none.
     pub(crate) time: Duration,
 }
 
+/// What a preparation is for, as errors tell it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Purpose {
+    pub(crate) algorithm: &'static str,
+    /// Bytes of the matrix that it starts from.
+    pub(crate) matrix_bytes: u64,
+    /// Bytes of one of its entries, with its column.
+    pub(crate) entry_bytes: usize,
+}
+
 /// Allocates the workspace of a kernel and runs its `prepare` passes on the device's own stream. `sizes` has
-/// everything but buffers and counts. Waits for the passes, and for nothing where there are none.
+/// everything but buffers and counts. Waits for the passes, and for nothing where there are none. A layout that would
+/// be mostly fill is refused as soon as the counts tell, before anything of its size is allocated.
 pub(crate) fn prepare(
     device: &Device,
     kernel: &Kernel,
     sizes: Bindings<'_>,
-    what: &str,
+    purpose: Purpose,
 ) -> Result<Prepared, Error> {
     let backend = device.backend();
     let program = kernel.program();
@@ -42,8 +55,9 @@ pub(crate) fn prepare(
         backend.synchronize(StreamHandle::default())?;
     }
     let started = Instant::now();
-    let mut workspace = Workspace::new(backend, program, what)?;
+    let mut workspace = Workspace::new(backend, program, format!("the workspace of {}", purpose.algorithm))?;
     let mut counts = Vec::with_capacity(program.counts.len());
+    let mut slots = slots_of(program, &sizes, &counts, purpose)?;
     workspace.allocate(device, &Bindings { counts: &counts, ..sizes })?;
     for (index, pass) in program.prepare.iter().enumerate() {
         let bindings = Bindings { buffers: &workspace.allocations, counts: &counts, ..sizes };
@@ -60,6 +74,7 @@ pub(crate) fn prepare(
             counts.push(entry[0]);
         }
         if counts.len() > known {
+            slots = slots_of(program, &sizes, &counts, purpose)?;
             workspace.allocate(device, &Bindings { counts: &counts, ..sizes })?;
         }
     }
@@ -72,7 +87,36 @@ pub(crate) fn prepare(
         workspace_bytes,
         scratch_bytes,
         counts,
+        slots,
         time: if prepares { started.elapsed() } else { Duration::ZERO },
+    })
+}
+
+/// The slots of the program's layout as far as these counts tell: all of them, or at least so many.
+///
+/// # Errors
+/// [`Error::Fill`] where they are too many already.
+fn slots_of(
+    program: &Program,
+    sizes: &Bindings<'_>,
+    counts: &[u64],
+    purpose: Purpose,
+) -> Result<Option<u64>, Error> {
+    let Some(slots) = &program.slots else { return Ok(None) };
+    let mut counts = counts.to_vec();
+    counts.resize(program.counts.len(), 0);
+    let number = Bindings { counts: &counts, ..*sizes }.eval(&slots.number, || 0);
+    if !Slots::are_refused(number, sizes.nnz, purpose.entry_bytes) {
+        return Ok(Some(number));
+    }
+    let alternatives = Slots::WITHOUT_FILL.iter().copied().filter(|name| *name != purpose.algorithm);
+    Err(Error::Fill {
+        algorithm: purpose.algorithm,
+        slots: number,
+        nnz: sizes.nnz,
+        bytes: number.saturating_mul(u64::from(slots.bytes)),
+        matrix_bytes: purpose.matrix_bytes,
+        alternatives: alternatives.collect(),
     })
 }
 
@@ -82,11 +126,11 @@ struct Workspace<'a> {
     allocations: Vec<Allocation>,
     /// Bytes of each buffer that has been allocated.
     bytes: Vec<Option<u64>>,
-    what: &'a str,
+    what: String,
 }
 
 impl<'a> Workspace<'a> {
-    fn new(backend: &Arc<dyn Backend>, program: &'a Program, what: &'a str) -> Result<Self, Error> {
+    fn new(backend: &Arc<dyn Backend>, program: &'a Program, what: String) -> Result<Self, Error> {
         let buffers = &*program.buffers;
         let allocations = buffers.iter().map(|buffer| Allocation::new(backend, 0, buffer.name));
         Ok(Workspace {
@@ -111,7 +155,7 @@ impl<'a> Workspace<'a> {
         }
         let free = device.free_bytes()?;
         if needed > free {
-            return Err(Error::OutOfMemory { what: self.what.to_owned(), needed, free });
+            return Err(Error::OutOfMemory { what: self.what.clone(), needed, free });
         }
         for (index, bytes) in sizes {
             let buffer = &self.buffers[index];

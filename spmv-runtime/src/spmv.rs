@@ -11,7 +11,7 @@ use crate::device::{Device, Kernel, Stream};
 use crate::error::Error;
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{Prepared, Purpose, prepare};
 use crate::scalar::{Element, Scalar};
 use crate::vector::{Vector, check_length};
 
@@ -53,7 +53,8 @@ impl Spmv {
     ///
     /// # Errors
     /// [`Error::Operation`] where the algorithm is not for a matrix in CSC; those of [`MatrixSource::to_device`] and
-    /// [`Device::kernel`]; [`Error::OutOfMemory`] for the workspace.
+    /// [`Device::kernel`]; [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would
+    /// be mostly fill.
     pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
         let operation = match a.storage() {
             StorageFormat::Csc => Operation::NonTranspose,
@@ -142,8 +143,17 @@ impl Spmv {
             values,
             ..Bindings::default()
         };
-        let what = format!("the workspace of {}", config.algorithm().name());
-        let prepared = prepare(device, &kernel, sizes, &what)?;
+        let purpose = Purpose {
+            algorithm: config.algorithm().name(),
+            matrix_bytes: DeviceMatrix::predict_bytes(
+                num_rows,
+                matrix.nnz(),
+                matrix.value_type(),
+                matrix.offset_type(),
+            ),
+            entry_bytes: config.types().index.size() + config.types().value.size(),
+        };
+        let prepared = prepare(device, &kernel, sizes, purpose)?;
         let bindings = Bindings { buffers: &prepared.workspace, counts: &prepared.counts, ..sizes };
         let bound = |pass| BoundPass::new(pass, &*kernel.module, &bindings);
         let multiply = kernel.program().multiply.iter().map(bound).collect::<Result<_, _>>()?;
@@ -293,6 +303,12 @@ impl Spmv {
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let names = self.program().counts.iter().map(|count| count.name);
         names.zip(self.prepared.counts.iter().copied())
+    }
+
+    /// Slots of the layout that the plan keeps of the matrix, fill counted; `None` where it has none of its own that
+    /// may hold fill.
+    pub fn slots(&self) -> Option<u64> {
+        self.prepared.slots
     }
 
     /// What the program's `prepare` passes took when the plan was made, allocation and waiting counted; zero where

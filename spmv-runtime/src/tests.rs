@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use spmv_codegen::{
     Arg, Buffer, Coefficient, Count, CsrScalar, Expr, IndexType, KernelConfig, LightVector, Pass, Program,
-    ValueType, Variable,
+    Slots, ValueType, Variable,
 };
 use spmv_matrix::CsrMatrix;
 
@@ -18,7 +18,7 @@ use crate::cache::{CacheLocation, DiskCache};
 use crate::compiler::{Compiler, Origin, SingleFlight, Target};
 use crate::device::{Kernel, Native};
 use crate::launcher::{Bindings, BoundPass, Operands};
-use crate::prepare::prepare;
+use crate::prepare::{Purpose, prepare};
 use crate::{Device, DeviceMatrix, Error, ErrorKind, Scalar, Spmv, Vector};
 
 /// One launch as it was asked for.
@@ -326,6 +326,8 @@ fn program_that_counts() -> Program {
     }
 }
 
+const PURPOSE: Purpose = Purpose { algorithm: "a_test", matrix_bytes: 1234, entry_bytes: 8 };
+
 #[test]
 fn preparing_reads_counts_back_before_what_depends_on_them() {
     let recorder = Recorder::new("sm_90");
@@ -337,7 +339,7 @@ fn preparing_reads_counts_back_before_what_depends_on_them() {
     let kernel = Kernel::of(program_that_counts(), Arc::new(compiled.artifact().clone()), module);
     *recorder.found.lock().unwrap() = vec![vec![3, 5], vec![3, 99]];
     let before = recorder.used();
-    let prepared = prepare(&device, &kernel, Bindings::default(), "a test").unwrap();
+    let prepared = prepare(&device, &kernel, Bindings::default(), PURPOSE).unwrap();
     assert_eq!(prepared.counts, [3, 5]);
     assert_eq!((prepared.workspace_bytes, prepared.scratch_bytes), (40, 16 + 12));
     assert_eq!(recorder.used() - before, 40, "scratch is freed");
@@ -361,9 +363,55 @@ fn a_count_that_needs_too_much_memory_is_refused_before_it_is_allocated() {
     let kernel = Kernel::of(program_that_counts(), Arc::new(compiled.artifact().clone()), module);
     *recorder.found.lock().unwrap() = vec![vec![3, u64::MAX / 8], vec![3, 99]];
     let used = recorder.used();
-    let error = prepare(&device, &kernel, Bindings::default(), "a test").unwrap_err();
-    assert!(matches!(&error, Error::OutOfMemory { what, .. } if what == "a test"), "{error}");
+    let error = prepare(&device, &kernel, Bindings::default(), PURPOSE).unwrap_err();
+    assert!(
+        matches!(&error, Error::OutOfMemory { what, .. } if what == "the workspace of a_test"),
+        "{error}"
+    );
     assert_eq!(recorder.used(), used);
+}
+
+/// Slots that grow with both counts are refused by the first where that is enough, before what depends on it is there;
+/// none are where they are few for the nonzeros, or few bytes.
+#[test]
+fn a_layout_that_is_mostly_fill_is_refused_as_soon_as_its_counts_tell() {
+    let recorder = Recorder::new("sm_90");
+    let device = recorder.device();
+    let (compiled, _) = device.kernel(&config("csr_scalar")).unwrap();
+    let ptx = [".entry first(", ".entry second(", ".entry third("].concat();
+    let [first, second] = [0, 1].map(|index| Expr::from(Variable::Count(index)));
+    let attempt = |found: [u64; 2], nnz: u64| {
+        let module = Arc::new(RecorderModule { ptx: ptx.clone(), functions: recorder.functions.clone() });
+        let number = first.clone().max(second.clone()) * (1 << 20);
+        let program = Program { slots: Some(Slots { number, bytes: 8 }), ..program_that_counts() };
+        let kernel = Kernel::of(program, Arc::new(compiled.artifact().clone()), module);
+        *recorder.found.lock().unwrap() = vec![vec![found[0], found[1]], vec![found[0], 99]];
+        recorder.launches.lock().unwrap().clear();
+        let prepared = prepare(&device, &kernel, Bindings { nnz, ..Bindings::default() }, PURPOSE);
+        (prepared.map(|prepared| prepared.slots), recorder.launches.lock().unwrap().len())
+    };
+    let mib = 1 << 20;
+    // Eight slots a nonzero, and 64 MiB of fill, are allowed.
+    assert_eq!(attempt([16, 2], 2 * mib).0.unwrap(), Some(16 * mib));
+    assert_eq!(attempt([8, 8], 1).0.unwrap(), Some(8 * mib));
+    let used = recorder.used();
+    for (found, launches, slots) in [([17, 2], 1, 17), ([2, 17], 2, 17)] {
+        let (refused, launched) = attempt(found, 2 * mib);
+        assert_eq!(launched, launches);
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        let (slots, bytes) = (slots * mib, slots * mib * 8);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "a_test would store {slots} slots or more for 2097152 nonzeros: {bytes} bytes, and the matrix takes \
+                 1234 in CSR; a layout of more than 8 slots a nonzero may hold 67108864 bytes of fill; these store \
+                 none, or little: {}",
+                Slots::WITHOUT_FILL.join(", ")
+            )
+        );
+        assert_eq!(recorder.used(), used);
+    }
 }
 
 #[test]

@@ -34,7 +34,8 @@ The same settings always give the same bytes.
 JSON (--json), one object:
   algorithm, config, settings, source, storage, prepare and multiply (each pass: kernel, grid,
   threads_per_block, shared_bytes, args), buffers (name, bytes, zeroed,
-  scratch), counts (name, buffer, after: numbers that preparing finds out), guarantees
+  scratch), counts (name, buffer, after: numbers that preparing finds out), slots
+  (number, bytes: what a layout of the kernel's own stores, fill counted; or null), guarantees
   (bit_reproducible, fill_touches_x, splits_rows, summation_depth, operation)";
 
 /// A program as data.
@@ -49,6 +50,7 @@ struct ProgramReport {
     multiply: Vec<PassFacts>,
     buffers: Vec<BufferFacts>,
     counts: Vec<CountFacts>,
+    slots: Option<SlotFacts>,
     guarantees: GuaranteeFacts,
     #[serde(skip)]
     passes: bool,
@@ -80,6 +82,15 @@ struct CountFacts {
     name: &'static str,
     buffer: &'static str,
     after: String,
+}
+
+/// The slots of a layout.
+#[derive(Debug, Serialize)]
+struct SlotFacts {
+    /// As an expression.
+    number: String,
+    /// Of a slot.
+    bytes: u32,
 }
 
 /// What holds of every result of an algorithm.
@@ -155,6 +166,10 @@ impl Generate {
                     after: program.prepare[count.after].kernel.clone(),
                 })
                 .collect(),
+            slots: program
+                .slots
+                .as_ref()
+                .map(|slots| SlotFacts { number: slots.number.to_string(), bytes: slots.bytes }),
             guarantees: GuaranteeFacts::of(&program),
             source: program.source,
             passes: self.passes,
@@ -219,6 +234,9 @@ impl Report for ProgramReport {
         for (index, count) in self.counts.iter().enumerate() {
             let CountFacts { name, buffer, after } = count;
             fact(out, "count", format_args!("count_{index} is {name}, left in {buffer} by {after}"))?;
+        }
+        if let Some(SlotFacts { number, bytes }) = &self.slots {
+            fact(out, "slots", format_args!("{number}, of {bytes} B"))?;
         }
         self.guarantees.text(out)
     }

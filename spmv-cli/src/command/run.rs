@@ -118,6 +118,8 @@ JSON (--json), one object; numbers that are not finite are null:
                 kernel does once for a matrix; compile is what loading took where
                 kernel.compiled.origin is disk
   memory_bytes  matrix, vectors, workspace, scratch (freed when the plan is made)
+  slots         number, per_nonzero: what the kernel's own layout of the matrix stores, fill
+                counted; null where it has none that may hold fill
   verification  passed, rows, failed_rows, max_error_over_bound, worst_row, expected, actual,
                 unit_roundoff, depth_of_longest_row, same_bits_again
   performance   samples, products_per_sample, median_ms, min_ms, max_ms, spread_percent, gflops,
@@ -141,6 +143,7 @@ struct RunReport {
     product: ProductFacts,
     times_ms: Times,
     memory_bytes: Memory,
+    slots: Option<SlotFacts>,
     verification: Verification,
     performance: Option<Performance>,
     simulation: Option<Simulation>,
@@ -205,6 +208,13 @@ struct Memory {
     vectors: u64,
     workspace: u64,
     scratch: u64,
+}
+
+/// What the kernel's own layout of the matrix stores.
+#[derive(Debug, Serialize)]
+struct SlotFacts {
+    number: u64,
+    per_nonzero: f64,
 }
 
 /// How fast the simulator was.
@@ -302,7 +312,7 @@ impl Run {
             }
             Opened::Cpu(facts) => (facts, None, self.on_cpu(&a, &operands)?),
         };
-        let Done { memory_bytes, verification, computed } = done;
+        let Done { memory_bytes, slots, verification, computed } = done;
         times.first_product = computed.first_ms;
         let product = ProductFacts {
             operation: operation.name(),
@@ -321,6 +331,8 @@ impl Run {
             product,
             times_ms: times,
             memory_bytes,
+            slots: slots
+                .map(|number| SlotFacts { number, per_nonzero: number as f64 / a.nnz().max(1) as f64 }),
             verification,
             simulation: counters.as_ref().map(|counters| Simulation::new(counters, computed.first_ms)),
             performance: computed.performance,
@@ -421,10 +433,11 @@ impl Run {
             workspace: plan.workspace_bytes(),
             scratch: plan.scratch_bytes(),
         };
+        let slots = plan.slots();
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let promise = Promise::of_kernel(config, &kernel.program().guarantees);
         let verification = computed.verify(&Expected::of(a, config.operation(), operands)?, &promise);
-        Ok((facts, Done { memory_bytes, verification, computed }))
+        Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 
     /// Everything in the type of the values: other types need a kernel.
@@ -443,7 +456,7 @@ impl Run {
         let computed = compute(&mut on_cpu, operands, a.nnz(), self.effort())?;
         let expected = Expected::of(a, Operation::NonTranspose, operands)?;
         let verification = computed.verify(&expected, &Promise::of_cpu(V::TYPE));
-        Ok(Done { memory_bytes, verification, computed })
+        Ok(Done { memory_bytes, slots: None, verification, computed })
     }
 
     fn effort(&self) -> Option<Effort> {
@@ -457,6 +470,7 @@ const WITHOUT_NVRTC: &str = "with --device cpu the product is computed without a
 /// What came of the product.
 struct Done {
     memory_bytes: Memory,
+    slots: Option<u64>,
     verification: Verification,
     computed: Computed,
 }
@@ -515,6 +529,11 @@ impl Report for RunReport {
             "memory",
             format_args!("matrix {matrix}, x and y {vectors}, extra {workspace}{while_preparing}"),
         )?;
+        if let Some(SlotFacts { number, per_nonzero }) = self.slots {
+            let (number, per_nonzero) =
+                (quantity::count(number as usize), quantity::significant(per_nonzero));
+            fact(out, "slots", format_args!("{number}, {per_nonzero} a nonzero: the others are fill"))?;
+        }
         self.verification.text(out)?;
         match (&self.performance, &self.simulation) {
             (_, Some(simulation)) => simulation.text(out)?,

@@ -1,0 +1,219 @@
+// dia: diagonals that hold an entry are stored whole, without columns; a thread two rows.
+//
+// Formula:   y[r] <- alpha * sum over d of diagonals[d][r] * x[r + offsets[d]] + beta * y[r], over the diagonals that meet row r within A
+// Paper:     Bell and Garland 2009 (DIA kernel)
+// Suits:     few diagonals, nearly full: stencils, tridiagonal and banded matrices
+// Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
+// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32, times the diagonals; 8 a diagonal, which stay in L1; keeps its own values
+// Guarantee: bit-reproducible; a row is one chain in the order of the diagonals; fill within A multiplies x, so that x must be finite wherever a stored diagonal passes
+// Launch:    a thread two rows, a warp apart; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "primitives/block_scan.cuh"
+#include "primitives/grid_scan.cuh"
+#endif
+
+// Rows of a thread, a warp apart, and diagonals whose loads are in flight together.
+constexpr int kRows = 2;
+constexpr int kSteps = 4;
+// Diagonals up to which nobody looks for those that meet a warp's rows.
+constexpr uint32_t kFewDiagonals = 64;
+
+// Diagonals are this far apart: whole warps of rows.
+__device__ __forceinline__ uint64_t dia_stride(uint32_t num_rows) { return (uint64_t(num_rows) + 31) / 32 * 32; }
+
+// Every diagonal of A has a number, rising from the lower left corner, and a bit that says whether it holds an entry.
+struct Diagonals {
+  uint32_t num_rows;
+  const uint32_t* bits;
+  const uint32_t* ranks;  // of the first diagonal of each word among those that hold an entry
+
+  __device__ __forceinline__ uint64_t number(uint32_t row, uint32_t col) const { return uint64_t(num_rows - 1 - row) + col; }
+  __device__ __forceinline__ int64_t offset(uint64_t number) const { return int64_t(number) - int64_t(num_rows - 1); }
+  __device__ __forceinline__ uint32_t rank(uint64_t number) const {
+    const uint32_t below = __ldg(bits + number / 32) & ((1u << number % 32) - 1);
+    return __ldg(ranks + number / 32) + __popc(below);
+  }
+};
+
+// A thread a row: sets the bits, and counts the rows whose columns do not rise, which may hold a position twice.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_mark(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+              uint32_t* bits, uint64_t* num_disordered) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const Diagonals diagonals = {num_rows, bits, nullptr};
+  const OffsetT begin = row_offsets[row], end = row_offsets[row + 1];
+  bool rises = true;
+  IndexT before = 0;
+#pragma unroll 4
+  for (OffsetT j = begin; j < end; ++j) {
+    const IndexT col = __ldg(col_indices + j);
+    rises = rises && (j == begin || col > before);
+    before = col;
+    const uint64_t number = diagonals.number(row, col);
+    const uint32_t bit = 1u << number % 32;
+    // Most bits are there already, and reading is cheaper.
+    if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
+  }
+  if (!rises) atomicAdd(num_disordered, uint64_t(1));
+}
+
+struct MarkedDiagonals {
+  const uint32_t* bits;
+  __device__ __forceinline__ uint32_t operator()(uint64_t word) const { return __popc(bits[word]); }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_ranks_sum_chunk(uint64_t length, const uint32_t* bits, uint32_t* partials) {
+  scan_sum_chunk(length, partials, MarkedDiagonals{bits});
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_ranks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks, uint64_t* total) {
+  scan_partials(num_partials, length, partials, ranks, total);
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_ranks_chunk(uint64_t length, const uint32_t* bits, const uint32_t* partials, uint32_t* ranks) {
+  scan_chunk(length, partials, ranks, MarkedDiagonals{bits});
+}
+
+// A thread a row: counts the entries of every position; more_layers <- the most on a diagonal, less one.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_layers(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                const uint32_t* __restrict__ bits, const uint32_t* __restrict__ ranks, uint32_t* position_counts,
+                uint32_t* more_layers) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const Diagonals diagonals = {num_rows, bits, ranks};
+  const uint64_t stride = dia_stride(num_rows);
+  for (OffsetT j = row_offsets[row]; j < row_offsets[row + 1]; ++j) {
+    const uint32_t rank = diagonals.rank(diagonals.number(row, col_indices[j]));
+    const uint32_t earlier = position_counts[rank * stride + row]++;
+    if (earlier > 0) atomicMax(more_layers + rank, earlier);
+  }
+}
+
+struct LayersOf {
+  const uint32_t* more_layers;
+  __device__ __forceinline__ uint32_t operator()(uint64_t rank) const { return 1 + more_layers[rank]; }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_diagonals_sum_chunk(uint64_t length, const uint32_t* more_layers, uint32_t* partials) {
+  scan_sum_chunk(length, partials, LayersOf{more_layers});
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_diagonals_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* first_layers,
+                            uint64_t* total) {
+  scan_partials(num_partials, length, partials, first_layers, total);
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_diagonals_chunk(uint64_t length, const uint32_t* more_layers, const uint32_t* partials,
+                         uint32_t* first_layers) {
+  scan_chunk(length, partials, first_layers, LayersOf{more_layers});
+}
+
+// A thread a word of bits: how far each stored diagonal is above the main one.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_offsets(uint32_t num_rows, uint64_t num_words, const uint32_t* __restrict__ bits,
+                 const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_layers,
+                 int64_t* __restrict__ offsets) {
+  const uint64_t word = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
+  if (word >= num_words) return;
+  const Diagonals diagonals = {num_rows, bits, ranks};
+  uint32_t rank = ranks[word];
+  for (uint32_t rest = bits[word]; rest != 0; rest &= rest - 1, ++rank) {
+    const int64_t offset = diagonals.offset(word * 32 + __ffs(rest) - 1);
+    for (uint32_t layer = first_layers[rank]; layer < first_layers[rank + 1]; ++layer) offsets[layer] = offset;
+  }
+}
+
+// A thread a row: its values, the last first, so that the counters of positions say in which layer each belongs.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                 const ValueT* __restrict__ values, const uint32_t* __restrict__ bits,
+                 const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_layers,
+                 uint32_t num_disordered, uint32_t* position_counts, ValueT* __restrict__ slot_values) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const Diagonals diagonals = {num_rows, bits, ranks};
+  const uint64_t stride = dia_stride(num_rows);
+  const OffsetT begin = __ldg(row_offsets + row);
+#pragma unroll 4
+  for (OffsetT j = __ldg(row_offsets + row + 1); j > begin; --j) {
+    const uint32_t rank = diagonals.rank(diagonals.number(row, __ldg(col_indices + j - 1)));
+    uint32_t layer = __ldg(first_layers + rank);
+    if (num_disordered > 0) layer += --position_counts[rank * stride + row];
+    slot_values[layer * stride + row] = __ldg(values + j - 1);
+  }
+}
+
+// The first diagonal that is at least so far above the main one.
+__device__ __forceinline__ uint32_t first_diagonal(uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+                                                   int64_t offset) {
+  uint32_t low = 0, high = num_diagonals;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (__ldg(offsets + middle) < offset) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+         const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+         AccumT beta) {
+  const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const uint32_t warp_row = thread / 32 * (32 * kRows);
+  const uint32_t first_row = warp_row + thread % 32;
+  if (first_row >= num_rows) return;
+  const uint64_t stride = dia_stride(num_rows);
+  // Of many diagonals, those that meet the warp's rows within A.
+  const bool are_many = num_diagonals > kFewDiagonals;
+  const int64_t lowest = -int64_t(warp_row + 32 * kRows - 1);
+  const int64_t beyond = int64_t(num_cols) - int64_t(warp_row);
+  const uint32_t first_step = are_many ? first_diagonal(num_diagonals, offsets, lowest) : 0;
+  uint32_t num_steps = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
+  if (skips_product(alpha)) num_steps = 0;
+  AccumT sums[kRows] = {};
+  slot_values += first_step * stride + first_row;
+  for (uint32_t d = first_step; d < num_steps; d += kSteps) {
+    ValueT values[kSteps][kRows];
+    XT entries[kSteps][kRows];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const bool is_there = d + s < num_steps && first_row + r * 32 < num_rows;
+        values[s][r] = is_there ? __ldcs(slot_values + s * stride + r * 32) : ValueT(0);
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const int64_t first_col = d + s < num_steps ? first_row + __ldg(offsets + d + s) : int64_t(num_cols);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const bool is_there = uint64_t(first_col + r * 32) < num_cols && first_row + r * 32 < num_rows;
+        entries[s][r] = is_there ? __ldg(x + first_col + r * 32) : XT(0);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s) {
+        sums[r] = multiply_add(AccumT(values[s][r]), AccumT(entries[s][r]), sums[r]);
+      }
+    }
+    slot_values += kSteps * stride;
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (first_row + r * 32 < num_rows) store_scaled(y, first_row + r * 32, sums[r], alpha, beta);
+  }
+}
