@@ -148,6 +148,7 @@ algorithms! {
     naive_t: NaiveT,
     hola_t: HolaT,
     planned_t: PlannedT,
+    sym_csr: SymCsr,
 }
 
 impl Algorithm {

@@ -7,7 +7,7 @@ use crate::expr::{Expr, Variable};
 use crate::parameter::cuda_constant;
 use crate::program::Arg;
 use crate::transposed_copy;
-use crate::types::{IndexType, ValueType};
+use crate::types::{IndexType, Operation, ValueType};
 
 /// The helper files that a template may include, by the name in its `#include` line.
 const HELPERS: &[(&str, &str)] = &[
@@ -30,6 +30,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/slots.cuh", include_str!("../templates/prelude/slots.cuh")),
     ("prelude/ell.cuh", include_str!("../templates/prelude/ell.cuh")),
     ("prelude/row_blocks.cuh", include_str!("../templates/prelude/row_blocks.cuh")),
+    ("prelude/search.cuh", include_str!("../templates/prelude/search.cuh")),
     ("prelude/transposed_copy.cuh", include_str!("../templates/prelude/transposed_copy.cuh")),
     ("primitives/block_scan.cuh", include_str!("../templates/primitives/block_scan.cuh")),
     ("primitives/grid_scan.cuh", include_str!("../templates/primitives/grid_scan.cuh")),
@@ -75,6 +76,10 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
     }
     constants += &constant("Coefficient", "alpha", format_args!("Coefficient::{}", scaling.alpha.cuda()));
     constants += &constant("Coefficient", "beta", format_args!("Coefficient::{}", scaling.beta.cuda()));
+    if config.operation().is_of_triangle() {
+        let is_skew = config.operation() == Operation::SkewSymmetric;
+        constants += &constant("int", "mirror_sign", if is_skew { -1 } else { 1 });
+    }
     let values = [types.value, types.x, types.y, types.accumulator];
     let values = ["ValueT", "XT", "YT", "AccumT"].into_iter().zip(values.map(ValueType::cuda));
     let indices = [("OffsetT", types.offset.cuda()), ("IndexT", types.index.cuda())];

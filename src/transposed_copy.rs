@@ -15,6 +15,7 @@ pub(crate) const HELPERS: &[&str] = &[
     "primitives/radix_sort.cuh",
     "primitives/grid_scan_kernels.cuh",
     "primitives/radix_sort_kernels.cuh",
+    "prelude/search.cuh",
     "prelude/transposed_copy.cuh",
 ];
 

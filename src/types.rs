@@ -37,9 +37,29 @@ pub enum StorageFormat {
     Csr,
     /// Compressed sparse columns: the arrays are those of the transpose in compressed sparse rows.
     Csc,
+    /// The lower triangle of a symmetric matrix, diagonal included, in compressed sparse rows.
+    Symmetric,
+    /// The lower triangle of a skew-symmetric matrix in compressed sparse rows.
+    SkewSymmetric,
 }
 
-/// op(A) in y ← α·op(A)·x + β·y.
+impl StorageFormat {
+    /// What an algorithm computes from the arrays where the product is that with op(A); `None` where there is no such
+    /// product. A symmetric matrix is its own transpose; of a skew-symmetric one the transpose is −A.
+    pub const fn of_arrays(self, operation: Operation) -> Option<Operation> {
+        use Operation::{NonTranspose, Transpose};
+        match (self, operation) {
+            (StorageFormat::Csr, NonTranspose | Transpose) => Some(operation),
+            (StorageFormat::Csc, NonTranspose) => Some(Transpose),
+            (StorageFormat::Csc, Transpose) => Some(NonTranspose),
+            (StorageFormat::Symmetric, NonTranspose | Transpose) => Some(Operation::Symmetric),
+            (StorageFormat::SkewSymmetric, NonTranspose) => Some(Operation::SkewSymmetric),
+            _ => None,
+        }
+    }
+}
+
+/// op(A) in y ← α·op(A)·x + β·y, where A is what the arrays hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Operation {
@@ -47,22 +67,23 @@ pub enum Operation {
     NonTranspose,
     /// op(A) = Aᵀ.
     Transpose,
+    /// The arrays hold the lower triangle L of A, diagonal D included: op(L) = L + Lᵀ − D.
+    Symmetric,
+    /// The arrays hold the lower triangle L of A, whose diagonal is zero: op(L) = L − Lᵀ.
+    SkewSymmetric,
 }
 
 impl Operation {
-    /// What this is for Aᵀ where it is op(A).
-    pub const fn transposed(self) -> Operation {
-        match self {
-            Operation::NonTranspose => Operation::Transpose,
-            Operation::Transpose => Operation::NonTranspose,
-        }
+    /// Whether the arrays hold one triangle of a matrix.
+    pub const fn is_of_triangle(self) -> bool {
+        matches!(self, Operation::Symmetric | Operation::SkewSymmetric)
     }
 
     /// Entries of x and of y for a matrix of this size: the columns and the rows of op(A).
     pub const fn vector_lengths(self, num_rows: usize, num_cols: usize) -> (usize, usize) {
         match self {
-            Operation::NonTranspose => (num_cols, num_rows),
             Operation::Transpose => (num_rows, num_cols),
+            _ => (num_cols, num_rows),
         }
     }
 }
@@ -102,8 +123,18 @@ macro_rules! named {
 
 named!(ValueType, "value type", { F16 = "f16", Bf16 = "bf16", F32 = "f32", F64 = "f64" });
 named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
-named!(StorageFormat, "storage format", { Csr = "csr", Csc = "csc" });
-named!(Operation, "operation", { NonTranspose = "non_transpose", Transpose = "transpose" });
+named!(StorageFormat, "storage format", {
+    Csr = "csr",
+    Csc = "csc",
+    Symmetric = "symmetric",
+    SkewSymmetric = "skew_symmetric",
+});
+named!(Operation, "operation", {
+    NonTranspose = "non_transpose",
+    Transpose = "transpose",
+    Symmetric = "symmetric",
+    SkewSymmetric = "skew_symmetric",
+});
 
 impl ValueType {
     /// Size in bytes.

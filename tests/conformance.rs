@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use spmv_codegen::{Algorithm, Coefficient, KernelConfig, Operation, Slots, ValueType};
-use spmv_matrix::{CscMatrix, CsrMatrix, Value, reference, verify};
+use spmv_matrix::{CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, Value, reference, verify};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Error, Spmv, Vector};
 use structures::{Numbers, Structure};
@@ -229,6 +229,8 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("stored_zeros_touch_x", false, stored_zeros_touch_x),
     ("known_answers", false, known_answers),
     ("stored_by_columns", false, stored_by_columns),
+    ("one_triangle", false, one_triangle),
+    ("triangles_touch_what_they_name", false, triangles_touch_what_they_name),
     ("a_matrix_and_its_transpose", false, a_matrix_and_its_transpose),
     ("vector_operations", false, vector_operations),
     ("norm_keeps_its_range", false, norm_keeps_its_range),
@@ -240,8 +242,18 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("out_of_memory_leaves_the_device_usable", false, out_of_memory_leaves_the_device_usable),
 ];
 
+/// The default of every algorithm for a matrix of which both triangles are stored.
 fn every_default() -> impl Iterator<Item = KernelConfig> {
-    Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)()).build().expect("defaults"))
+    let defaults =
+        Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)()).build().expect("defaults"));
+    defaults.filter(|config| !config.operation().is_of_triangle())
+}
+
+/// The default of every algorithm for one triangle.
+fn every_triangular() -> impl Iterator<Item = KernelConfig> {
+    let defaults =
+        Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)()).build().expect("defaults"));
+    defaults.filter(|config| config.operation().is_of_triangle())
 }
 
 /// The matrix that the product is with.
@@ -328,7 +340,10 @@ fn stored_by_columns(device: &Device) -> Result<(), Failed> {
     let (x, x_t) =
         (Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?, Vector::from_slice(device, &[2.0f32, 1.0])?);
     for config in every_default() {
-        let operation = config.operation().transposed();
+        let operation = match config.operation() {
+            Operation::Transpose => Operation::NonTranspose,
+            _ => Operation::Transpose,
+        };
         let name = config.algorithm().name();
         let with_a = Spmv::with(device, &by_columns, config);
         let mut product = Spmv::with_operation(device, &by_columns, operation, config)?;
@@ -353,6 +368,83 @@ fn stored_by_columns(device: &Device) -> Result<(), Failed> {
         let wanted =
             format!("{name} does not compute the {operation} product of a matrix in csr; these do: ");
         expect_eq(refused.unwrap_or_default().starts_with(&wanted), true)?;
+    }
+    Ok(())
+}
+
+/// One triangle is the matrix, for the algorithms that are made for it and for no other.
+fn one_triangle(device: &Device) -> Result<(), Failed> {
+    let lower = csr::<f32>(3, &[&[], &[(0, 2.0)], &[(1, -3.0), (0, 5.0)]]);
+    let x = Vector::from_slice(device, &[1.0f32, 10.0, 100.0])?;
+    for (symmetry, product, storage) in [
+        (Symmetry::Symmetric, vec![520.0f32, -298.0, -25.0], "symmetric"),
+        (Symmetry::SkewSymmetric, vec![-520.0, 302.0, -25.0], "skew_symmetric"),
+    ] {
+        let a = SymmetricCsr::new(symmetry, lower.clone())?;
+        for config in every_triangular() {
+            let name = config.algorithm().name();
+            let mut plan = Spmv::with(device, &a, config)?;
+            expect_eq((plan.operation(), plan.vector_lengths()), (Operation::NonTranspose, (3, 3)))?;
+            let mut y = Vector::from_slice(device, &[f32::NAN; 3])?;
+            plan.apply(1.0, &x, 0.0, &mut y)?;
+            expect_eq(y.to_vec()?, product.clone())?;
+            // The plan's matrix is a triangle to other plans too.
+            let mut second = Spmv::with(device, plan.matrix(), config)?;
+            second.apply(-2.0, &x, 3.0, &mut y)?;
+            expect_eq(y.to_vec()?, product.clone())?;
+
+            let transposed = Spmv::with_operation(device, &a, Operation::Transpose, config);
+            match symmetry {
+                Symmetry::Symmetric => {
+                    let mut y = Vector::<f32>::zeros(device, 3)?;
+                    transposed?.apply(1.0, &x, 0.0, &mut y)?;
+                    expect_eq(y.to_vec()?, product.clone())?;
+                }
+                _ => {
+                    let said = transposed.err().map(|error| error.to_string());
+                    let wanted = format!(
+                        "{name} does not compute the transpose product of a matrix in skew_symmetric; none does: use the \
+                         plain product, with -alpha where the matrix is skew-symmetric"
+                    );
+                    expect_eq(said, Some(wanted))?;
+                }
+            }
+            let said = Spmv::with(device, &lower, config).err().map(|error| error.to_string());
+            let wanted = format!(
+                "{name} is not for a matrix in csr storage, of which both triangles are stored; for it: "
+            );
+            expect_eq(said.unwrap_or_default().starts_with(&wanted), true)?;
+        }
+        for config in every_default() {
+            let name = config.algorithm().name();
+            let said = Spmv::with(device, &a, config).err().map(|error| error.to_string());
+            let wanted = format!(
+                "{name} is not for a matrix in {storage} storage, of which one triangle is stored; for it: sym_csr"
+            );
+            expect_eq(said, Some(wanted))?;
+        }
+    }
+    Ok(())
+}
+
+/// Structural zeros, NaN and infinity, on both sides of the diagonal.
+fn triangles_touch_what_they_name(device: &Device) -> Result<(), Failed> {
+    let lower = csr::<f32>(4, &[&[], &[(0, 2.0)], &[], &[(3, 0.0), (0, 1.0)]]);
+    for config in every_triangular() {
+        let a = SymmetricCsr::new(Symmetry::Symmetric, lower.clone())?;
+        let mut plan = Spmv::with(device, &a, config)?;
+        let x = Vector::from_slice(device, &[1.0f32, 3.0, f32::NAN, 5.0])?;
+        let mut y = Vector::from_slice(device, &[f32::NAN; 4])?;
+        plan.apply(1.0, &x, 0.0, &mut y)?;
+        expect_eq(y.to_vec()?, vec![11.0, 2.0, 0.0, 1.0])?;
+        let x = Vector::from_slice(device, &[1.0f32, 3.0, 2.0, f32::INFINITY])?;
+        plan.apply(1.0, &x, 0.0, &mut y)?;
+        let y_now = y.to_vec()?;
+        expect_eq((y_now[0], y_now[1], y_now[2], y_now[3].is_nan()), (f32::INFINITY, 2.0, 0.0, true))?;
+        let x = Vector::from_slice(device, &[f32::NAN; 4])?;
+        y.copy_from_slice(&[1.0, 2.0, 3.0, 4.0])?;
+        plan.apply(0.0, &x, 2.0, &mut y)?;
+        expect_eq(y.to_vec()?, vec![2.0, 4.0, 6.0, 8.0])?;
     }
     Ok(())
 }

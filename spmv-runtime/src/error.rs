@@ -86,8 +86,8 @@ pub enum Error {
     },
     /// The algorithm does not compute this operation from the arrays of the matrix.
     #[error(
-        "{algorithm} does not compute the {operation} product of a matrix in {storage}; these do: {}",
-        algorithms.join(", ")
+        "{algorithm} does not compute the {operation} product of a matrix in {storage}; {}",
+        able(algorithms)
     )]
     Operation {
         /// The algorithm.
@@ -97,6 +97,20 @@ pub enum Error {
         /// How the matrix is stored.
         storage: StorageFormat,
         /// The algorithms that compute it.
+        algorithms: Vec<&'static str>,
+    },
+    /// The algorithm is for matrices that are stored in another way: with both triangles, or with one.
+    #[error(
+        "{algorithm} is not for a matrix in {storage} storage, of which {} stored; for it: {}",
+        if matches!(storage, StorageFormat::Csr | StorageFormat::Csc) { "both triangles are" } else { "one triangle is" },
+        algorithms.join(", ")
+    )]
+    Storage {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// How the matrix is stored.
+        storage: StorageFormat,
+        /// The algorithms for a matrix that is stored so.
         algorithms: Vec<&'static str>,
     },
     /// A vector has another length than the matrix asks for.
@@ -201,6 +215,7 @@ impl Error {
             Error::Config(_)
             | Error::Operation { .. }
             | Error::Fill { .. }
+            | Error::Storage { .. }
             | Error::Length { .. }
             | Error::ValueType { .. }
             | Error::OffsetType { .. }
@@ -216,5 +231,12 @@ impl Error {
             Error::OutOfMemory { .. } => ErrorKind::Memory,
             Error::Fault { .. } | Error::SimulatedFault(_) => ErrorKind::Fault,
         }
+    }
+}
+
+fn able(algorithms: &[&str]) -> String {
+    match algorithms {
+        [] => "none does: use the plain product, with -alpha where the matrix is skew-symmetric".into(),
+        _ => format!("these do: {}", algorithms.join(", ")),
     }
 }

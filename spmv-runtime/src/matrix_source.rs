@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use spmv_codegen::{IndexType, StorageFormat, Types, ValueType};
-use spmv_matrix::{CscMatrix, CsrMatrix, Offset};
+use spmv_matrix::{CscMatrix, CsrMatrix, Offset, SymmetricCsr, Symmetry};
 
 use crate::backend::{Allocation, Bytes};
 use crate::device::Device;
 use crate::error::Error;
 use crate::scalar::Element;
 
-/// A matrix in device memory, in CSR or CSC. Several plans share one through an [`Arc`].
+/// A matrix in device memory, in CSR or CSC, or one triangle of it in CSR. Several plans share one through an [`Arc`].
 #[derive(Debug)]
 pub struct DeviceMatrix {
     device: Device,
@@ -87,7 +87,21 @@ impl DeviceMatrix {
         Ok(DeviceMatrix { num_rows, num_cols, storage: StorageFormat::Csc, ..transpose })
     }
 
-    /// Bytes of device memory that a matrix in CSR takes; in CSC, with its columns for rows.
+    /// Copies the stored triangle of a symmetric or skew-symmetric matrix to a device, as it is.
+    ///
+    /// # Errors
+    /// As [`DeviceMatrix::upload`].
+    pub fn upload_symmetric<V: Element, O: DeviceOffset>(
+        device: &Device,
+        a: &SymmetricCsr<V, O>,
+        offset: IndexType,
+    ) -> Result<DeviceMatrix, Error> {
+        let lower = Self::upload(device, a.lower(), offset)?;
+        Ok(DeviceMatrix { storage: MatrixSource::storage(a), ..lower })
+    }
+
+    /// Bytes of device memory that a matrix in CSR takes; in CSC, with its columns for rows. Of a triangle, `nnz` are the
+    /// stored entries.
     pub fn predict_bytes(num_rows: usize, nnz: usize, value: ValueType, offset: IndexType) -> u64 {
         let (rows, nnz) = (num_rows as u64, nnz as u64);
         (rows + 1) * offset.size() as u64 + nnz * (IndexType::U32.size() + value.size()) as u64
@@ -108,7 +122,7 @@ impl DeviceMatrix {
         self.num_cols
     }
 
-    /// Number of stored entries.
+    /// Number of stored entries, those of the triangle where one is stored.
     pub fn nnz(&self) -> usize {
         self.nnz
     }
@@ -136,7 +150,7 @@ impl DeviceMatrix {
         self.offset
     }
 
-    /// Where row offsets, column indices and values are in device memory; in CSC column offsets, row indices and values.
+    /// Where row offsets, column indices and values are in device memory, of the triangle where one is stored; in CSC column offsets, row indices and values.
     pub fn addresses(&self) -> (u64, u64, u64) {
         (self.row_offsets.address(), self.col_indices.address(), self.values.address())
     }
@@ -180,6 +194,20 @@ impl<V: Element, O: DeviceOffset> MatrixSource for CscMatrix<V, O> {
 
     fn storage(&self) -> StorageFormat {
         StorageFormat::Csc
+    }
+}
+
+impl<V: Element, O: DeviceOffset> MatrixSource for SymmetricCsr<V, O> {
+    fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error> {
+        check_value(types.value, V::TYPE)?;
+        Ok(Arc::new(DeviceMatrix::upload_symmetric(device, self, types.offset)?))
+    }
+
+    fn storage(&self) -> StorageFormat {
+        match self.symmetry() {
+            Symmetry::SkewSymmetric => StorageFormat::SkewSymmetric,
+            _ => StorageFormat::Symmetric,
+        }
     }
 }
 

@@ -51,14 +51,17 @@ impl Spmv {
     /// those of Aᵀ in CSR, so an algorithm that computes transposed products does it. The product with Aᵀ is that of
     /// [`CscMatrix::transpose`](crate::matrix::CscMatrix::transpose), or of [`with_operation`](Self::with_operation).
     ///
+    /// For a matrix of which one triangle is stored, op(A) is A itself, and the matrix decides between
+    /// [`Operation::Symmetric`] and [`Operation::SkewSymmetric`] for the configuration.
+    ///
     /// # Errors
-    /// [`Error::Operation`] where the algorithm is not for a matrix in CSC; those of [`MatrixSource::to_device`] and
-    /// [`Device::kernel`]; [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would
-    /// be mostly fill.
+    /// [`Error::Operation`] where the algorithm is not for a matrix in CSC; [`Error::Storage`] where it is for one triangle
+    /// and both are stored, or the other way round; those of [`MatrixSource::to_device`] and [`Device::kernel`];
+    /// [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would be mostly fill.
     pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
         let operation = match a.storage() {
-            StorageFormat::Csc => Operation::NonTranspose,
-            _ => config.operation(),
+            StorageFormat::Csr if !config.operation().is_of_triangle() => config.operation(),
+            _ => Operation::NonTranspose,
         };
         Self::with_operation(device, a, operation, config)
     }
@@ -67,7 +70,7 @@ impl Spmv {
     ///
     /// # Errors
     /// As [`with`](Self::with); [`Error::Operation`] where the algorithm does not compute op(A) from the matrix as it is
-    /// stored.
+    /// stored, as no algorithm does for the transpose of a skew-symmetric matrix: that is the product with −α.
     pub fn with_operation(
         device: &Device,
         a: &impl MatrixSource,
@@ -75,13 +78,21 @@ impl Spmv {
         config: KernelConfig,
     ) -> Result<Spmv, Error> {
         let storage = a.storage();
-        let of_arrays = match storage {
-            StorageFormat::Csc => operation.transposed(),
-            _ => operation,
+        let algorithm = config.algorithm().name();
+        let of_triangle = !matches!(storage, StorageFormat::Csr | StorageFormat::Csc);
+        if config.operation().is_of_triangle() != of_triangle {
+            let usual =
+                storage.of_arrays(Operation::NonTranspose).expect("every storage has the plain product");
+            return Err(Error::Storage { algorithm, storage, algorithms: AlgorithmSpec::computing(usual) });
+        }
+        let of_arrays = storage.of_arrays(operation);
+        // The symmetry belongs to the matrix, as its size does.
+        let config = match of_arrays {
+            Some(of_arrays) if of_triangle => config.to_builder().operation(of_arrays).build()?,
+            _ => config,
         };
-        if config.operation() != of_arrays {
-            let algorithm = config.algorithm().name();
-            let algorithms = AlgorithmSpec::computing(of_arrays);
+        if Some(config.operation()) != of_arrays {
+            let algorithms = of_arrays.map(AlgorithmSpec::computing).unwrap_or_default();
             return Err(Error::Operation { algorithm, operation, storage, algorithms });
         }
         let (kernel, provenance) = device.kernel(&config)?;
@@ -254,7 +265,8 @@ impl Spmv {
         &self.config
     }
 
-    /// op(A). For a matrix in CSC it is not the configuration's, which is that of the arrays.
+    /// op(A). For a matrix in CSC, or of which one triangle is stored, it is not the configuration's, which is that of
+    /// the arrays.
     pub fn operation(&self) -> Operation {
         self.operation
     }

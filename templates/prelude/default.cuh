@@ -13,3 +13,4 @@ constexpr Coefficient kAlpha = Coefficient::kAny;
 constexpr Coefficient kBeta = Coefficient::kAny;
 
 constexpr int kThreadsPerBlock = 256;
+constexpr int kMirrorSign = 1;

@@ -8,21 +8,6 @@ spmv_transposed_copy_entries(uint32_t nnz, const IndexT* __restrict__ col_indice
   if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
 }
 
-// The first of `count` rising entries that `reaches` says yes to, or `count`.
-template <typename Reaches>
-__device__ __forceinline__ uint32_t first_that(uint32_t count, Reaches reaches) {
-  uint32_t low = 0, high = count;
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (reaches(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
-
 // offsets <- where each column begins, for every column and the end.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_transposed_copy_offsets(uint32_t num_cols, uint32_t nnz, const SortPair* __restrict__ pairs,

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each program that includes this uses its part")]
 
-use spmv_codegen::{KernelConfig, ValueType};
-use spmv_matrix::{CsrMatrix, Value, bf16, f16};
+use spmv_codegen::{KernelConfig, Operation, ValueType};
+use spmv_matrix::{CsrMatrix, SymmetricCsr, Symmetry, Value, bf16, f16};
 use spmv_runtime::{Device, Error, Spmv, Vector};
 
 /// A vector on a device.
@@ -73,16 +73,50 @@ impl AnyVector {
     }
 }
 
-/// The plan for a matrix whose values are rounded to the configuration's type, and the matrix as it is then.
+/// The plan for a matrix whose values are rounded to the configuration's type, and the matrix as it is then. Where the
+/// configuration is for one triangle, that of the matrix is folded, and the matrix is both triangles.
 pub fn plan(
     device: &Device,
     a: &CsrMatrix<f64>,
     config: KernelConfig,
 ) -> Result<(Spmv, CsrMatrix<f64>), Error> {
+    let symmetry = match config.operation() {
+        Operation::Symmetric => Some(Symmetry::Symmetric),
+        Operation::SkewSymmetric => Some(Symmetry::SkewSymmetric),
+        _ => None,
+    };
     with_type!(config.types().value, V => {
+        if let Some(symmetry) = symmetry {
+            let a = SymmetricCsr::new(symmetry, folded(a, symmetry).convert::<V>())?;
+            return Ok((Spmv::with(device, &a, config)?, a.to_csr()?.convert()));
+        }
         let a = a.convert::<V>();
         Ok((Spmv::with(device, &a, config)?, a.convert()))
     })
+}
+
+/// The lower triangle that has every entry of a matrix, in its order: those above the diagonal at their mirrored places.
+pub fn folded(a: &CsrMatrix<f64>, symmetry: Symmetry) -> CsrMatrix<f64> {
+    let n = a.num_rows().max(a.num_cols());
+    let (mut rows, mut cols, mut values) = (vec![], vec![], vec![]);
+    for row in 0..a.num_rows() {
+        for (&col, &value) in a.row(row).0.iter().zip(a.row(row).1) {
+            if col as usize == row && symmetry == Symmetry::SkewSymmetric {
+                continue;
+            }
+            rows.push(col.max(row as u32));
+            cols.push(col.min(row as u32));
+            values.push(value);
+        }
+    }
+    let mut counts = vec![0u32; n + 1];
+    rows.iter().for_each(|&row| counts[row as usize + 1] += 1);
+    (0..n).for_each(|row| counts[row + 1] += counts[row]);
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|&entry| rows[entry]);
+    let cols = order.iter().map(|&entry| cols[entry]).collect();
+    let values = order.iter().map(|&entry| values[entry]).collect();
+    CsrMatrix::new(n, n, counts, cols, values).expect("a folded matrix is one")
 }
 
 /// y ← α·A·x + β·y.
