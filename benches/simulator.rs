@@ -7,7 +7,7 @@ mod record;
 use std::time::{Duration, Instant};
 
 use ptx_sim::{Arg, Launch, Module, Simulator};
-use spmv_codegen::{Algorithm, KernelConfig, ValueType};
+use spmv_codegen::{Algorithm, AlgorithmSpec, KernelConfig, ValueType};
 use spmv_matrix::generate::Generator;
 use spmv_matrix::{CsrMatrix, cpu_serial};
 use spmv_runtime::Compiler;
@@ -40,7 +40,8 @@ fn main() -> Outcome<()> {
     let cores = std::thread::available_parallelism()?.get();
     let mut figures = Vec::new();
     let mut slowest = f64::INFINITY;
-    for spec in Algorithm::ALL {
+    let of_triangles = |spec: &&AlgorithmSpec| spec.operations[0].is_of_triangle();
+    for spec in Algorithm::ALL.iter().filter(|spec| !of_triangles(spec)) {
         for threads in [1, cores] {
             let mut case = Case::new(spec.name, &a, threads)?;
             let mut samples = (0..SAMPLES).map(|_| case.run()).collect::<Outcome<Vec<_>>>()?;

@@ -190,7 +190,11 @@ impl KernelConfig {
             buffers: plan.buffers,
             counts: plan.counts,
             slots,
-            storage: StorageFormat::Csr,
+            storage: match self.operation {
+                Operation::Symmetric => StorageFormat::Symmetric,
+                Operation::SkewSymmetric => StorageFormat::SkewSymmetric,
+                _ => StorageFormat::Csr,
+            },
             guarantees: plan.guarantees,
         }
     }

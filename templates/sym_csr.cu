@@ -4,7 +4,7 @@
 // Paper:     none; slices as in Monakov, Lokhmotov and Avetisyan 2010 (Automatically tuning sparse matrix-vector multiplication for GPU architectures), without padding; every entry's second use is a load that a plan places, so no row waits for another
 // Suits:     stencils, finite elements and bands larger than the L2 cache: what lies above the diagonal is read a second time while it is still in a cache
 // Suffers:   columns spread at random (the second load is a sector of memory of its own); rows of very uneven length; matrices that fit in L2
-// Bytes:     nnz * (value + 2) + (nnz - diagonal) * 4 + rows * (x + y + 2.5), where no entry is 2^16 columns from the diagonal; else 2 and 4 more a nonzero; the plan keeps all but x and y of this, values too
+// Bytes:     nnz * (value + 2) + (nnz - diagonal) * 4 + rows * (x + y + 2.5), up to a line a slice of padding, where no entry is 2^16 columns from the diagonal; else 2 and 4 more a nonzero; the plan keeps all but x and y of this, values too
 // Guarantee: bit-reproducible; values are copied when a plan is made
 // Launch:    one pass, a thread a row; a warp takes a row of more than 254 nonzeros in a triangle; no shared memory
 
@@ -82,11 +82,16 @@ __device__ __forceinline__ uint32_t warp_max(uint32_t value) {
 }
 __device__ __forceinline__ uint32_t warp_min(uint32_t value) { return ~warp_max(~value); }
 
-// A thread a row: lengths <- those of the row's two parts, a byte each; slices <- the slice's.
+// Slices begin where lines of memory do.
+__device__ __forceinline__ uint32_t padded(uint32_t nonzeros) { return (nonzeros + 31) / 32 * 32; }
+
+// A thread a row: lengths <- those of the row's two parts, a byte each; of slices all but where they begin, and the room
+// that their parts take.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_slices(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                     const uint32_t* __restrict__ col_offsets, Slice* __restrict__ slices,
-                    uint16_t* __restrict__ lengths) {
+                    uint16_t* __restrict__ lengths, uint32_t* __restrict__ lower_sizes,
+                    uint32_t* __restrict__ upper_sizes) {
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const bool is_row = row < num_rows;
   const uint32_t lower = is_row ? uint32_t(row_offsets[row + 1] - row_offsets[row]) : 0;
@@ -97,9 +102,20 @@ spmv_sym_csr_slices(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
   slice.lower_min = uint16_t(warp_min(lower_slots)), slice.lower_max = uint16_t(warp_max(lower_slots));
   slice.upper_min = uint16_t(warp_min(upper_slots)), slice.upper_max = uint16_t(warp_max(upper_slots));
   if (is_row && row % 32 == 0) {
-    slice.lower_begin = uint32_t(row_offsets[row]), slice.upper_begin = col_offsets[row];
+    const uint32_t end = min(row + 32, num_rows);
+    lower_sizes[row / 32] = padded(uint32_t(row_offsets[end] - row_offsets[row]));
+    upper_sizes[row / 32] = padded(col_offsets[end] - col_offsets[row]);
     slices[row / 32] = slice;
   }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_sym_csr_begins(uint32_t num_slices, const uint32_t* __restrict__ lower_begins,
+                    const uint32_t* __restrict__ upper_begins, Slice* __restrict__ slices) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= num_slices) return;
+  slices[i].lower_begin = lower_begins[i];
+  slices[i].upper_begin = upper_begins[i];
 }
 
 // Calls place(i, p) for nonzero i of each lane's row: p is where it lies in the slice, which begins at `begin`.
@@ -239,29 +255,28 @@ struct Triangle {
   }
 };
 
-// Calls add(places) with the places of a lane's next kUnroll nonzeros, kNone where there are fewer, until all lanes are
-// through. Returns where the slice's long rows begin.
+// Calls add(places, full) with the places of a lane's next kUnroll nonzeros, until all lanes are through; kNone where there
+// are fewer, in no lane where it is full. Returns where the slice's long rows begin.
 template <typename Add>
 __device__ __forceinline__ uint32_t for_slots(uint32_t begin, uint32_t slots, uint32_t min_slots, uint32_t max_slots,
                                               Add add) {
   const uint32_t lane = threadIdx.x & 31, below = (1u << lane) - 1;
-  uint32_t next = begin;
-  for (uint32_t slot = 0; slot < max_slots; slot += kUnroll) {
-    uint32_t places[kUnroll];
-    if (slot + kUnroll <= min_slots) {
+  uint32_t next = begin, slot = 0, places[kUnroll];
+  for (; slot + kUnroll <= min_slots; slot += kUnroll) {
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) places[u] = next + u * 32 + lane;
-      next += kUnroll * 32;
-    } else {
+    for (int u = 0; u < kUnroll; ++u) places[u] = next + u * 32 + lane;
+    next += kUnroll * 32;
+    add(places, true);
+  }
+  for (; slot < max_slots; slot += kUnroll) {
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) {
-        const bool has = slot + u < slots;
-        const uint32_t filled = __ballot_sync(kAllLanes, has);
-        places[u] = has ? next + __popc(filled & below) : kNone;
-        next += __popc(filled);
-      }
+    for (int u = 0; u < kUnroll; ++u) {
+      const bool has = slot + u < slots;
+      const uint32_t filled = __ballot_sync(kAllLanes, has);
+      places[u] = has ? next + __popc(filled & below) : kNone;
+      next += __popc(filled);
     }
-    add(places);
+    add(places, false);
   }
   return next;
 }
@@ -287,27 +302,27 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, const OffsetT* __res
     const Slice slice = a.slices[row / 32];
     const uint32_t both = row < num_rows ? __ldg(lengths + row) : 0;
     const uint32_t lower_length = both & 255, upper_length = both >> 8;
-    const auto add_lower = [&](const uint32_t (&places)[kUnroll]) {
+    const auto add_lower = [&](const uint32_t (&places)[kUnroll], bool full) {
       ValueT values[kUnroll];
       uint32_t cols[kUnroll];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        if (places[u] != kNone) values[u] = __ldg(a.values + places[u]), cols[u] = a.load_col(places[u], row);
+        if (full || places[u] != kNone) values[u] = __ldg(a.values + places[u]), cols[u] = a.load_col(places[u], row);
       }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        if (places[u] != kNone) lower_sum = multiply_add(AccumT(values[u]), a.entry(cols[u]), lower_sum);
+        if (full || places[u] != kNone) lower_sum = multiply_add(AccumT(values[u]), a.entry(cols[u]), lower_sum);
       }
     };
-    const auto add_upper = [&](const uint32_t (&places)[kUnroll]) {
+    const auto add_upper = [&](const uint32_t (&places)[kUnroll], bool full) {
       UpperEntry<kWide> entries[kUnroll];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        if (places[u] != kNone) entries[u] = load_upper(a.upper + places[u]);
+        if (full || places[u] != kNone) entries[u] = load_upper(a.upper + places[u]);
       }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        if (places[u] != kNone) upper_sum = a.upper_product(entries[u], row, upper_sum);
+        if (full || places[u] != kNone) upper_sum = a.upper_product(entries[u], row, upper_sum);
       }
     };
     uint32_t next_lower = for_slots(slice.lower_begin, slot_count(lower_length), slice.lower_min, slice.lower_max,

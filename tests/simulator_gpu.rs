@@ -120,7 +120,11 @@ impl Generated {
         let set = |generator: Generator, (name, value): &(&str, f64)| generator.set(name, *value);
         let a: CsrMatrix<f64> = self.settings.iter().try_fold(generator, set)?.seed(11).generate()?;
         let types = config.types();
-        let (x_length, y_length) = config.operation().vector_lengths(a.num_rows(), a.num_cols());
+        let (x_length, y_length) = match config.operation().is_of_triangle() {
+            // A matrix is folded into a square one.
+            true => (a.num_rows().max(a.num_cols()), a.num_rows().max(a.num_cols())),
+            false => config.operation().vector_lengths(a.num_rows(), a.num_cols()),
+        };
         let (x, old) = (random(x_length, 5), random(y_length, 6));
         let alpha = config.scaling().alpha.known().unwrap_or(1.25);
         let beta = config.scaling().beta.known().unwrap_or(-0.75);

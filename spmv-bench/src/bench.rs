@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use spmv_runtime::codegen::{IndexType, ValueType};
-use spmv_runtime::matrix::{CsrMatrix, Value, Verification, bf16, f16};
+use spmv_runtime::matrix::{CsrMatrix, SymmetricCsr, Symmetry, Value, Verification, bf16, f16};
 use spmv_runtime::{Device, DeviceMatrix, Element, Vector};
 
 use crate::check::{self, Expected};
@@ -145,7 +145,16 @@ impl<'r> Session<'r> {
         on: &mut dyn FnMut(Event<'_>),
     ) {
         for operation in &self.request.operations {
-            let measured = self.measure_operation(entry, a, *operation, on);
+            let measured = match operation {
+                Operation::Symmetric => match symmetric_of(a) {
+                    Ok(symmetric) => self.measure_operation(entry, &symmetric, *operation, on),
+                    Err(why) => {
+                        let status = Absent::Skipped(why).status();
+                        vec![Row { status, ..blank_row(entry, a, *operation) }]
+                    }
+                },
+                _ => self.measure_operation(entry, a, *operation, on),
+            };
             for row in &measured {
                 on(Event::Row(row));
             }
@@ -201,6 +210,12 @@ impl<'r> Session<'r> {
         }));
         rows
     }
+}
+
+/// Both triangles of the symmetric matrix that has the lower one of A.
+fn symmetric_of<V: Element>(a: &CsrMatrix<V, u32>) -> Result<CsrMatrix<V, u32>, String> {
+    let symmetric = SymmetricCsr::from_lower_of(Symmetry::Symmetric, a);
+    symmetric.and_then(|symmetric| symmetric.to_csr()).map_err(|error| error.to_string())
 }
 
 fn blank_row<V: Element>(entry: &Entry, a: &CsrMatrix<V, u32>, operation: Operation) -> Row {
@@ -260,7 +275,7 @@ impl Stage<'_> {
         let request = self.request;
         on(Event::Step("computing what is right"));
         let transposed = match operation {
-            Operation::Plain => None,
+            Operation::Plain | Operation::Symmetric => None,
             Operation::Transpose => Some(a.transpose().map_err(|error| error.to_string())?),
         };
         let op_a = transposed.as_ref().unwrap_or(a);

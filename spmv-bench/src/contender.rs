@@ -2,9 +2,10 @@
 
 use std::cell::OnceCell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use spmv_runtime::codegen::IndexType;
-use spmv_runtime::matrix::CsrMatrix;
+use spmv_runtime::matrix::{CsrMatrix, SymmetricCsr, Symmetry};
 use spmv_runtime::{Device, DeviceMatrix, Element, Vector};
 
 use crate::instruments::{Instruments, Memory};
@@ -66,6 +67,7 @@ pub(crate) struct Converted {
     pub(crate) coo_rows: OnceCell<Result<(Memory, f64), String>>,
     pub(crate) sell: OnceCell<Result<Slices, Absent>>,
     pub(crate) blocks: OnceCell<Result<BlocksOnDevice, Absent>>,
+    pub(crate) triangle: OnceCell<Result<(Arc<DeviceMatrix>, f64), Absent>>,
 }
 
 /// Slices of rows on the device.
@@ -93,7 +95,7 @@ impl<V: Element> Task<'_, V> {
     /// Entries of x and y.
     pub(crate) fn lengths(&self) -> (usize, usize) {
         match self.operation {
-            Operation::Plain => (self.a.num_cols(), self.a.num_rows()),
+            Operation::Plain | Operation::Symmetric => (self.a.num_cols(), self.a.num_rows()),
             Operation::Transpose => (self.a.num_rows(), self.a.num_cols()),
         }
     }
@@ -103,6 +105,18 @@ impl<V: Element> Task<'_, V> {
         let (x, y) = self.lengths();
         let passes = if self.beta == 0.0 { 1 } else { 2 };
         (x + passes * y) as u64 * V::TYPE.size() as u64
+    }
+
+    /// The lower triangle on a device, and the milliseconds that this took.
+    pub(crate) fn triangle(&self, device: &Device) -> Result<(Arc<DeviceMatrix>, f64), Absent> {
+        let make = || {
+            let started = Instant::now();
+            let lower = SymmetricCsr::from_lower_of(Symmetry::Symmetric, self.a);
+            let lower = lower.map_err(|error| Absent::Failed(error.to_string()))?;
+            let matrix = DeviceMatrix::upload_symmetric(device, &lower, IndexType::U32)?;
+            Ok((Arc::new(matrix), started.elapsed().as_secs_f64() * 1e3))
+        };
+        self.converted.triangle.get_or_init(make).clone()
     }
 
     /// Bytes of row offsets, column indices and values as CSR with 32-bit offsets.

@@ -129,7 +129,7 @@ impl Libraries {
     /// Every way of every library to compute an operation.
     pub(crate) fn contenders(&self, operation: Operation) -> Vec<Way<'_>> {
         let fits = |path: &&Path| match operation {
-            Operation::Plain => path.plain,
+            Operation::Plain | Operation::Symmetric => path.plain,
             Operation::Transpose => path.transpose,
         };
         let ways = |loaded| PATHS.iter().filter(fits).map(move |path| Way::new(path, loaded));
@@ -430,8 +430,9 @@ impl<V: Element> Contender<V> for Way<'_> {
             handle: self.loaded.handle,
             // The transpose as CSC is multiplied as it is.
             operation: match (task.operation, self.path.format) {
-                (Operation::Transpose, Format::Csc) | (Operation::Plain, _) => OPERATION_NON_TRANSPOSE,
+                (Operation::Transpose, Format::Csc) => OPERATION_NON_TRANSPOSE,
                 (Operation::Transpose, _) => OPERATION_TRANSPOSE,
+                (Operation::Plain | Operation::Symmetric, _) => OPERATION_NON_TRANSPOSE,
             },
             algorithm: self.path.algorithm,
             compute: cuda_type(V::TYPE.narrowest_accumulator()),

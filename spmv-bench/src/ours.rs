@@ -20,8 +20,9 @@ pub(crate) struct Configs {
 /// The selected algorithms' configurations for a type and an operation.
 pub(crate) fn configs(request: &Request, value: ValueType, operation: Operation) -> Configs {
     let mut found = Configs { configs: Vec::new(), refused: Vec::new() };
-    let operation = operation.of_kernels();
-    for spec in Algorithm::ALL.iter().filter(|spec| spec.operations.contains(&operation)) {
+    for spec in Algorithm::ALL {
+        let computed = operation.of_kernels().iter().find(|operation| spec.operations.contains(operation));
+        let Some(&operation) = computed else { continue };
         let name = ours_name(spec.name);
         if !request.contenders.has(&name) {
             continue;
@@ -152,7 +153,11 @@ impl<V: Element> Contender<V> for Ours<'_> {
             None => None,
         };
         let device = &on.device;
-        let mut plan = Spmv::with(device, &on.matrix, self.config)?;
+        let (matrix, convert_ms) = match self.config.operation().is_of_triangle() {
+            true => task.triangle(device).map(|(matrix, ms)| (matrix, Some(ms)))?,
+            false => (on.matrix.clone(), None),
+        };
+        let mut plan = Spmv::with(device, &matrix, self.config)?;
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
         let on_gpu = on.instruments.is_some();
         let mut facts = Facts {
@@ -160,7 +165,8 @@ impl<V: Element> Contender<V> for Ours<'_> {
             compile_ms: made.and_then(|made| made.compile).map(ms),
             load_ms: made.filter(|_| on_gpu).map(|made| ms(made.load)),
             extra_bytes: plan.workspace_bytes(),
-            moved_bytes: stored_bytes(&plan, &on.matrix) + task.vector_bytes(),
+            convert_ms: convert_ms.filter(|_| on_gpu),
+            moved_bytes: stored_bytes(&plan, &matrix) + task.vector_bytes(),
             deterministic: Some(plan.program().guarantees.bit_reproducible),
             ..Facts::default()
         };
@@ -248,7 +254,9 @@ mod tests {
             found.configs.iter().map(|config| config.algorithm().name()).collect::<Vec<_>>()
         };
         for operation in Operation::ALL {
-            let computing = AlgorithmSpec::computing(operation.of_kernels());
+            let of_kernels = operation.of_kernels().iter();
+            let computing: Vec<_> =
+                of_kernels.flat_map(|operation| AlgorithmSpec::computing(*operation)).collect();
             assert!(!computing.is_empty() && names(operation) == computing, "{operation}");
         }
     }

@@ -97,25 +97,29 @@ pub enum Operation {
     Plain,
     /// The transpose of A.
     Transpose,
+    /// The symmetric matrix that has the lower triangle of A. Contenders for one triangle have that, the others both.
+    Symmetric,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Operation; 2] = [Operation::Plain, Operation::Transpose];
+    pub const ALL: [Operation; 3] = [Operation::Plain, Operation::Transpose, Operation::Symmetric];
 
-    /// `plain` or `transpose`.
+    /// `plain`, `transpose` or `symmetric`.
     pub const fn name(self) -> &'static str {
         match self {
             Operation::Plain => "plain",
             Operation::Transpose => "transpose",
+            Operation::Symmetric => "symmetric",
         }
     }
 
-    /// The operation of configurations.
-    pub(crate) fn of_kernels(self) -> codegen::Operation {
+    /// The operations of configurations that compute it.
+    pub(crate) fn of_kernels(self) -> &'static [codegen::Operation] {
         match self {
-            Operation::Plain => codegen::Operation::NonTranspose,
-            Operation::Transpose => codegen::Operation::Transpose,
+            Operation::Plain => &[codegen::Operation::NonTranspose],
+            Operation::Transpose => &[codegen::Operation::Transpose],
+            Operation::Symmetric => &[codegen::Operation::NonTranspose, codegen::Operation::Symmetric],
         }
     }
 }
@@ -271,7 +275,7 @@ mod tests {
     fn operations_have_names() {
         assert_eq!("transpose".parse(), Ok(Operation::Transpose));
         assert!("sideways".parse::<Operation>().unwrap_err().to_string().contains("plain, transpose"));
-        assert_eq!(Operation::Plain.of_kernels(), codegen::Operation::NonTranspose);
-        assert_eq!(Operation::Transpose.of_kernels(), codegen::Operation::Transpose);
+        assert_eq!(Operation::Plain.of_kernels(), [codegen::Operation::NonTranspose]);
+        assert_eq!(Operation::Transpose.of_kernels(), [codegen::Operation::Transpose]);
     }
 }

@@ -101,6 +101,7 @@ fn title(operation: &str) -> String {
     match operation {
         "plain" => "y ← Ax".to_owned(),
         "transpose" => "y ← Aᵀx".to_owned(),
+        "symmetric" => "y ← Ax, A symmetric".to_owned(),
         other => cell(other),
     }
 }

@@ -1,6 +1,6 @@
 //! Which kernel a matrix gets where nobody says.
 
-use spmv_runtime::codegen::{Algorithm, CsrScalar, CsrVector, HolaT, Operation};
+use spmv_runtime::codegen::{Algorithm, CsrScalar, CsrVector, HolaT, Operation, SymCsr};
 
 /// A kernel and why.
 #[derive(Debug)]
@@ -15,6 +15,10 @@ pub fn choose(operation: Operation, row_nnz_mean: f64) -> Choice {
     if operation == Operation::Transpose {
         let reason = "it computes transposed products, with equal shares for rows of any length".to_owned();
         return Choice { algorithm: HolaT::default().into(), reason };
+    }
+    if operation.is_of_triangle() {
+        let reason = "one triangle of the matrix is stored".to_owned();
+        return Choice { algorithm: SymCsr::default().into(), reason };
     }
     if row_nnz_mean < 4.0 {
         let reason = format!("{row_nnz_mean:.1} nonzeros a row on average are fewer than 4: a thread a row");
@@ -53,6 +57,7 @@ mod tests {
         assert_eq!(chosen(4.01), vector(8));
         assert_eq!(chosen(64.0), vector(8));
         assert_eq!(chosen(64.1), vector(32));
+        assert_eq!(choose(Operation::SkewSymmetric, 3.0).algorithm, SymCsr::default().into());
         assert_eq!(choose(Operation::Transpose, 3.0).algorithm, HolaT::default().into());
         assert_eq!([0.0, 2.0, 2.1].map(lightspmv_width), [2, 2, 4]);
     }

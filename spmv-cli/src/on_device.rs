@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_runtime::codegen::{KernelConfig, ValueType};
+use spmv_runtime::codegen::{KernelConfig, Operation, ValueType};
 use spmv_runtime::cudarc::driver::{CudaEvent, DriverError, sys::CUevent_flags};
 use spmv_runtime::matrix::{Value, bf16, f16};
 use spmv_runtime::ptx_sim::Counters;
@@ -27,14 +27,15 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    /// Makes the plan and copies x and y.
+    /// Makes the plan for the product with op(A) and copies x and y.
     pub fn new(
         device: &Device,
         matrix: &Arc<DeviceMatrix>,
+        operation: Operation,
         config: KernelConfig,
         operands: &Operands,
     ) -> Result<OnDevice, Failure> {
-        let plan = Spmv::with(device, matrix, config)?;
+        let plan = Spmv::with_operation(device, matrix, operation, config)?;
         let types = config.types();
         Ok(OnDevice {
             alpha: operands.alpha,

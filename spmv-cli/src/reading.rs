@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use serde::Serialize;
 use spmv_runtime::codegen::IndexType;
+use spmv_runtime::matrix;
 use spmv_runtime::matrix::matrix_market::{self, Field, ReadOptions, Symmetry};
-use spmv_runtime::matrix::{CsrMatrix, Entry, Offset, Statistics, scipy};
+use spmv_runtime::matrix::{CsrMatrix, Entry, Offset, Statistics, SymmetricCsr, scipy};
 
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
@@ -103,6 +104,24 @@ pub fn read<V: Entry, O: Offset>(path: &Path) -> Result<(CsrMatrix<V, O>, f64), 
     let matrix = match is_scipy(path)? {
         true => scipy::read_file_with(path, &options).map_err(|error| in_scipy_file(path, error))?,
         false => matrix_market::read_file_with(path, &options).map_err(|error| in_file(path, error))?,
+    };
+    Ok((matrix, quantity::in_ms(started.elapsed())))
+}
+
+/// Reads the lower triangle of a symmetric or skew-symmetric matrix, and says how many milliseconds that took. Where the
+/// file does not say that it is one, both triangles are read and compared.
+pub fn read_symmetric<V: Entry, O: Offset>(path: &Path) -> Result<(SymmetricCsr<V, O>, f64), Failure> {
+    let progress = Progress::start(format!("reading {}", path.display()));
+    let tell = |read: matrix_market::Progress| progress.bytes(read.done, read.total);
+    let started = Instant::now();
+    let said = header(path)?.and_then(|header| header.symmetry);
+    let matrix = match said {
+        Some("symmetric" | "skew-symmetric") => {
+            matrix_market::read_symmetric_file(path, &ReadOptions::new().progress(&tell))
+                .map_err(|error| in_file(path, error))?
+        }
+        _ => SymmetricCsr::from_csr(matrix::Symmetry::Symmetric, &read(path)?.0)
+            .map_err(|error| Failure::from(error).in_file(path))?,
     };
     Ok((matrix, quantity::in_ms(started.elapsed())))
 }

@@ -76,7 +76,7 @@ fn run() {
     keys(&report["kernel"], KERNEL);
     keys(&report["kernel"]["compiled"], COMPILED);
     keys(&report["kernel"]["compiled"]["resources"][0], RESOURCES);
-    keys(&report["product"], "computed_by operation type alpha beta seed");
+    keys(&report["product"], "computed_by operation storage type alpha beta seed");
     let times = "read open_device find_nvrtc generate compile load_module upload prepare first_product";
     keys(&report["times_ms"], times);
     keys(&report["memory_bytes"], "matrix vectors workspace scratch");
@@ -227,7 +227,12 @@ fn algorithms() {
 #[test]
 fn inspect() {
     let report = Spmv::new().json("inspect ../tests/matrices/lp_afiro.mtx");
-    keys(&report, &format!("{MATRIX} read_ms csr_bytes_f32 csr_bytes_f64 chosen layouts"));
+    keys(
+        &report,
+        &format!(
+            "{MATRIX} read_ms csr_bytes_f32 csr_bytes_f64 triangle_bytes_f32 triangle_bytes_f64 chosen layouts"
+        ),
+    );
     keys(&report["chosen"], "config reason");
     let layouts = report["layouts"].as_array().unwrap();
     assert!(layouts.iter().map(|layout| &layout["name"]).eq(FormatKind::ALL.iter().map(|kind| kind.name())));

@@ -49,17 +49,34 @@ fn the_cpu_is_right_on_every_matrix() {
     }
 }
 
-/// The algorithms, and with each what sets its sums to f64: those of the transpose add in y's own type.
-fn algorithms(cache: &TempDir) -> Vec<(String, &'static [&'static str])> {
+/// An algorithm, what sets its sums to f64, and how it gets a matrix.
+struct Algorithm {
+    name: String,
+    wide_sums: &'static [&'static str],
+    storage: &'static str,
+}
+
+impl Algorithm {
+    /// Whether it is for matrices like this one.
+    fn takes(&self, matrix: &Path) -> bool {
+        let text = fs::read_to_string(matrix).unwrap();
+        let head = text.lines().next().unwrap().to_lowercase();
+        self.storage != "symmetric" || head.contains("symmetric")
+    }
+}
+
+/// The algorithms: those of the transpose add in y's own type.
+fn algorithms(cache: &TempDir) -> Vec<Algorithm> {
     let listed = spmv(cache).args(["algorithms", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let all = listed["algorithms"].as_array().unwrap().iter();
     let with_sums = all.map(|algorithm| {
-        let wide_sums: &[&str] = match algorithm["operations"][0].as_str().unwrap() {
-            "transpose" => &["--set", "accumulator=f64", "--set", "y=f64"],
-            _ => &["--set", "accumulator=f64", "--set", "offset=u64"],
+        let (wide_sums, storage): (&[&str], _) = match algorithm["operations"][0].as_str().unwrap() {
+            "transpose" => (&["--set", "accumulator=f64", "--set", "y=f64"], "csr"),
+            "symmetric" => (&["--set", "accumulator=f64", "--alpha", "-2"], "symmetric"),
+            _ => (&["--set", "accumulator=f64", "--set", "offset=u64"], "csr"),
         };
-        (algorithm["name"].as_str().unwrap().to_owned(), wide_sums)
+        Algorithm { name: algorithm["name"].as_str().unwrap().to_owned(), wide_sums, storage }
     });
     with_sums.collect()
 }
@@ -68,13 +85,14 @@ fn algorithms(cache: &TempDir) -> Vec<(String, &'static [&'static str])> {
 #[test]
 fn every_algorithm_is_right() {
     let cache = tempfile::tempdir().unwrap();
-    for (algorithm, wide_sums) in algorithms(&cache) {
-        for matrix in matrices() {
-            let types = [&["--value", "f32"][..], &["--value", "f64"][..], wide_sums];
+    for algorithm in algorithms(&cache) {
+        for matrix in matrices().iter().filter(|matrix| algorithm.takes(matrix)) {
+            let types = [&["--value", "f32"][..], &["--value", "f64"][..], algorithm.wide_sums];
             for arguments in types {
-                let report = run(&cache, &matrix, &[&["--algorithm", &algorithm], arguments].concat());
+                let named = ["--algorithm", &algorithm.name, "--storage", algorithm.storage];
+                let report = run(&cache, matrix, &[&named, arguments].concat());
                 assert_eq!(report["verification"]["passed"], true);
-                assert_eq!(report["kernel"]["algorithm"], algorithm);
+                assert_eq!(report["kernel"]["algorithm"], algorithm.name);
                 assert_ne!(report["device"]["kind"], "cpu");
             }
         }
@@ -85,24 +103,68 @@ fn every_algorithm_is_right() {
 fn every_algorithm_is_right_in_any_order_on_the_simulator() {
     let cache = tempfile::tempdir().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices");
-    for (algorithm, wide_sums) in algorithms(&cache) {
+    for algorithm in algorithms(&cache) {
         let types = [
             &["--value", "f32", "--beta", "1"][..],
             &["--value", "f64", "--alpha", "-1.5", "--beta", "0.3"][..],
-            wide_sums,
+            algorithm.wide_sums,
         ];
         for name in ["karate", "lp_afiro", "LFAT5_hypersparse", "USAir97"] {
             let matrix = folder.join(name).with_extension("mtx");
+            if !algorithm.takes(&matrix) {
+                continue;
+            }
             for arguments in types {
                 for schedule in ["natural", "1", "2"] {
-                    let device = ["--device", "sim", "--schedule", schedule, "--algorithm", &algorithm];
-                    let report = run(&cache, &matrix, &[&device, arguments].concat());
+                    let device = ["--device", "sim", "--schedule", schedule, "--storage", algorithm.storage];
+                    let named = ["--algorithm", &algorithm.name];
+                    let report = run(&cache, &matrix, &[&device, &named[..], arguments].concat());
                     assert_eq!(report["verification"]["passed"], true);
                     assert_eq!(report["device"]["schedule"], schedule);
                 }
             }
         }
     }
+}
+
+#[test]
+fn a_matrix_by_columns_and_one_triangle_are_right() {
+    let cache = tempfile::tempdir().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices");
+    let product = |name: &str, arguments: &[&str]| {
+        let report = run(&cache, &folder.join(name), arguments);
+        assert_eq!(report["verification"]["passed"], true, "{arguments:?}");
+        let told = |key: &str| report["product"][key].as_str().unwrap().to_owned();
+        (report["kernel"]["algorithm"].as_str().unwrap().to_owned(), told("operation"), told("storage"))
+    };
+    let as_told = |algorithm: &str, operation: &str, storage: &str| {
+        (algorithm.to_owned(), operation.to_owned(), storage.to_owned())
+    };
+    let csc = ["--storage", "csc"];
+    assert_eq!(product("lp_afiro.mtx", &csc), as_told("hola_t", "non_transpose", "csc"));
+    let named = ["--storage", "csc", "--algorithm", "csr_vector"];
+    assert_eq!(product("lp_afiro.mtx", &named), as_told("csr_vector", "non_transpose", "csc"));
+    let transposed = ["--storage", "csc", "--set", "operation=transpose"];
+    assert_eq!(product("lp_afiro.mtx", &transposed).1, "transpose");
+    let triangle = ["--storage", "symmetric"];
+    assert_eq!(product("karate.mtx", &triangle), as_told("sym_csr", "non_transpose", "symmetric"));
+    assert_eq!(product("skew_fp64.mtx", &triangle), as_told("sym_csr", "non_transpose", "skew_symmetric"));
+
+    let refused = |name: &str, arguments: &[&str]| {
+        let output = spmv(&cache).arg("run").arg(folder.join(name)).args(arguments).output().unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = refused("lp_afiro.mtx", &triangle);
+    assert!(said.contains("only a square matrix can be symmetric"), "{said}");
+    let said = refused("arc130.mtx", &triangle);
+    assert!(said.contains("not symmetric: "), "{said}");
+    let said = refused("karate.mtx", &["--algorithm", "sym_csr"]);
+    assert!(said.contains("--storage symmetric"), "{said}");
+    let said = refused("karate.mtx", &["--storage", "symmetric", "--algorithm", "csr_vector"]);
+    assert!(said.contains("sym_csr"), "{said}");
+    let said = refused("skew_fp64.mtx", &["--storage", "symmetric", "--set", "operation=transpose"]);
+    assert!(said.contains("there is no transpose product of a matrix in skew_symmetric storage"), "{said}");
 }
 
 #[test]

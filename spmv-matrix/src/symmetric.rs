@@ -141,6 +141,27 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
         Ok(Self { symmetry, lower })
     }
 
+    /// The matrix that has the lower triangle of another, whatever that has above the diagonal; where it is skew-symmetric,
+    /// zeros take the place of the diagonal.
+    ///
+    /// # Errors
+    ///
+    /// [`MatrixError::NotSquare`].
+    pub fn from_lower_of(symmetry: Symmetry, a: &CsrMatrix<V, O>) -> Result<Self, MatrixError> {
+        check_square(a)?;
+        let (mut row_offsets, mut col_indices, mut values) = (vec![O::default()], vec![], vec![]);
+        for row in 0..a.num_rows() {
+            let (cols, of_row) = a.row(row);
+            for (&col, &value) in cols.iter().zip(of_row).filter(|(col, _)| **col as usize <= row) {
+                let is_zero = symmetry == Symmetry::SkewSymmetric && col as usize == row;
+                col_indices.push(col);
+                values.push(if is_zero { V::default() } else { value });
+            }
+            row_offsets.push(O::of(values.len()));
+        }
+        Ok(Self { symmetry, lower: CsrMatrix::from_checked(a.num_cols(), row_offsets, col_indices, values) })
+    }
+
     /// A lower triangle that is known to be one.
     pub(crate) fn from_checked(symmetry: Symmetry, lower: CsrMatrix<V, O>) -> Self {
         Self { symmetry, lower }
@@ -322,6 +343,7 @@ mod tests {
             assert_eq!(full.nnz(), a.full_nnz());
             assert!(full.nnz() > a.nnz());
             assert_eq!(SymmetricCsr::from_csr(symmetry, &full).unwrap(), a);
+            assert_eq!(SymmetricCsr::from_lower_of(symmetry, &full).unwrap(), a);
             let transpose = full.transpose().unwrap().map_values(|value| symmetry.mirror(value));
             assert_eq!(transpose, full);
 

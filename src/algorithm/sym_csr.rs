@@ -51,10 +51,14 @@ impl Plans for SymCsr {
         let is_wide = buffer(scratch("wide", 1.into(), 8).zeroed());
         let col_offsets = buffer(kept("col_offsets", num_rows.clone() + 1, 4.into()));
         let lengths = buffer(kept("lengths", num_rows.clone(), 2.into()));
-        let slices = buffer(kept("slices", num_slices, 16.into()));
-        let copy = buffer(kept("copied_values", nnz.clone(), (types.value.size() as u32).into()));
-        let lower = buffer(kept("lower", nnz.clone(), wide.clone() * 2 + 2));
-        let upper = buffer(kept("upper", nnz.clone(), wide.clone() * 4 + 4));
+        let slices = buffer(kept("slices", num_slices.clone(), 16.into()));
+        let lower_begins = buffer(scratch("lower_begins", num_slices.clone() + 1, 4));
+        let upper_begins = buffer(scratch("upper_begins", num_slices.clone() + 1, 4));
+        // Each slice begins at a multiple of 32.
+        let room = nnz.clone() + num_slices.clone() * 31;
+        let copy = buffer(kept("copied_values", room.clone(), (types.value.size() as u32).into()));
+        let lower = buffer(kept("lower", room.clone(), wide.clone() * 2 + 2));
+        let upper = buffer(kept("upper", room, wide.clone() * 4 + 4));
 
         let pass = |kernel: &str, threads: Expr, sizes: &[&Expr], matrix: &[Arg], buffers: &[usize]| {
             let sizes = sizes.iter().map(|size| Arg::Size((*size).clone(), IndexType::U32));
@@ -77,9 +81,18 @@ impl Plans for SymCsr {
                 "_slices",
                 num_rows.clone(),
                 &[&num_rows],
-                &[row_offsets.clone()],
-                &[col_offsets, slices, lengths],
+                std::slice::from_ref(&row_offsets),
+                &[col_offsets, slices, lengths, lower_begins, upper_begins],
             ),
+        ]);
+        for begins in [lower_begins, upper_begins] {
+            let (partials, total) = (sort.partials, sort.total);
+            let scan =
+                GridScan::in_place(begins, num_slices.clone(), threads_per_block, partials, total);
+            prepare.extend(scan.passes());
+        }
+        prepare.extend([
+            pass("_begins", num_slices.clone(), &[&num_slices], &[], &[lower_begins, upper_begins, slices]),
             pass(
                 "_place",
                 num_rows.clone(),
@@ -93,7 +106,7 @@ impl Plans for SymCsr {
         // Of each pair of passes one has no blocks.
         let formats = [("", narrow), ("_wide", wide)].map(|(suffix, used)| (suffix, num_rows.clone() * used));
         for (suffix, threads) in &formats {
-            let by_row = &[row_offsets.clone()];
+            let by_row = std::slice::from_ref(&row_offsets);
             let fill = |part: &str| format!("_fill_{part}{suffix}");
             prepare.extend([
                 pass(&fill("lower"), threads.clone(), &[&num_rows], &pattern, &[places, lower]),

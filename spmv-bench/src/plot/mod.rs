@@ -210,6 +210,7 @@ fn operation_text(operation: &str) -> &str {
     match operation {
         "plain" => "plain product",
         "transpose" => "transposed product",
+        "symmetric" => "product with a symmetric matrix",
         other => other,
     }
 }

@@ -44,8 +44,9 @@ pub struct Bench {
     /// Types of values, x and y
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_value = "f32,f64", value_parser = value_types())]
     value: Vec<ValueType>,
-    /// A itself, its transpose, or both
-    #[arg(long, value_name = "plain,transpose", value_delimiter = ',', default_value = "plain", value_parser = parse_operation)]
+    /// A itself, its transpose, and the symmetric matrix with the lower triangle of A, which kernels for one triangle get
+    /// as it is and others with both
+    #[arg(long, value_name = "plain,transpose,symmetric", value_delimiter = ',', default_value = "plain", value_parser = parse_operation)]
     operation: Vec<Operation>,
     /// Who takes part; * stands for any text [default: ours:*,cusparse:*,cpu:parallel]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]

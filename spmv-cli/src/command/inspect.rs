@@ -39,8 +39,9 @@ JSON (--json), one object:
   path, format, field, symmetry, num_rows, num_cols, nnz, density, empty_rows, row_nnz_min,
   row_nnz_mean, row_nnz_max, row_nnz_std, row_nnz_histogram (rows with 0 entries, 1, 2-3, 4-7,
   8-15, ...), lower_bandwidth, upper_bandwidth, diagonal_entries, stored_zeros, sorted_columns,
-  adjacent_duplicates, bytes, read_ms, csr_bytes_f32, csr_bytes_f64, chosen (config, reason;
-  null for complex matrices), layouts (name, slots, fill, bytes_f32, bytes_f64, fit: suits; pads
+  adjacent_duplicates, bytes, read_ms, csr_bytes_f32, csr_bytes_f64, triangle_bytes_f32,
+  triangle_bytes_f64 (null where the file does not say that the matrix is symmetric or
+  skew-symmetric), chosen (config, reason; null for complex matrices), layouts (name, slots, fill, bytes_f32, bytes_f64, fit: suits; pads
   beyond half as much again as CSR with f32 values; refused where it would be mostly fill)";
 
 #[derive(Debug, Serialize)]
@@ -50,6 +51,9 @@ struct InspectReport {
     read_ms: f64,
     csr_bytes_f32: u64,
     csr_bytes_f64: u64,
+    /// The lower triangle in CSR, where the file says that the matrix is symmetric or skew-symmetric.
+    triangle_bytes_f32: Option<u64>,
+    triangle_bytes_f64: Option<u64>,
     chosen: Option<ChosenFacts>,
     layouts: Vec<LayoutFacts>,
 }
@@ -86,12 +90,20 @@ impl Inspect {
         let offset = reading::offset_type(header.as_ref());
         let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset);
         let statistics = Statistics::of(&a);
+        let of_triangle = |value| {
+            let header = header.as_ref().filter(|_| !V::COMPLEX)?;
+            let has_triangle = matches!(header.symmetry, Some("symmetric" | "skew-symmetric"));
+            let nnz = (statistics.nnz + statistics.diagonal_entries) / 2;
+            has_triangle.then(|| DeviceMatrix::predict_bytes(a.num_rows(), nnz, value, offset))
+        };
         let choice = choice::choose(Operation::NonTranspose, statistics.row_nnz_mean);
         let config = KernelConfig::builder(choice.algorithm).offset(offset).build()?;
         Ok(InspectReport {
             read_ms,
             csr_bytes_f32: bytes(ValueType::F32),
             csr_bytes_f64: bytes(ValueType::F64),
+            triangle_bytes_f32: of_triangle(ValueType::F32),
+            triangle_bytes_f64: of_triangle(ValueType::F64),
             chosen: (!V::COMPLEX)
                 .then(|| ChosenFacts { config: config_text(&config), reason: choice.reason }),
             layouts: layouts(&a, offset, bytes(ValueType::F32))?,
@@ -131,6 +143,11 @@ impl Report for InspectReport {
         statistics_text(out, &self.matrix.statistics)?;
         let [f32, f64] = [self.csr_bytes_f32, self.csr_bytes_f64].map(quantity::bytes);
         fact(out, "as CSR", format_args!("{f32} with f32 values, {f64} with f64"))?;
+        if let [Some(f32), Some(f64)] = [self.triangle_bytes_f32, self.triangle_bytes_f64] {
+            let [f32, f64] = [f32, f64].map(quantity::bytes);
+            let hint = "`run --storage symmetric` holds no more";
+            fact(out, "one triangle", format_args!("{f32} with f32 values, {f64} with f64: {hint}"))?;
+        }
         fact(out, "read in", quantity::milliseconds(self.read_ms))?;
         match &self.chosen {
             Some(chosen) => {

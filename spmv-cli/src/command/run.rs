@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use spmv_runtime::codegen::{AlgorithmSpec, IndexType, KernelConfig, Operation, UnknownName, ValueType};
-use spmv_runtime::matrix::{CsrMatrix, Statistics, Value, bf16, cpu_parallel, f16};
+use spmv_runtime::codegen::{
+    AlgorithmSpec, IndexType, KernelConfig, Operation, StorageFormat, UnknownName, ValueType,
+};
+use spmv_runtime::matrix::{CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Element, Nvrtc};
+use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Element, Error, MatrixSource, Nvrtc};
 
 use crate::choice;
 use crate::counters::CounterFacts;
@@ -47,6 +49,10 @@ pub struct Run {
     algorithm: Option<String>,
     #[command(flatten)]
     settings: SettingArgs,
+    /// How the kernel gets the matrix: by rows, by columns, or the lower triangle alone of one that is symmetric or
+    /// skew-symmetric
+    #[arg(long, value_name = "csr|csc|symmetric", default_value = "csr", hide_possible_values = true)]
+    storage: Storage,
     /// Where to compute: a GPU, the simulator, which runs the same kernel without one, or the CPU, which runs
     /// none. `auto` takes the first GPU, and the simulator where there is none or an option asks for it
     #[arg(long, value_name = "auto|cuda[:N]|sim|cpu", default_value = "auto", value_parser = parse_device)]
@@ -85,6 +91,8 @@ Examples:
   spmv run A.mtx.gz --alpha -1 --beta 0.5 --device cuda:1
   spmv run A.mtx --set value=f32 --set accumulator=f64 --json
   spmv run A.mtx --algorithm light_vector --device sim --schedule 7 --report
+  spmv run A.mtx --storage symmetric
+  spmv run A.mtx --storage csc --set operation=transpose
   spmv run A.mtx --device cpu
 
 Verification:
@@ -112,7 +120,7 @@ JSON (--json), one object; numbers that are not finite are null:
   kernel        algorithm, chosen_by (user, rule), reason, warning (null where there is none),
                 config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
                 resources); null with --device cpu
-  product       computed_by, operation, type, alpha, beta, seed
+  product       computed_by, operation, storage, type, alpha, beta, seed
   times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,
                 prepare, first_product; null for what was not done; prepare is what the
                 kernel does once for a matrix; compile is what loading took where
@@ -133,6 +141,51 @@ JSON (--json), one object; numbers that are not finite are null:
                 global_store_efficiency, bytes_moved, shared_requests, shared_bank_conflicts,
                 global_atomic_requests, global_atomics, shared_atomics, barriers, blocks;
                 else null";
+
+/// What `--storage` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Storage {
+    Csr,
+    Csc,
+    Symmetric,
+}
+
+/// The matrix as a kernel gets it, beside the whole of it by rows.
+enum Stored<V, O> {
+    ByRows,
+    ByColumns(CscMatrix<V, O>),
+    Triangle(SymmetricCsr<V, O>),
+}
+
+/// What came of reading, and the milliseconds that it took.
+struct Read<V, O> {
+    by_rows: CsrMatrix<V, O>,
+    stored: Stored<V, O>,
+    ms: f64,
+}
+
+impl<V: Element, O: DeviceOffset> Stored<V, O> {
+    fn format(&self) -> StorageFormat {
+        match self {
+            Stored::ByRows => StorageFormat::Csr,
+            Stored::ByColumns(a) => a.storage(),
+            Stored::Triangle(a) => a.storage(),
+        }
+    }
+
+    fn upload(
+        &self,
+        device: &Device,
+        by_rows: &CsrMatrix<V, O>,
+        offset: IndexType,
+    ) -> Result<DeviceMatrix, Error> {
+        match self {
+            Stored::ByRows => DeviceMatrix::upload(device, by_rows, offset),
+            Stored::ByColumns(a) => DeviceMatrix::upload_csc(device, a, offset),
+            Stored::Triangle(a) => DeviceMatrix::upload_symmetric(device, a, offset),
+        }
+    }
+}
 
 /// Everything that `spmv run` tells.
 #[derive(Debug, Serialize)]
@@ -169,6 +222,8 @@ struct KernelFacts {
 /// Which kernel it will be.
 struct Chosen {
     config: KernelConfig,
+    /// op(A), which is the configuration's for a matrix by rows alone.
+    operation: Operation,
     chosen_by: &'static str,
     reason: String,
     /// Nonzeros of the matrix's longest row.
@@ -181,6 +236,8 @@ struct ProductFacts {
     computed_by: &'static str,
     /// op(A).
     operation: &'static str,
+    /// How the kernel gets the matrix.
+    storage: &'static str,
     /// The type of sums.
     #[serde(rename = "type")]
     accumulator: &'static str,
@@ -264,6 +321,12 @@ impl Run {
                 Failure::new(Kind::Usage, message).help("with --device sim the kernel runs, on any machine")
             );
         }
+        if self.device == DeviceChoice::Cpu && self.storage != Storage::Csr {
+            let message = "--storage says how a kernel gets the matrix, and --device cpu runs none";
+            return Err(
+                Failure::new(Kind::Usage, message).help("with --device sim the kernel runs, on any machine")
+            );
+        }
         self.device_choice()?;
         // Wrong names and values are told before a large file is read.
         match &self.algorithm {
@@ -272,9 +335,13 @@ impl Run {
         }
     }
 
-    /// op(A): what is set, else what the named algorithm computes. What is wrong is told elsewhere.
+    /// op(A): what is set, else what the named algorithm computes with a matrix by rows, and A itself with others. What is
+    /// wrong is told elsewhere.
     fn operation(&self) -> Operation {
         let set = self.settings.get("operation").and_then(|name| name.parse().ok());
+        if self.storage != Storage::Csr {
+            return set.unwrap_or(Operation::NonTranspose);
+        }
         let spec = self.algorithm.as_deref().and_then(AlgorithmSpec::find);
         set.or(spec.map(|spec| spec.operations[0])).unwrap_or(Operation::NonTranspose)
     }
@@ -292,12 +359,13 @@ impl Run {
     }
 
     fn run_typed<V: Element, O: DeviceOffset>(self, header: Option<Header>) -> Result<(), Failure> {
-        let (a, read) = reading::read::<V, O>(&self.matrix)?;
+        let Read { by_rows: a, stored, ms: read } = self.read::<V, O>()?;
         let statistics = Statistics::of(&a);
         let path = self.matrix.display().to_string();
         let matrix = MatrixFacts::new(path, header.as_ref(), statistics);
-        let chosen = self.choose::<O>(&matrix.statistics)?;
-        let operation = chosen.config.operation();
+        let storage = stored.format();
+        let chosen = self.choose::<O>(&matrix.statistics, storage)?;
+        let operation = chosen.operation;
         let lengths = operation.vector_lengths(a.num_rows(), a.num_cols());
         let types = chosen.config.types();
         let operands = Operands::new(lengths, types, self.alpha, self.beta, self.seed)?;
@@ -307,7 +375,7 @@ impl Run {
         let (device, kernel, done) = match opened {
             Opened::Device(device, facts) => {
                 times.open_device = Some(quantity::in_ms(started.elapsed()));
-                let (kernel, done) = self.on_device(&device, &a, chosen, &operands, &mut times)?;
+                let (kernel, done) = self.on_device(&device, &a, &stored, chosen, &operands, &mut times)?;
                 (facts, Some(kernel), done)
             }
             Opened::Cpu(facts) => (facts, None, self.on_cpu(&a, &operands)?),
@@ -316,6 +384,7 @@ impl Run {
         times.first_product = computed.first_ms;
         let product = ProductFacts {
             operation: operation.name(),
+            storage: storage.name(),
             computed_by: if kernel.is_some() { device.kind } else { "cpu_parallel" },
             accumulator: types.accumulator.name(),
             alpha: operands.alpha,
@@ -341,13 +410,32 @@ impl Run {
         outcome
     }
 
+    fn read<V: Element, O: DeviceOffset>(&self) -> Result<Read<V, O>, Failure> {
+        if self.storage == Storage::Symmetric {
+            let (triangle, read) = reading::read_symmetric::<V, O>(&self.matrix)?;
+            return Ok(Read { by_rows: triangle.to_csr()?, stored: Stored::Triangle(triangle), ms: read });
+        }
+        let (a, read) = reading::read::<V, O>(&self.matrix)?;
+        let stored = match self.storage {
+            Storage::Csc => Stored::ByColumns(CscMatrix::from_csr(&a)?),
+            _ => Stored::ByRows,
+        };
+        Ok(Read { by_rows: a, stored, ms: read })
+    }
+
     /// The configuration: what the user says, else the rule of thumb; alpha and beta where the text is shorter
     /// for knowing them.
-    fn choose<O: DeviceOffset>(&self, statistics: &Statistics) -> Result<Chosen, Failure> {
+    fn choose<O: DeviceOffset>(
+        &self,
+        statistics: &Statistics,
+        storage: StorageFormat,
+    ) -> Result<Chosen, Failure> {
+        let of_arrays = storage.of_arrays(self.operation());
         let (mut builder, chosen_by, reason) = match &self.algorithm {
             Some(name) => (KernelConfig::named(name)?, "user", "named on the command line".to_owned()),
             None => {
-                let choice = choice::choose(self.operation(), statistics.row_nnz_mean);
+                let of_arrays = of_arrays.unwrap_or(Operation::NonTranspose);
+                let choice = choice::choose(of_arrays, statistics.row_nnz_mean);
                 let changed = if self.settings.settings.is_empty() { "" } else { "; changed by --set" };
                 (KernelConfig::builder(choice.algorithm), "rule", choice.reason + changed)
             }
@@ -364,7 +452,20 @@ impl Run {
             "rule" => failure.help("the rule of thumb chose this algorithm; name one with --algorithm"),
             _ => failure,
         })?;
+        if self.storage != Storage::Csr {
+            let Some(of_arrays) = of_arrays else {
+                let message =
+                    format!("there is no {} product of a matrix in {storage} storage", self.operation());
+                return Err(Failure::new(Kind::Usage, message).help("leave out --set operation"));
+            };
+            builder = builder.operation(of_arrays);
+        }
         let config = builder.build()?;
+        if self.storage == Storage::Csr && config.operation().is_of_triangle() {
+            let message = format!("{} multiplies with one triangle of a matrix", config.algorithm().name());
+            return Err(Failure::new(Kind::Usage, message).help("with --storage symmetric it gets one"));
+        }
+        let operation = if self.storage == Storage::Csr { config.operation() } else { self.operation() };
         let scaling = config.scaling();
         let coefficients = [("alpha", self.alpha, scaling.alpha), ("beta", self.beta, scaling.beta)];
         for (key, value, known) in coefficients {
@@ -377,18 +478,19 @@ impl Run {
                     .help(format!("leave out --set {key}: it follows --{key}")));
             }
         }
-        Ok(Chosen { config, chosen_by, reason, longest_row: statistics.row_nnz_max })
+        Ok(Chosen { config, operation, chosen_by, reason, longest_row: statistics.row_nnz_max })
     }
 
     fn on_device<V: Element, O: DeviceOffset>(
         &self,
         device: &Device,
         a: &CsrMatrix<V, O>,
+        stored: &Stored<V, O>,
         chosen: Chosen,
         operands: &Operands,
         times: &mut Times,
     ) -> Result<(KernelFacts, Done), Failure> {
-        let Chosen { config, chosen_by, reason, longest_row } = chosen;
+        let Chosen { config, operation, chosen_by, reason, longest_row } = chosen;
         let started = Instant::now();
         Nvrtc::find().map_err(|error| Failure::from(error).help(WITHOUT_NVRTC))?;
         times.find_nvrtc = Some(quantity::in_ms(started.elapsed()));
@@ -420,10 +522,10 @@ impl Run {
             memory::check_simulated(matrix + vectors)?;
         }
         let started = Instant::now();
-        let matrix = Arc::new(DeviceMatrix::upload(device, a, types.offset)?);
+        let matrix = Arc::new(stored.upload(device, a, types.offset)?);
         device.synchronize()?;
         times.upload = Some(quantity::in_ms(started.elapsed()));
-        let mut on_device = OnDevice::new(device, &matrix, config, operands)?;
+        let mut on_device = OnDevice::new(device, &matrix, operation, config, operands)?;
         let plan = on_device.plan();
         let prepares = !plan.program().prepare.is_empty();
         times.prepare = prepares.then(|| quantity::in_ms(plan.prepare_time()));
@@ -436,7 +538,7 @@ impl Run {
         let slots = plan.slots();
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let promise = Promise::of_kernel(config, &kernel.program().guarantees);
-        let verification = computed.verify(&Expected::of(a, config.operation(), operands)?, &promise);
+        let verification = computed.verify(&Expected::of(a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 
@@ -510,7 +612,7 @@ impl Report for RunReport {
             }
             kernel.compiled.text(out)?;
         }
-        let ProductFacts { computed_by, operation, accumulator, alpha, beta, seed } = self.product;
+        let ProductFacts { computed_by, operation, storage, accumulator, alpha, beta, seed } = self.product;
         let formula = formula(operation, alpha, beta);
         fact(
             out,
@@ -520,6 +622,10 @@ impl Report for RunReport {
         self.times_ms.text(out, self.kernel.as_ref())?;
         let Memory { matrix, vectors, workspace, scratch } = self.memory_bytes;
         let [matrix, vectors, workspace] = [matrix, vectors, workspace].map(quantity::bytes);
+        let as_stored = match storage {
+            "csr" => String::new(),
+            other => format!(" in {other} storage"),
+        };
         let while_preparing = match scratch {
             0 => String::new(),
             scratch => format!(", and {} while preparing", quantity::bytes(scratch)),
@@ -527,7 +633,7 @@ impl Report for RunReport {
         fact(
             out,
             "memory",
-            format_args!("matrix {matrix}, x and y {vectors}, extra {workspace}{while_preparing}"),
+            format_args!("matrix {matrix}{as_stored}, x and y {vectors}, extra {workspace}{while_preparing}"),
         )?;
         if let Some(SlotFacts { number, per_nonzero }) = self.slots {
             let (number, per_nonzero) =
