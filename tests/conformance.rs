@@ -544,7 +544,10 @@ fn streams(device: &Device) -> Result<(), Failed> {
     let device_x = Vector::from_slice(device, &x)?;
     let (first, second) = (device.new_stream()?, device.new_stream()?);
     for config in every_default() {
-        let mut product = plan(device, &a, config)?;
+        let mut product = match Spmv::with(device, &op(&a, config.operation()), config) {
+            Err(spmv_runtime::Error::Fill { .. }) => continue,
+            product => product?,
+        };
         let mut expected = Vector::<f32>::zeros(device, a.num_rows())?;
         product.apply(1.0, &device_x, 0.0, &mut expected)?;
         let expected = expected.to_vec()?;
