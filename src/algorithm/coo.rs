@@ -131,7 +131,12 @@ impl Coo {
         Plan {
             prepare: vec![rows_pass(config)],
             multiply: vec![
-                pass(config, "spmv_coo_scale", Expr::from(Variable::NumRows).div_ceil(threads_per_block), scale),
+                pass(
+                    config,
+                    "spmv_coo_scale",
+                    Expr::from(Variable::NumRows).div_ceil(threads_per_block),
+                    scale,
+                ),
                 pass(config, "spmv_coo_add", num_tiles().div_ceil(threads_per_block / 32), add),
             ],
             buffers: vec![Buffer::new("row_indices", Expr::from(Variable::Nnz) * 4)],

@@ -89,10 +89,7 @@ impl Plans for Jds {
         let num_rows = || Expr::from(Variable::NumRows);
         let entries = |size: usize| Expr::from(Variable::Nnz) * size as u32;
         let offset_bytes = types.offset.size() as u32;
-        let mut args = vec![
-            Arg::Size(num_rows(), IndexType::U32),
-            Arg::Size(WIDTH.into(), IndexType::U32),
-        ];
+        let mut args = vec![Arg::Size(num_rows(), IndexType::U32), Arg::Size(WIDTH.into(), IndexType::U32)];
         args.extend([PERMUTATION, DIAGONAL_OFFSETS, SLOT_COLS, SLOT_VALUES].map(Arg::Buffer));
         args.extend([Arg::X, Arg::Y, Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)]);
         Plan {

@@ -87,8 +87,7 @@ impl Plans for SymCsr {
         ]);
         for begins in [lower_begins, upper_begins] {
             let (partials, total) = (sort.partials, sort.total);
-            let scan =
-                GridScan::in_place(begins, num_slices.clone(), threads_per_block, partials, total);
+            let scan = GridScan::in_place(begins, num_slices.clone(), threads_per_block, partials, total);
             prepare.extend(scan.passes());
         }
         prepare.extend([
