@@ -23,6 +23,11 @@ fn spmv(cache: &TempDir) -> Command {
 }
 
 fn run(cache: &TempDir, matrix: &Path, arguments: &[&str]) -> Value {
+    run_unless_refused(cache, matrix, arguments).expect("a layout without fill")
+}
+
+/// What `spmv run` reports, or nothing where the layout would be mostly fill.
+fn run_unless_refused(cache: &TempDir, matrix: &Path, arguments: &[&str]) -> Option<Value> {
     let output = spmv(cache)
         .arg("run")
         .arg(matrix)
@@ -31,8 +36,11 @@ fn run(cache: &TempDir, matrix: &Path, arguments: &[&str]) -> Value {
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(2) && errors.contains("a layout of more than 8 slots a nonzero") {
+        return None;
+    }
     assert!(output.status.success(), "{} {arguments:?}: {errors}", matrix.display());
-    serde_json::from_slice(&output.stdout).unwrap()
+    Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
 #[test]
@@ -90,7 +98,9 @@ fn every_algorithm_is_right() {
             let types = [&["--value", "f32"][..], &["--value", "f64"][..], algorithm.wide_sums];
             for arguments in types {
                 let named = ["--algorithm", &algorithm.name, "--storage", algorithm.storage];
-                let report = run(&cache, matrix, &[&named, arguments].concat());
+                let Some(report) = run_unless_refused(&cache, matrix, &[&named, arguments].concat()) else {
+                    continue;
+                };
                 assert_eq!(report["verification"]["passed"], true);
                 assert_eq!(report["kernel"]["algorithm"], algorithm.name);
                 assert_ne!(report["device"]["kind"], "cpu");
