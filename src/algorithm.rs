@@ -145,6 +145,7 @@ algorithms! {
     dia: Dia,
     hyb: Hyb,
     jds: Jds,
+    bsr: Bsr,
     naive_t: NaiveT,
     hola_t: HolaT,
     planned_t: PlannedT,

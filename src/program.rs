@@ -40,6 +40,19 @@ pub struct Pass {
     pub args: Vec<Arg>,
 }
 
+impl Pass {
+    /// A pass of at least so many threads, without dynamic shared memory.
+    pub(crate) fn of_threads(
+        kernel: impl Into<String>,
+        threads: impl Into<Expr>,
+        threads_per_block: u32,
+        args: Vec<Arg>,
+    ) -> Pass {
+        let grid = threads.into().div_ceil(threads_per_block);
+        Pass { kernel: kernel.into(), grid, threads_per_block, shared_bytes: 0, args }
+    }
+}
+
 /// One kernel argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

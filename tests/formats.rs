@@ -4,8 +4,10 @@ mod prepared;
 mod structures;
 
 use prepared::{Prepared, prepare};
-use spmv_codegen::{Algorithm, Dia, Ell, Hyb, Jds, KernelConfig, SellCSigma, Slots, ValueType};
-use spmv_matrix::format::{DiaMatrix, EllMatrix, Format, HybMatrix, JdsMatrix, SellMatrix, SellParameters};
+use spmv_codegen::{Algorithm, Bsr, Dia, Ell, Hyb, Jds, KernelConfig, SellCSigma, Slots, ValueType};
+use spmv_matrix::format::{
+    BsrMatrix, BsrParameters, DiaMatrix, EllMatrix, Format, HybMatrix, JdsMatrix, SellMatrix, SellParameters,
+};
 use spmv_matrix::{CsrMatrix, MatrixError};
 use structures::Numbers;
 
@@ -106,4 +108,18 @@ fn jds() {
         assert!(device.words("diagonal_offsets") == host.diagonal_offsets(), "{what}: diagonal offsets");
         compare_slots(device, host.col_indices(), host.values(), what);
     });
+}
+
+#[test]
+fn bsr() {
+    for (block_rows, block_cols) in [(2, 0), (3, 0), (4, 2), (2, 3), (6, 1), (8, 0)] {
+        let cols = if block_cols == 0 { block_rows } else { block_cols };
+        let parameters = BsrParameters { block_rows: block_rows as usize, block_cols: cols as usize };
+        check::<BsrMatrix<f64, u32>>(Bsr { block_rows, block_cols }, parameters, |device, host, what| {
+            assert_eq!(device.counts[1], host.num_blocks() as u64, "{what}: blocks");
+            assert!(device.words("block_offsets") == host.block_offsets(), "{what}: block offsets");
+            assert!(device.words("block_cols") == host.block_cols(), "{what}: block columns");
+            assert!(bits(&device.doubles("block_values")) == bits(host.values()), "{what}: values");
+        });
+    }
 }

@@ -42,12 +42,8 @@ impl Plans for Ell {
         let threads_per_block = config.threads_per_block();
         let num_rows = || Expr::from(Variable::NumRows);
         let size = |size: Expr| Arg::Size(size, IndexType::U32);
-        let pass = |kernel: &str, threads: Expr, args: Vec<Arg>| Pass {
-            kernel: kernel.into(),
-            grid: threads.div_ceil(threads_per_block),
-            threads_per_block,
-            shared_bytes: 0,
-            args,
+        let pass = |kernel: &str, threads: Expr, args: Vec<Arg>| {
+            Pass::of_threads(kernel, threads, threads_per_block, args)
         };
         let slots = |size: usize| stride() * WIDTH * size as u32;
         let width = pass(

@@ -36,13 +36,9 @@ fn prepare(config: &KernelConfig) -> Vec<Pass> {
     let threads_per_block = config.threads_per_block();
     let num_rows = || Expr::from(Variable::NumRows);
     let size = |size: Expr| Arg::Size(size, IndexType::U32);
-    let pass = |kernel: &str, threads: Expr, args: Vec<Arg>| Pass {
-        kernel: kernel.into(),
-        grid: threads.div_ceil(threads_per_block),
-        threads_per_block,
-        shared_bytes: 0,
-        args,
-    };
+    let pass = |kernel: &str, threads: Expr, args: Vec<Arg>| {
+            Pass::of_threads(kernel, threads, threads_per_block, args)
+        };
     let mut passes = vec![
         pass(
             "spmv_jds_width",
@@ -94,13 +90,7 @@ impl Plans for Jds {
         args.extend([Arg::X, Arg::Y, Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)]);
         Plan {
             prepare: prepare(config),
-            multiply: vec![Pass {
-                kernel: "spmv_jds".into(),
-                grid: num_rows().div_ceil(threads_per_block),
-                threads_per_block,
-                shared_bytes: 0,
-                args,
-            }],
+            multiply: vec![Pass::of_threads("spmv_jds", num_rows(), threads_per_block, args)],
             buffers: vec![
                 Buffer::new("permutation", num_rows() * 4),
                 Buffer::new("diagonal_offsets", (Expr::from(WIDTH) + 1) * offset_bytes),

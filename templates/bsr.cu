@@ -1,0 +1,298 @@
+// bsr: dense blocks, compressed by rows of blocks; a group of lanes a row of blocks, a lane some values of a row of a block.
+//
+// Formula:   y[r] <- alpha * sum over the blocks b of row r's row of blocks, over its columns c, of b[r % block_rows][c] * x[first column of b + c] + beta * y[r]
+// Paper:     Choi, Singh and Vuduc 2010 (Model-driven autotuning of sparse matrix-vector multiply on GPUs: blocked CSR)
+// Suits:     several unknowns a node: finite elements, fluids, circuits in blocks, block_rows the unknowns
+// Suffers:   entries that do not come in blocks: each brings a block, which is refused from 8 slots a nonzero on; one row of blocks much longer than the others (a warp or less takes it); values that change (they are copied when a plan is made)
+// Bytes:     slots * value + blocks * index + rows of blocks * offset + rows * y + x once, where slots are the blocks times their places; keeps its own values and columns
+// Guarantee: bit-reproducible; a row is one chain a lane and a fixed tree over lanes; fill within A multiplies x, so that x must be finite wherever a stored block passes
+// Launch:    a group two rows of blocks, one after the other; a group is a warp, or about 8 lanes where rows of blocks have few blocks on average; one pass; entries are sorted, blocks found, counted and filled on the device, once
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+constexpr int kBlockRows = 3;
+constexpr int kBlockCols = 0;
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "prelude/stream.cuh"
+#include "prelude/slots.cuh"
+#include "primitives/block_scan.cuh"
+#include "primitives/grid_scan.cuh"
+#include "primitives/radix_sort.cuh"
+#include "primitives/grid_scan_kernels.cuh"
+#include "primitives/radix_sort_kernels.cuh"
+#include "prelude/search.cuh"
+#endif
+
+constexpr int kCols = kBlockCols == 0 ? kBlockRows : kBlockCols;
+
+// ---- The conversion ----
+
+// pairs <- column and place of every nonzero.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
+}
+
+// The columns of pairs <- rows of blocks.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_rows(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row_offsets, SortPair* __restrict__ pairs) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const uint32_t place = pairs[i].y;
+  pairs[i].x = first_that(num_rows, [=](uint32_t row) { return row_offsets[row + 1] > place; }) / kBlockRows;
+}
+
+// The nonzeros by rows of blocks, in each by column, in each as they are in A: those of a block lie together, and so do
+// those of a position.
+struct SortedEntries {
+  const OffsetT* row_offsets;
+  const IndexT* col_indices;
+  const SortPair* pairs;  // row of blocks and place in A
+
+  __device__ __forceinline__ uint32_t col(uint32_t i) const { return __ldg(col_indices + pairs[i].y); }
+  // Where the row of blocks of entry i begins.
+  __device__ __forceinline__ uint32_t begin(uint32_t i) const { return __ldg(row_offsets + pairs[i].x * kBlockRows); }
+  __device__ __forceinline__ bool is_head(uint32_t i) const {
+    return i == begin(i) || col(i - 1) / kCols != col(i) / kCols;
+  }
+  __device__ __forceinline__ uint32_t row(uint32_t i) const {
+    uint32_t row = pairs[i].x * kBlockRows;
+    while (__ldg(row_offsets + row + 1) <= pairs[i].y) ++row;
+    return row;
+  }
+  // Entries of the same position before entry i, which is in this row.
+  __device__ __forceinline__ uint32_t layer(uint32_t i, uint32_t row) const {
+    const uint32_t first = begin(i), row_begin = __ldg(row_offsets + row), of_col = col(i);
+    const auto is_of_position = [=](uint32_t k) { return col(k) == of_col && pairs[k].y >= row_begin; };
+    if (i == first || !is_of_position(i - 1)) return 0;
+    return i - first - first_that(i - first, [=](uint32_t k) { return col(first + k) > of_col || is_of_position(first + k); });
+  }
+};
+
+struct BlockHeads {
+  SortedEntries entries;
+  __device__ __forceinline__ uint32_t operator()(uint64_t i) const { return entries.is_head(uint32_t(i)); }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_heads_sum_chunk(uint64_t length, const OffsetT* row_offsets, const IndexT* col_indices, const SortPair* pairs,
+                         uint32_t* partials) {
+  scan_sum_chunk(length, partials, BlockHeads{{row_offsets, col_indices, pairs}});
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_heads_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks, uint64_t* total) {
+  scan_partials(num_partials, length, partials, ranks, total);
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_heads_chunk(uint64_t length, const OffsetT* row_offsets, const IndexT* col_indices, const SortPair* pairs,
+                     const uint32_t* partials, uint32_t* ranks) {
+  scan_chunk(length, partials, ranks, BlockHeads{{row_offsets, col_indices, pairs}});
+}
+
+// Entry i lies in block number ranks[i + 1] - 1 of those that hold an entry: ranks counts the heads before i.
+// more_layers <- how often each of these is stored again.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_layers(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks, uint32_t* more_layers) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const SortedEntries entries = {row_offsets, col_indices, pairs};
+  const uint32_t layer = entries.layer(i, entries.row(i));
+  if (layer > 0) atomicMax(more_layers + ranks[i + 1] - 1, layer);
+}
+
+struct LayersOf {
+  const uint32_t* more_layers;
+  __device__ __forceinline__ uint32_t operator()(uint64_t rank) const { return 1 + more_layers[rank]; }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_blocks_sum_chunk(uint64_t length, const uint32_t* more_layers, uint32_t* partials) {
+  scan_sum_chunk(length, partials, LayersOf{more_layers});
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_blocks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* first_blocks,
+                         uint64_t* total) {
+  scan_partials(num_partials, length, partials, first_blocks, total);
+}
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_blocks_chunk(uint64_t length, const uint32_t* more_layers, const uint32_t* partials, uint32_t* first_blocks) {
+  scan_chunk(length, partials, first_blocks, LayersOf{more_layers});
+}
+
+// A thread a nonzero; the first of a block writes its column, for every layer.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_convert(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                 const ValueT* __restrict__ values, const SortPair* __restrict__ pairs,
+                 const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_blocks,
+                 IndexT* __restrict__ block_cols, ValueT* __restrict__ block_values) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const SortedEntries entries = {row_offsets, col_indices, pairs};
+  const uint32_t rank = ranks[i + 1] - 1, col = entries.col(i), row = entries.row(i);
+  if (rank == ranks[i]) {
+    for (uint32_t block = first_blocks[rank]; block < first_blocks[rank + 1]; ++block) {
+      block_cols[block] = col / kCols;
+    }
+  }
+  const uint64_t block = first_blocks[rank] + entries.layer(i, row);
+  block_values[(block * kBlockRows + row % kBlockRows) * kCols + col % kCols] = values[pairs[i].y];
+}
+
+// block_offsets <- the first block of each row of blocks, and the end.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_offsets(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ ranks,
+                 const uint32_t* __restrict__ first_blocks, OffsetT* __restrict__ block_offsets) {
+  const uint32_t block_row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (block_row > (num_rows + kBlockRows - 1) / kBlockRows) return;
+  block_offsets[block_row] = first_blocks[ranks[row_offsets[min(block_row * kBlockRows, num_rows)]]];
+}
+
+// ---- The product ----
+
+__device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
+__device__ constexpr int larger(int a, int b) { return a < b ? b : a; }
+__device__ constexpr int power_of_two_in(int n) { return n & -n; }
+// Lanes of a warp that have work where so many share a block.
+__device__ constexpr int lanes_used(int lanes) { return 32 / lanes * lanes; }
+
+constexpr int kPlaces = kBlockRows * kCols;
+// Values of a load. A lane has those of one load, so that neighbours read what lies together, unless that leaves many
+// lanes idle; then it has those of a row of the block.
+constexpr int kPerLoad = smaller(power_of_two_in(kCols), 16 / sizeof(ValueT));
+constexpr int kPerLane = lanes_used(kPlaces / kPerLoad) >= 27 ? kPerLoad : kCols;
+constexpr int kPerXLoad = smaller(power_of_two_in(kPerLane), 16 / sizeof(XT));
+constexpr int kLanesPerRow = kCols / kPerLane;
+constexpr int kLanesPerBlock = kBlockRows * kLanesPerRow;
+// Blocks that a group reads at a time: a group is a warp where rows of blocks are long, else about 8 lanes.
+constexpr int kLongBlocks = 32 / kLanesPerBlock;
+constexpr int kShortBlocks = larger(1, 8 / kLanesPerBlock);
+// Rows of blocks of a group, one after the other: the offsets of the second are in L1.
+constexpr uint32_t kRowsPerGroup = 2;
+// Values that a lane has under way, and as many entries of x: at most so many, or of so many bytes.
+constexpr int kAhead = 16;
+constexpr int kBytesAhead = 64;
+
+// What a lane multiplies from `first` on; where x does not consist of whole aligned loads, entry by entry.
+template <bool kWhole>
+__device__ __forceinline__ void load_x(XT* to, const XT* __restrict__ x, uint64_t first, uint64_t num_cols) {
+  if constexpr (kWhole) {
+#pragma unroll
+    for (int i = 0; i < kPerLane; i += kPerXLoad) {
+      using PacketT = typename Packet<kPerXLoad * sizeof(XT)>::Type;
+      union {
+        PacketT packet;
+        XT entries[kPerXLoad];
+      } loaded;
+      loaded.packet = __ldg(reinterpret_cast<const PacketT*>(x + first + i));
+#pragma unroll
+      for (int j = 0; j < kPerXLoad; ++j) to[i + j] = loaded.entries[j];
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) to[i] = first + i < num_cols ? __ldg(x + first + i) : XT(0);
+  }
+}
+
+// The part of a lane in the product of a row of blocks. The loads of kSteps blocks are in flight together.
+template <int kBlocks, int kSteps, bool kWhole>
+__device__ __forceinline__ AccumT lane_product(OffsetT begin, OffsetT end, uint32_t lane,
+                                               const IndexT* __restrict__ block_cols,
+                                               const ValueT* __restrict__ block_values, const XT* __restrict__ x,
+                                               uint64_t num_cols) {
+  const uint32_t place = lane % kLanesPerBlock * kPerLane;
+  const uint32_t first_col = place % kCols;
+  AccumT sum = 0;
+  for (OffsetT block = begin + lane / kLanesPerBlock; block < end; block += kSteps * kBlocks) {
+    const ValueT* from = block_values + uint64_t(block) * kPlaces + place;
+    // What is behind the last block is tested anew where it matters: kept tests would take registers.
+    IndexT cols[kSteps];
+    ValueT values[kSteps][kPerLane] = {};
+    XT entries[kSteps][kPerLane] = {};
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      cols[s] = end - block > OffsetT(s * kBlocks) ? __ldcs(block_cols + block + s * kBlocks) : kNoColumn;
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+      for (int i = 0; i < kPerLane; i += kPerLoad) {
+        if (end - block > OffsetT(s * kBlocks)) {
+          load_streaming<kPerLoad>(values[s] + i, from + s * kBlocks * kPlaces + i);
+        }
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      if (cols[s] != kNoColumn) load_x<kWhole>(entries[s], x, uint64_t(cols[s]) * kCols + first_col, num_cols);
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+      for (int i = 0; i < kPerLane; ++i) {
+        sum = multiply_add(AccumT(values[s][i]), AccumT(entries[s][i]), sum);
+      }
+    }
+  }
+  return sum;
+}
+
+// The sum of kCount lanes that lie kStride apart, in the first of them: a fixed tree. `index` is the lane's among them.
+template <int kCount, int kStride>
+__device__ __forceinline__ AccumT strided_sum(AccumT sum, uint32_t index, uint32_t mask) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    if (offset >= kCount) continue;
+    const bool has_other = index + offset < kCount;
+    const AccumT other = __shfl_sync(mask, sum, threadIdx.x % 32 + (has_other ? offset * kStride : 0));
+    if (has_other) sum += other;
+  }
+  return sum;
+}
+
+// Groups that read kBlocks blocks at a time; one has the loads of about kBlocksAhead blocks under way.
+template <int kBlocks, int kBlocksAhead>
+__device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t num_cols,
+                                                    const OffsetT* __restrict__ block_offsets,
+                                                    const IndexT* __restrict__ block_cols,
+                                                    const ValueT* __restrict__ block_values, const XT* __restrict__ x,
+                                                    YT* __restrict__ y, AccumT alpha, AccumT beta) {
+  constexpr uint32_t kLanes = kBlocks * kLanesPerBlock, kGroups = 32 / kLanes;
+  constexpr int kLaneAhead = smaller(kAhead, kBytesAhead / larger(sizeof(ValueT), sizeof(XT)));
+  constexpr int kSteps = larger(1, smaller(kLaneAhead / kPerLane, kBlocksAhead / kBlocks));
+  const uint32_t warp = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
+  const uint32_t group = threadIdx.x % 32 / kLanes, lane = threadIdx.x % 32 % kLanes;
+  if (group >= kGroups) return;
+  const uint32_t mask = (0xffffffffu >> (32 - kLanes)) << (group * kLanes);
+  const uint32_t num_block_rows = (num_rows + kBlockRows - 1) / kBlockRows;
+  const bool is_whole = num_cols % kCols == 0 && reinterpret_cast<uint64_t>(x) % (kPerXLoad * sizeof(XT)) == 0;
+  const uint32_t first = (warp * kGroups + group) * kRowsPerGroup;
+#pragma unroll 1
+  for (uint32_t block_row = first; block_row < min(first + kRowsPerGroup, num_block_rows); ++block_row) {
+    const OffsetT begin = __ldg(block_offsets + block_row);
+    const OffsetT end = skips_product(alpha) ? begin : __ldg(block_offsets + block_row + 1);
+    AccumT sum = is_whole
+                     ? lane_product<kBlocks, kSteps, true>(begin, end, lane, block_cols, block_values, x, num_cols)
+                     : lane_product<kBlocks, kSteps, false>(begin, end, lane, block_cols, block_values, x, num_cols);
+    __syncwarp(mask);
+    sum = strided_sum<kBlocks, kLanesPerBlock>(sum, lane / kLanesPerBlock, mask);
+    sum = strided_sum<kLanesPerRow, 1>(sum, lane % kLanesPerRow, mask);
+    const uint32_t row = block_row * kBlockRows + lane / kLanesPerRow;
+    if (lane < kLanesPerBlock && lane % kLanesPerRow == 0 && row < num_rows) store_scaled(y, row, sum, alpha, beta);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
+         const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values, const XT* __restrict__ x,
+         YT* __restrict__ y, AccumT alpha, AccumT beta) {
+  multiply_block_rows<kLongBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_short(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
+               const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values,
+               const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta) {
+  multiply_block_rows<kShortBlocks, 8>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
+}
