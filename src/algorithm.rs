@@ -3,6 +3,7 @@
 use crate::config::{ConfigError, KernelConfig};
 use crate::parameter::ParameterSpec;
 use crate::program::{Buffer, Count, Guarantees, Pass, Slots};
+use crate::semiring::Semiring;
 use crate::types::Operation;
 
 /// What an algorithm adds to the generated text: how its kernels are launched.
@@ -39,6 +40,8 @@ pub struct AlgorithmSpec {
     pub parameters: &'static [ParameterSpec],
     /// op(A) that it computes; the first where a configuration names none.
     pub operations: &'static [Operation],
+    /// The semirings that it computes over.
+    pub semirings: &'static [Semiring],
     /// The CUDA template, with the header that describes the algorithm.
     pub template: &'static str,
     /// The algorithm with every parameter at its default.
@@ -54,6 +57,12 @@ impl AlgorithmSpec {
     /// The names of the algorithms that compute this operation.
     pub fn computing(operation: Operation) -> Vec<&'static str> {
         let able = Algorithm::ALL.iter().filter(|spec| spec.operations.contains(&operation));
+        able.map(|spec| spec.name).collect()
+    }
+
+    /// The names of the algorithms that compute over this semiring.
+    pub fn over(semiring: Semiring) -> Vec<&'static str> {
+        let able = Algorithm::ALL.iter().filter(|spec| spec.semirings.contains(&semiring));
         able.map(|spec| spec.name).collect()
     }
 
@@ -73,8 +82,12 @@ impl AlgorithmSpec {
     }
 }
 
+/// The entries of the registry: the module, the parameters, and the semirings where the template reduces rows by the
+/// functions of `prelude/plus_times.cuh` alone.
 macro_rules! algorithms {
-    ($($module:ident: $variant:ident,)+) => {
+    (@semirings) => { &[Semiring::PlusTimes] };
+    (@semirings $semirings:path) => { $semirings };
+    ($($module:ident: $variant:ident $(over $semirings:path)?,)+) => {
         $(mod $module;)+
         $(pub use $module::$variant;)+
 
@@ -99,6 +112,7 @@ macro_rules! algorithms {
                     name: stringify!($module),
                     parameters: $variant::PARAMETERS,
                     operations: $variant::OPERATIONS,
+                    semirings: algorithms!(@semirings $($semirings)?),
                     template: include_str!(concat!("../templates/", stringify!($module), ".cu")),
                     default: || Algorithm::$variant($variant::default()),
                 },)+
@@ -127,24 +141,24 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    csr_scalar: CsrScalar,
-    csr_vector: CsrVector,
-    light_vector: LightVector,
+    csr_scalar: CsrScalar over Semiring::ALL,
+    csr_vector: CsrVector over Semiring::ALL,
+    light_vector: LightVector over Semiring::ALL,
     hola: Hola,
-    merge_path: MergePath,
+    merge_path: MergePath over Semiring::ALL,
     csr5: Csr5,
-    light_warp: LightWarp,
-    pcsr: Pcsr,
-    csr_adaptive: CsrAdaptive,
-    coalesced_bins: CoalescedBins,
+    light_warp: LightWarp over Semiring::ALL,
+    pcsr: Pcsr over Semiring::ALL,
+    csr_adaptive: CsrAdaptive over Semiring::ALL,
+    coalesced_bins: CoalescedBins over Semiring::ALL,
     hybrid: Hybrid,
     dasp: Dasp,
     coo: Coo,
-    ell: Ell,
-    sell_c_sigma: SellCSigma,
+    ell: Ell over Semiring::ALL,
+    sell_c_sigma: SellCSigma over Semiring::ALL,
     dia: Dia,
     hyb: Hyb,
-    jds: Jds,
+    jds: Jds over Semiring::ALL,
     bsr: Bsr,
     naive_t: NaiveT,
     hola_t: HolaT,

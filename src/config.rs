@@ -6,6 +6,7 @@ use crate::algorithm::{Algorithm, AlgorithmSpec};
 use crate::error::UnknownName;
 use crate::primitive::RadixSort;
 use crate::program::Program;
+use crate::semiring::Semiring;
 use crate::source;
 use crate::transposed_copy;
 use crate::types::{IndexType, Operation, StorageFormat, ValueType};
@@ -91,6 +92,7 @@ pub struct KernelConfig {
     algorithm: Algorithm,
     types: Types,
     operation: Operation,
+    semiring: Semiring,
     scaling: Scaling,
     threads_per_block: u32,
 }
@@ -115,7 +117,9 @@ impl KernelConfig {
             offset: IndexType::U32,
             index: IndexType::U32,
             operation: None,
-            scaling: Scaling::default(),
+            semiring: Semiring::default(),
+            alpha: None,
+            beta: Coefficient::default(),
             threads_per_block: 256,
         }
     }
@@ -165,6 +169,11 @@ impl KernelConfig {
         self.operation
     }
 
+    /// What it combines and reduces with.
+    pub fn semiring(&self) -> Semiring {
+        self.semiring
+    }
+
     /// What is known of α and β.
     pub fn scaling(&self) -> Scaling {
         self.scaling
@@ -199,11 +208,13 @@ impl KernelConfig {
         }
     }
 
-    /// Every setting as (key, value): the algorithm's parameters first, then the common keys.
+    /// Every setting as (key, value): the algorithm's parameters first, then the common keys; the semiring where it is
+    /// not plus_times.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let parameters = self.algorithm.spec().parameters.iter().zip(self.algorithm.parameter_values());
         let mut settings: Vec<_> = parameters.map(|(spec, value)| (spec.name, value.to_string())).collect();
-        settings.extend(COMMON_KEYS.iter().map(|key| (key.name, (key.get)(self))));
+        let told = |key: &&CommonKey| key.name != SEMIRING || self.semiring != Semiring::PlusTimes;
+        settings.extend(COMMON_KEYS.iter().filter(told).map(|key| (key.name, (key.get)(self))));
         settings
     }
 
@@ -218,9 +229,37 @@ impl KernelConfig {
             offset: self.types.offset,
             index: self.types.index,
             operation: Some(self.operation),
-            scaling: self.scaling,
+            semiring: self.semiring,
+            alpha: Some(self.scaling.alpha).filter(|alpha| *alpha != usual_alpha(self.semiring)),
+            beta: self.scaling.beta,
             threads_per_block: self.threads_per_block,
         }
+    }
+}
+
+impl KernelConfig {
+    /// What the semiring excludes: an algorithm that sums, and α and β that would scale.
+    fn semiring_problem(&self) -> Option<ConfigError> {
+        let (spec, semiring) = (self.algorithm.spec(), self.semiring);
+        if !spec.semirings.contains(&semiring) {
+            return Some(ConfigError::Semiring {
+                algorithm: spec.name,
+                semiring,
+                computed: spec.semirings,
+                algorithms: AlgorithmSpec::over(semiring),
+            });
+        }
+        let (key, found, allowed) = match self.scaling {
+            _ if semiring == Semiring::PlusTimes => return None,
+            Scaling { alpha, .. } if alpha != Coefficient::One => ("alpha", alpha, "1"),
+            Scaling { beta: Coefficient::MinusOne, .. } => ("beta", Coefficient::MinusOne, "any, 0, 1"),
+            _ => return None,
+        };
+        let found = found.name();
+        let reason = format!(
+            "{key} = {found} would scale a product over {semiring}, which is stored or reduced with y; allowed: {allowed}"
+        );
+        Some(ConfigError::Combination { key, reason })
     }
 }
 
@@ -302,20 +341,29 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         set: |builder, text| text.parse().map(|operation| builder.operation = Some(operation)).is_ok(),
     },
     CommonKey {
+        name: SEMIRING,
+        doc: "What entries are combined and rows reduced with; with any but plus_times, alpha is 1 and beta 0 or 1.",
+        allowed: || Semiring::ALL.iter().map(|s| s.to_string()).collect(),
+        get: |config| config.semiring.to_string(),
+        set: |builder, text| text.parse().map(|semiring| builder.semiring = semiring).is_ok(),
+    },
+    CommonKey {
         name: "alpha",
-        doc: "What is known of alpha when the kernel is generated.",
+        doc: "What is known of alpha when the kernel is generated; 1 where the semiring is not plus_times.",
         allowed: || vec!["any".into(), "1".into(), "-1".into()],
         get: |config| config.scaling.alpha.name().into(),
-        set: |builder, text| coefficient(text).map(|alpha| builder.scaling.alpha = alpha).is_some(),
+        set: |builder, text| coefficient(text).map(|alpha| builder.alpha = Some(alpha)).is_some(),
     },
     CommonKey {
         name: "beta",
         doc: "What is known of beta when the kernel is generated.",
         allowed: || Coefficient::NAMES.iter().map(|(name, _)| name.to_string()).collect(),
         get: |config| config.scaling.beta.name().into(),
-        set: |builder, text| coefficient(text).map(|beta| builder.scaling.beta = beta).is_some(),
+        set: |builder, text| coefficient(text).map(|beta| builder.beta = beta).is_some(),
     },
 ];
+
+const SEMIRING: &str = "semiring";
 
 /// Allowed block sizes: whole warps, powers of two, so that every group width divides them.
 const THREADS_PER_BLOCK: &[u32] = &[32, 64, 128, 256, 512, 1024];
@@ -345,7 +393,9 @@ pub struct KernelConfigBuilder {
     offset: IndexType,
     index: IndexType,
     operation: Option<Operation>,
-    scaling: Scaling,
+    semiring: Semiring,
+    alpha: Option<Coefficient>,
+    beta: Coefficient,
     threads_per_block: u32,
 }
 
@@ -392,15 +442,21 @@ impl KernelConfigBuilder {
         self
     }
 
+    /// What it combines and reduces with.
+    pub fn semiring(mut self, semiring: Semiring) -> Self {
+        self.semiring = semiring;
+        self
+    }
+
     /// What is known of α.
     pub fn alpha(mut self, alpha: Coefficient) -> Self {
-        self.scaling.alpha = alpha;
+        self.alpha = Some(alpha);
         self
     }
 
     /// What is known of β.
     pub fn beta(mut self, beta: Coefficient) -> Self {
-        self.scaling.beta = beta;
+        self.beta = beta;
         self
     }
 
@@ -465,6 +521,7 @@ impl KernelConfigBuilder {
                 algorithms: AlgorithmSpec::computing(config.operation),
             });
         }
+        problems.extend(config.semiring_problem());
         let types = config.types;
         for (key, narrowest) in [("value", types.value), ("x", types.x), ("y", types.y)] {
             if narrowest.size() > types.accumulator.size() {
@@ -519,10 +576,16 @@ impl KernelConfigBuilder {
                 index: self.index,
             },
             operation: self.operation.unwrap_or(self.algorithm.spec().operations[0]),
-            scaling: self.scaling,
+            semiring: self.semiring,
+            scaling: Scaling { alpha: self.alpha.unwrap_or(usual_alpha(self.semiring)), beta: self.beta },
             threads_per_block: self.threads_per_block,
         }
     }
+}
+
+/// What is known of α where nothing is said.
+fn usual_alpha(semiring: Semiring) -> Coefficient {
+    if semiring == Semiring::PlusTimes { Coefficient::Any } else { Coefficient::One }
 }
 
 fn numbers(allowed: &[u32]) -> Vec<String> {
@@ -572,6 +635,22 @@ pub enum ConfigError {
         /// The algorithms that compute what was asked for.
         algorithms: Vec<&'static str>,
     },
+    /// The algorithm does not compute over this semiring.
+    #[error(
+        "{algorithm} computes over {}, not {semiring}, over which {} compute",
+        computed.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
+        algorithms.join(", ")
+    )]
+    Semiring {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What was asked for.
+        semiring: Semiring,
+        /// What it computes over.
+        computed: &'static [Semiring],
+        /// The algorithms that compute over what was asked for.
+        algorithms: Vec<&'static str>,
+    },
     /// Settings that are allowed one by one exclude each other.
     #[error("{reason}")]
     Combination {
@@ -589,6 +668,7 @@ impl ConfigError {
             ConfigError::Algorithm(_) => "algorithm",
             ConfigError::Key { key, .. } => key,
             ConfigError::Operation { .. } => "operation",
+            ConfigError::Semiring { .. } => SEMIRING,
             ConfigError::Value { key, .. } | ConfigError::Combination { key, .. } => key,
         }
     }
@@ -689,6 +769,51 @@ mod tests {
                         let wanted = format!("not {operation}, which is computed by {}", able.join(", "));
                         assert!(error.to_string().ends_with(&wanted), "{error}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_semiring_is_a_setting_like_others() {
+        let usual = KernelConfig::builder(CsrVector::default()).build().unwrap();
+        assert_eq!(usual.scaling().alpha, Coefficient::Any);
+        assert!(!usual.to_string().contains("semiring"), "{usual}");
+        let least = usual.to_builder().semiring(Semiring::MinPlus).beta(Coefficient::One).build().unwrap();
+        assert_eq!(least.scaling().alpha, Coefficient::One);
+        assert!(least.to_string().contains("semiring=min_plus alpha=1 beta=1"), "{least}");
+        let settings = least.settings();
+        let again = settings.iter().map(|(key, value)| (*key, value.as_str()));
+        assert_eq!(KernelConfig::from_settings("csr_vector", again).unwrap(), least);
+        assert_eq!(
+            least.to_builder().semiring(Semiring::PlusTimes).build().unwrap().scaling().alpha,
+            Coefficient::Any
+        );
+    }
+
+    #[test]
+    fn what_a_semiring_excludes_is_refused() {
+        let over = |semiring| KernelConfig::builder(CsrVector::default()).semiring(semiring);
+        let refused = |builder: KernelConfigBuilder| {
+            let error = builder.build().unwrap_err();
+            (error.key().to_owned(), error.to_string())
+        };
+        let (key, text) = refused(over(Semiring::MaxTimes).alpha(Coefficient::Any));
+        assert!(key == "alpha" && text.ends_with("allowed: 1"), "{text}");
+        let (key, text) = refused(over(Semiring::OrAnd).beta(Coefficient::MinusOne));
+        assert!(key == "beta" && text.ends_with("allowed: any, 0, 1"), "{text}");
+        for spec in Algorithm::ALL {
+            for &semiring in Semiring::ALL {
+                let built = KernelConfig::builder((spec.default)()).semiring(semiring).build();
+                assert_eq!(
+                    built.is_ok(),
+                    AlgorithmSpec::over(semiring).contains(&spec.name),
+                    "{}",
+                    spec.name
+                );
+                if let Err(error) = built {
+                    assert_eq!(error.key(), "semiring");
+                    assert!(error.to_string().contains("over which csr_scalar, csr_vector, "), "{error}");
                 }
             }
         }

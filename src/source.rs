@@ -6,6 +6,7 @@ use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
 use crate::parameter::cuda_constant;
 use crate::program::Arg;
+use crate::semiring::Semiring;
 use crate::transposed_copy;
 use crate::types::{IndexType, Operation, ValueType};
 
@@ -14,8 +15,10 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/types.cuh", include_str!("../templates/prelude/types.cuh")),
     ("prelude/f16.cuh", include_str!("../templates/prelude/f16.cuh")),
     ("prelude/bf16.cuh", include_str!("../templates/prelude/bf16.cuh")),
-    ("prelude/arithmetic.cuh", include_str!("../templates/prelude/arithmetic.cuh")),
-    ("prelude/scaling.cuh", include_str!("../templates/prelude/scaling.cuh")),
+    (ARITHMETIC, include_str!("../templates/prelude/arithmetic.cuh")),
+    ("prelude/plus_times.cuh", include_str!("../templates/prelude/plus_times.cuh")),
+    ("prelude/accumulating.cuh", include_str!("../templates/prelude/accumulating.cuh")),
+    (SCALING, include_str!("../templates/prelude/scaling.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
     ("prelude/segmented.cuh", include_str!("../templates/prelude/segmented.cuh")),
@@ -42,6 +45,10 @@ const HELPERS: &[(&str, &str)] = &[
 
 /// What stands in for the generated prelude where a template is opened in an editor.
 const DEFAULT_PRELUDE: &str = "prelude/default.cuh";
+
+/// What products are made of, behind which stands what rows are reduced with; and how they reach y.
+const ARITHMETIC: &str = "prelude/arithmetic.cuh";
+const SCALING: &str = "prelude/scaling.cuh";
 
 /// The arguments that a product from CSR begins with.
 pub(crate) fn csr_product_args(config: &KernelConfig) -> Vec<Arg> {
@@ -85,7 +92,23 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
     let indices = [("OffsetT", types.offset.cuda()), ("IndexT", types.index.cuda())];
     let aliases: Vec<_> = values.chain(indices).collect();
     let copy = if transposed_copy::is_needed(config) { transposed_copy::HELPERS } else { &[] };
-    assemble(&config.to_string(), &aliases, &constants, copy, &format!("{}.cu", spec.name), spec.template)
+    let file = format!("{}.cu", spec.name);
+    assemble(&config.to_string(), &aliases, &constants, Some(config), copy, &file, spec.template)
+}
+
+/// A helper of a product over the configuration's semiring.
+fn append_of_product(text: &mut String, name: &str, config: &KernelConfig) {
+    match (name, config.semiring()) {
+        (ARITHMETIC, Semiring::PlusTimes) => {
+            append(text, name, helper(name));
+            append(text, "prelude/plus_times.cuh", helper("prelude/plus_times.cuh"));
+        }
+        (ARITHMETIC, semiring) => append(text, "semiring", &semiring.cuda(config.types().accumulator)),
+        (SCALING, semiring) if semiring != Semiring::PlusTimes => {
+            append(text, "prelude/accumulating.cuh", helper("prelude/accumulating.cuh"));
+        }
+        _ => append(text, name, helper(name)),
+    }
 }
 
 /// The source of the vector operations for entries of one type.
@@ -94,19 +117,20 @@ pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String 
     let title = format!("vector threads_per_block={threads_per_block} x={entry}");
     let template = include_str!("../templates/vector.cu");
     let aliases = [("XT", entry.cuda()), ("AccumT", entry.narrowest_accumulator().cuda())];
-    assemble(&title, &aliases, &constants, &[], "vector.cu", template)
+    assemble(&title, &aliases, &constants, None, &[], "vector.cu", template)
 }
 
 fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> String {
     format!("constexpr {cuda_type} {} = {value};\n", cuda_constant(name))
 }
 
-/// Prelude, the helpers that the template includes and others, the template. `#line` makes NVRTC name template files
+/// Prelude, the helpers that the template includes and others, the template; `product` where it is one. `#line` makes NVRTC name template files
 /// and lines in its messages.
 fn assemble(
     title: &str,
     aliases: &[(&str, &str)],
     constants: &str,
+    product: Option<&KernelConfig>,
     others: &'static [&'static str],
     file: &str,
     template: &str,
@@ -126,7 +150,10 @@ fn assemble(
     let mut helpers: Vec<&str> = included(template).collect();
     helpers.extend(others.iter().filter(|name| !included(template).any(|included| included == **name)));
     for name in helpers {
-        append(&mut text, name, helper(name));
+        match product {
+            Some(config) => append_of_product(&mut text, name, config),
+            None => append(&mut text, name, helper(name)),
+        }
     }
     append(&mut text, file, template);
     text

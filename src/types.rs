@@ -121,6 +121,8 @@ macro_rules! named {
     };
 }
 
+pub(crate) use named;
+
 named!(ValueType, "value type", { F16 = "f16", Bf16 = "bf16", F32 = "f32", F64 = "f64" });
 named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
 named!(StorageFormat, "storage format", {
@@ -153,6 +155,22 @@ impl ValueType {
             ValueType::Bf16 => "Bf16",
             ValueType::F32 => "float",
             ValueType::F64 => "double",
+        }
+    }
+
+    /// What no number of the type is greater than, in CUDA C++.
+    pub(crate) const fn cuda_greatest(self) -> &'static str {
+        match self {
+            ValueType::F64 => "1.0 / 0.0",
+            _ => "1.0f / 0.0f",
+        }
+    }
+
+    /// What no number of the type is less than, in CUDA C++.
+    pub(crate) const fn cuda_least(self) -> &'static str {
+        match self {
+            ValueType::F64 => "-1.0 / 0.0",
+            _ => "-1.0f / 0.0f",
         }
     }
 

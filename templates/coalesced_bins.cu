@@ -65,7 +65,7 @@ spmv_coalesced_bins(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
   const uint32_t lane = threadIdx.x & (lanes - 1);
   for (uint32_t base = first; base < last; base += 32 >> lanes_log2) {
     const uint32_t row = base + (threadIdx.x % 32 >> lanes_log2);
-    AccumT sums[4] = {};
+    AccumT sums[4] = {kIdentity, kIdentity, kIdentity, kIdentity};
     if (row < last) {
       const OffsetT begin = __ldg(row_offsets + row);
       const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
@@ -74,13 +74,15 @@ spmv_coalesced_bins(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
         for (int u = 0; u < 4; ++u) {
           const OffsetT k = j + u * lanes;
           if (k < end) {
-            sums[u] = multiply_add(AccumT(__ldcs(values + k)), AccumT(__ldg(x + __ldcs(col_indices + k))), sums[u]);
+            sums[u] = combine_reduce(AccumT(__ldcs(values + k)), AccumT(__ldg(x + __ldcs(col_indices + k))), sums[u]);
           }
         }
       }
     }
-    AccumT sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
-    for (uint32_t offset = lanes / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    AccumT sum = reduce(reduce(sums[0], sums[2]), reduce(sums[1], sums[3]));
+    for (uint32_t offset = lanes / 2; offset > 0; offset /= 2) {
+      sum = reduce(sum, __shfl_xor_sync(0xffffffffu, sum, offset));
+    }
     if (row < last && lane == 0) store_scaled(y, row, sum, alpha, beta);
   }
 }

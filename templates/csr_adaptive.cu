@@ -118,7 +118,7 @@ __device__ __forceinline__ void stage_products(AccumT* products, uint32_t nnz, c
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
       const uint32_t k = i + u * kThreadsPerBlock;
-      if (k < nnz) products[padded(k)] = AccumT(factors[u]) * AccumT(entries[u]);
+      if (k < nnz) products[padded(k)] = combine(AccumT(factors[u]), AccumT(entries[u]));
     }
   }
 }
@@ -165,7 +165,7 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
   __syncthreads();
   for (uint32_t base = 0; base < rows; base += kThreadsPerBlock >> lanes_log2) {
     const uint32_t row = base + (threadIdx.x >> lanes_log2);
-    AccumT sum = 0;
+    AccumT sum = kIdentity;
     bool stores = row < rows && lane == 0;
     if (row < rows && !skips_product(alpha)) {
       if (base > 0) {
@@ -178,19 +178,21 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
         if (stores) left[atomicAdd(&num_left, 1u)] = row;
         stores = false;
       } else {
-        for (i += lane; i < stop; i += lanes) sum += products[padded(i)];
+        for (i += lane; i < stop; i += lanes) sum = reduce(sum, products[padded(i)]);
       }
     }
-    for (uint32_t offset = lanes / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    for (uint32_t offset = lanes / 2; offset > 0; offset /= 2) {
+      sum = reduce(sum, __shfl_xor_sync(0xffffffffu, sum, offset));
+    }
     if (stores) store_scaled(y, first + row, sum, alpha, beta);
   }
   __syncthreads();
   for (uint32_t k = threadIdx.x / 32; k < num_left; k += kThreadsPerBlock / 32) {
     const uint32_t row = first + left[k];
     const uint32_t stop = uint32_t(__ldg(row_offsets + row + 1) - begin);
-    AccumT sum = 0;
+    AccumT sum = kIdentity;
     for (uint32_t i = uint32_t(__ldg(row_offsets + row) - begin) + threadIdx.x % 32; i < stop; i += 32) {
-      sum += products[padded(i)];
+      sum = reduce(sum, products[padded(i)]);
     }
     sum = group_sum<32>(sum, 0xffffffffu);
     if (threadIdx.x % 32 == 0) store_scaled(y, row, sum, alpha, beta);

@@ -23,20 +23,22 @@ spmv_csr_scalar(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
   for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
     const OffsetT begin = __ldg(row_offsets + row);
     const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
-    AccumT sums[kUnroll] = {};
+    AccumT sums[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) sums[u] = kIdentity;
     for (OffsetT j = begin; j < end; j += kUnroll) {
       // Guarded, not peeled: all loads of a step are in flight together, in a row's last step too.
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
         if (j + u < end) {
-          sums[u] = multiply_add(AccumT(__ldg(values + j + u)), AccumT(__ldg(x + __ldg(col_indices + j + u))), sums[u]);
+          sums[u] = combine_reduce(AccumT(__ldg(values + j + u)), AccumT(__ldg(x + __ldg(col_indices + j + u))), sums[u]);
         }
       }
     }
 #pragma unroll
     for (int width = kUnroll / 2; width > 0; width /= 2) {
 #pragma unroll
-      for (int u = 0; u < width; ++u) sums[u] += sums[u + width];
+      for (int u = 0; u < width; ++u) sums[u] = reduce(sums[u], sums[u + width]);
     }
     store_scaled(y, row, sums[0], alpha, beta);
   }

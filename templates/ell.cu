@@ -40,7 +40,9 @@ spmv_ell(uint32_t num_rows, uint32_t width, const IndexT* __restrict__ slot_cols
          AccumT beta) {
   const uint32_t row = (blockIdx.x * kThreadsPerBlock + threadIdx.x) * kEllRows;
   if (row >= num_rows) return;
-  AccumT sums[kEllRows] = {};
+  AccumT sums[kEllRows];
+#pragma unroll
+  for (int r = 0; r < kEllRows; ++r) sums[r] = kIdentity;
   add_ell_rows(num_rows, row, skips_product(alpha) ? 0 : width, slot_cols, slot_values, x, sums);
 #pragma unroll
   for (int r = 0; r < kEllRows; ++r) {

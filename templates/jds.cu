@@ -99,7 +99,7 @@ spmv_jds(uint32_t num_rows, uint32_t width, const uint32_t* __restrict__ permuta
   if (place >= num_rows) return;
   const uint32_t row = __ldcs(permutation + place);
   const uint32_t num_steps = skips_product(alpha) ? 0 : width;
-  AccumT sum = 0;
+  AccumT sum = kIdentity;
   for (uint32_t k = 0; k < num_steps; k += kSteps) {
     IndexT cols[kSteps];
     ValueT values[kSteps];
@@ -116,7 +116,7 @@ spmv_jds(uint32_t num_rows, uint32_t width, const uint32_t* __restrict__ permuta
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) entries[s] = slot_entry(x, cols[s]);
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) sum = multiply_add(AccumT(values[s]), AccumT(entries[s]), sum);
+    for (int s = 0; s < kSteps; ++s) sum = add_slot(cols[s], values[s], entries[s], sum);
     if (cols[kSteps - 1] == kNoColumn) break;
   }
   store_scaled(y, row, sum, alpha, beta);

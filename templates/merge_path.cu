@@ -75,7 +75,7 @@ __device__ __forceinline__ void stage_tile(Slot* slots, uint32_t tile_nnz, uint3
   for (int k = 0; k < kItemsPerThread; ++k) {
     const uint32_t slot = threadIdx.x + k * kThreadsPerBlock;
     if (slot < tile_nnz) {
-      slots[slot].sum = AccumT(values[k]) * AccumT(entries[k]);
+      slots[slot].sum = combine(AccumT(values[k]), AccumT(entries[k]));
     } else if (slot < items) {
       slots[slot].row_end = loaded[k] - first_nnz + (slot - tile_nnz);
     }
@@ -86,7 +86,7 @@ __device__ __forceinline__ void stage_tile(Slot* slots, uint32_t tile_nnz, uint3
 __device__ __forceinline__ void stage_row_ends(Slot* slots, uint32_t tile_nnz, uint32_t items, OffsetT first_nnz,
                                                const OffsetT* __restrict__ row_ends) {
 #pragma unroll 1
-  for (uint32_t slot = threadIdx.x; slot < tile_nnz; slot += kThreadsPerBlock) slots[slot].sum = 0;
+  for (uint32_t slot = threadIdx.x; slot < tile_nnz; slot += kThreadsPerBlock) slots[slot].sum = kIdentity;
 #pragma unroll 1
   for (uint32_t slot = tile_nnz + threadIdx.x; slot < items; slot += kThreadsPerBlock) {
     slots[slot].row_end = uint32_t(__ldg(row_ends + (slot - tile_nnz)) - first_nnz) + (slot - tile_nnz);
@@ -141,14 +141,14 @@ spmv_merge_path(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
     ends |= 1u << k;
   }
   AccumT sums[kItemsPerThread];
-  AccumT sum = 0;
+  AccumT sum = kIdentity;
   uint32_t nonzero = step - row;
 #pragma unroll
   for (int k = 0; k < kItemsPerThread; ++k) {
     const bool is_end = ends >> k & 1;
     sums[k] = sum;
-    if (is_end) sum = 0;
-    if (!is_end && nonzero < tile_nnz) sum += slots[nonzero].sum;
+    if (is_end) sum = kIdentity;
+    if (!is_end && nonzero < tile_nnz) sum = reduce(sum, slots[nonzero].sum);
     nonzero += !is_end;
   }
 
@@ -157,8 +157,8 @@ spmv_merge_path(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
 #pragma unroll
   for (int k = 0; k < kItemsPerThread; ++k) {
     if (ends >> k & 1) {
-      slots[row++].sum = carry + sums[k];
-      carry = 0;
+      slots[row++].sum = reduce(carry, sums[k]);
+      carry = kIdentity;
     }
   }
   __syncthreads();

@@ -20,7 +20,7 @@ spmv_pcsr_products(uint64_t nnz, const IndexT* __restrict__ col_indices, const V
   if (skips_product(alpha)) return;
   const uint64_t num_threads = gridDim.x * uint64_t(kThreadsPerBlock);
   for (uint64_t j = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; j < nnz; j += num_threads) {
-    products[j] = AccumT(__ldcs(values + j)) * AccumT(__ldg(x + __ldcs(col_indices + j)));
+    products[j] = combine(AccumT(__ldcs(values + j)), AccumT(__ldg(x + __ldcs(col_indices + j))));
   }
 }
 
@@ -35,13 +35,13 @@ spmv_pcsr(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const Accu
   if (threadIdx.x == 0) offsets[kThreadsPerBlock] = row_offsets[min(first_row + kThreadsPerBlock, num_rows)];
   __syncthreads();
   const OffsetT end = skips_product(alpha) ? offsets[0] : offsets[kThreadsPerBlock];
-  AccumT sum = 0;
+  AccumT sum = kIdentity;
   for (OffsetT step = offsets[0]; step < end; step += kProductsPerStep) {
     const OffsetT step_end = min(end, step + kProductsPerStep);
     for (OffsetT j = step + threadIdx.x; j < step_end; j += kThreadsPerBlock) staged[j - step] = __ldcs(products + j);
     __syncthreads();
     const OffsetT row_end = min(offsets[threadIdx.x + 1], step_end);
-    for (OffsetT j = max(offsets[threadIdx.x], step); j < row_end; ++j) sum += staged[j - step];
+    for (OffsetT j = max(offsets[threadIdx.x], step); j < row_end; ++j) sum = reduce(sum, staged[j - step]);
     __syncthreads();
   }
   if (row < num_rows) store_scaled(y, row, sum, alpha, beta);

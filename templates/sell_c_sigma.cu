@@ -134,7 +134,7 @@ spmv_sell_c_sigma(uint32_t num_rows, uint32_t num_moved, const uint32_t* __restr
   const uint32_t row = place < num_rows ? sell_row(place, num_moved > 0, permutation) : num_rows;
   slot_cols += first + place % kSliceRows;
   slot_values += first + place % kSliceRows;
-  AccumT sum = 0;
+  AccumT sum = kIdentity;
   IndexT cols[kSteps];
 #pragma unroll
   for (int s = 0; s < kSteps; ++s) cols[s] = s < width ? __ldcs(slot_cols + s * kSliceRows) : kNoColumn;
@@ -152,7 +152,7 @@ spmv_sell_c_sigma(uint32_t num_rows, uint32_t num_moved, const uint32_t* __restr
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) entries[s] = slot_entry(x, cols[s]);
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) sum = multiply_add(AccumT(values[s]), AccumT(entries[s]), sum);
+    for (int s = 0; s < kSteps; ++s) sum = add_slot(cols[s], values[s], entries[s], sum);
     if (next_cols[0] == kNoColumn) break;
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) cols[s] = next_cols[s];

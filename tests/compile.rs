@@ -77,7 +77,9 @@ fn a_pairwise_cover_compiles() {
     let defaults = Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)()).build().unwrap());
     let mut programs = with_archs(&defaults.collect::<Vec<_>>());
     let others = ARCHS.into_iter().filter(|arch| *arch != "sm_90").cycle();
-    programs.extend(Algorithm::ALL.iter().flat_map(cover::pairwise).zip(others));
+    let few =
+        Algorithm::ALL.iter().flat_map(|spec| [cover::pairwise(spec), cover::over_semirings(spec)].concat());
+    programs.extend(few.zip(others));
     compile_all(&programs);
 }
 

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use spmv_codegen::{Algorithm, Coefficient, KernelConfig, Operation, Slots, ValueType};
-use spmv_matrix::{CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, Value, reference, verify};
+use spmv_codegen::{
+    Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, ValueType,
+};
+use spmv_matrix::{Accumulate, CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, Value, reference, verify};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Error, Spmv, Vector};
 use structures::{Numbers, Structure};
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
             let mut configs =
                 vec![KernelConfig::builder((spec.default)()).build().expect("defaults are allowed")];
             configs.extend(cover::pairwise(spec));
+            configs.extend(cover::over_semirings(spec));
             for (index, config) in
                 configs.into_iter().enumerate().filter(|(index, _)| (target.covers)(*index))
             {
@@ -118,11 +121,13 @@ fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Resul
         let op_a = op(&a, config.operation());
         let x = typed::rounded(types.x, &numbers.vector(op_a.num_cols(), 29));
         let y = typed::rounded(types.y, &numbers.vector(op_a.num_rows(), 31));
+        let is_scaled = config.semiring() == Semiring::PlusTimes;
         let device_x = AnyVector::new(device, types.x, &x).map_err(told)?;
         // Layouts that are mostly fill take the simulator long: one product of each shows what they add.
         let few = if plan.slots().is_some_and(|slots| slots > LARGEST_LAYOUT) { 1 } else { usize::MAX };
         for alpha in coefficients(config.scaling().alpha, &[1.0, -1.0, 0.0, 2.5]).into_iter().take(few) {
-            for beta in coefficients(config.scaling().beta, &[0.0, 1.0, -2.0]).into_iter().take(few) {
+            let betas = if is_scaled { &[0.0, 1.0, -2.0][..] } else { &[0.0, 1.0] };
+            for beta in coefficients(config.scaling().beta, betas).into_iter().take(few) {
                 CASES.fetch_add(1, Ordering::Relaxed);
                 let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y };
                 case.check(device, &mut plan, &device_x).map_err(|problem| {
@@ -177,17 +182,19 @@ impl Case<'_> {
             }
         }
         let types = plan.config().types();
+        if plan.config().semiring() != Semiring::PlusTimes {
+            let accumulate = if self.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
+            return expect_same(
+                &first,
+                &typed::over_semiring(plan.config(), self.op_a, self.x, accumulate, self.y),
+            );
+        }
         let expected =
             reference(self.alpha, self.op_a, self.x, self.beta, self.y).map_err(|error| error.to_string())?;
         if self.numbers == Numbers::Integers {
             // Whole numbers are exact in any order; halves of alpha = 2.5 are too. y may be too narrow for them.
             let expected = typed::rounded(types.y, &expected.y);
-            for (row, (actual, expected)) in first.iter().zip(&expected).enumerate() {
-                if actual != expected {
-                    return Err(format!("row {row} is {actual} and must be exactly {expected}"));
-                }
-            }
-            return Ok(());
+            return expect_same(&first, &expected);
         }
         let guarantees = &plan.program().guarantees;
         let accumulator = types.accumulator;
@@ -220,6 +227,13 @@ impl Case<'_> {
     }
 }
 
+fn expect_same(actual: &[f64], expected: &[f64]) -> Result<(), String> {
+    match actual.iter().zip(expected).position(|(actual, expected)| actual != expected) {
+        Some(row) => Err(format!("row {row} is {} and must be exactly {}", actual[row], expected[row])),
+        None => Ok(()),
+    }
+}
+
 type Test = fn(&Device) -> Result<(), Failed>;
 
 /// What does not depend on a configuration: name, whether only CUDA has what it tests, test.
@@ -228,6 +242,7 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("structural_zeros_do_not_touch_x", false, structural_zeros_do_not_touch_x),
     ("stored_zeros_touch_x", false, stored_zeros_touch_x),
     ("known_answers", false, known_answers),
+    ("semirings_touch_what_they_name", false, semirings_touch_what_they_name),
     ("stored_by_columns", false, stored_by_columns),
     ("one_triangle", false, one_triangle),
     ("triangles_touch_what_they_name", false, triangles_touch_what_they_name),
@@ -334,6 +349,30 @@ fn known_answers(device: &Device) -> Result<(), Failed> {
         y.copy_from_slice(&[1.0, 2.0])?;
         product.apply(-1.0, &x, 2.0, &mut y)?;
         expect_eq(y.to_vec()?, vec![-11.0, -1.0])?;
+    }
+    Ok(())
+}
+
+/// Empty rows are the identity, fill has no part, and y is reduced with where beta is 1.
+fn semirings_touch_what_they_name(device: &Device) -> Result<(), Failed> {
+    let a = csr::<f32>(5, &[&[(1, 2.0)], &[], &[(3, 1.0), (1, 0.0), (1, -1.0)], &[(1, -1.0)]]);
+    let x = Vector::from_slice(device, &[f32::INFINITY, 3.0, f32::INFINITY, 5.0, f32::NAN])?;
+    let least = f32::NEG_INFINITY;
+    let results = [
+        (Semiring::MaxPlus, [5.0, least, 6.0, 2.0], [7.0, 7.0, 7.0, 7.0]),
+        (Semiring::PlusPair, [1.0, 0.0, 3.0, 1.0], [8.0, 7.0, 10.0, 8.0]),
+    ];
+    for (semiring, stored, reduced) in results {
+        for name in AlgorithmSpec::over(semiring) {
+            let config = KernelConfig::named(name)?.semiring(semiring).build()?;
+            let mut y = Vector::from_slice(device, &[f32::NAN; 4])?;
+            let mut product = plan(device, &a, config)?;
+            product.apply(1.0, &x, 0.0, &mut y)?;
+            expect_eq(y.to_vec()?, stored.to_vec())?;
+            y.copy_from_slice(&[7.0; 4])?;
+            product.apply(1.0, &x, 1.0, &mut y)?;
+            expect_eq(y.to_vec()?, reduced.to_vec())?;
+        }
     }
     Ok(())
 }
@@ -636,6 +675,12 @@ fn misuse_is_refused(device: &Device) -> Result<(), Failed> {
     let fixed = KernelConfig::named("csr_vector")?.beta(Coefficient::Zero).build()?;
     let message = said(Spmv::with(device, &a, fixed)?.apply(1.0, &x, 1.0, &mut y)).unwrap_or_default();
     expect_eq(message.starts_with("the kernel was generated for beta = 0 and the product asks for 1"), true)?;
+    let mut least =
+        Spmv::with(device, &a, KernelConfig::named("csr_vector")?.semiring(Semiring::MinPlus).build()?)?;
+    for (alpha, beta, wanted) in [(2.0, 0.0, "alpha = 2"), (1.0, -1.0, "beta = -1")] {
+        let message = said(least.apply(alpha, &x, beta, &mut y)).unwrap_or_default();
+        expect_eq(message.starts_with(&format!("{wanted} would scale a product over min_plus")), true)?;
+    }
     // Nothing was launched: y is as it was.
     expect_eq(y.to_vec()?, vec![0.0, 0.0])
 }

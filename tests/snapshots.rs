@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use spmv_codegen::{
-    Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Program, ValueType, VectorOp, VectorProgram,
+    Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Program, Semiring, ValueType, VectorOp,
+    VectorProgram,
 };
 
 fn default_config(spec: &AlgorithmSpec) -> KernelConfig {
@@ -23,6 +24,26 @@ fn vector_operations() {
     for &entry in ValueType::ALL {
         insta::assert_snapshot!(format!("vector_{entry}.cu"), VectorProgram::new(entry).source);
     }
+}
+
+/// What stands in place of sums of products.
+#[test]
+fn semirings() {
+    let mut text = String::new();
+    for &semiring in Semiring::ALL {
+        for value in [ValueType::F32, ValueType::F64] {
+            let config =
+                KernelConfig::named("csr_scalar").unwrap().semiring(semiring).value(value).build().unwrap();
+            let source = config.program().source;
+            let own = parts(&source)
+                .into_iter()
+                .filter(|(file, _)| !file.contains("types.cuh") && !file.contains(".cu\""));
+            writeln!(text, "{config}").unwrap();
+            own.for_each(|(file, lines)| writeln!(text, "{file}\n{}", lines.join("\n")).unwrap());
+            writeln!(text).unwrap();
+        }
+    }
+    insta::assert_snapshot!("semirings", text);
 }
 
 /// How programs are run: passes, arguments, buffers, guarantees.

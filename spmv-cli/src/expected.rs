@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use spmv_runtime::codegen::{Guarantees, KernelConfig, Operation, ValueType};
-use spmv_runtime::matrix::{self, CsrMatrix, Offset, Reference, Value};
+use spmv_runtime::codegen::{Guarantees, KernelConfig, Operation, Semiring, ValueType};
+use spmv_runtime::matrix::{self, Accumulate, CsrMatrix, Offset, Reference, Value};
 
 use crate::failure::{Failure, Kind};
 use crate::operands::Operands;
@@ -69,6 +69,33 @@ impl Expected {
                 let wide = a.convert::<f64>();
                 matrix::reference(operands.alpha, &wide, &operands.x, operands.beta, &operands.y)?
             }
+        };
+        let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
+        Ok(Expected { reference, alpha: operands.alpha, longest_row })
+    }
+
+    /// Computes it over a semiring, in the type that the kernel reduces in.
+    pub fn over<V: Value, O: Offset>(
+        semiring: Semiring,
+        accumulator: ValueType,
+        a: &CsrMatrix<V, O>,
+        operation: Operation,
+        operands: &Operands,
+    ) -> Result<Expected, Failure> {
+        if semiring == Semiring::PlusTimes {
+            return Self::of(a, operation, operands);
+        }
+        if operation == Operation::Transpose {
+            return Self::over(semiring, accumulator, &a.transpose()?, Operation::NonTranspose, operands);
+        }
+        let accumulate = if operands.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
+        let Operands { x, y, .. } = operands;
+        let reference = match accumulator {
+            ValueType::F32 => {
+                let narrow = |numbers: &[f64]| numbers.iter().map(|&n| n as f32).collect::<Vec<f32>>();
+                matrix::reference_over_semiring(semiring, &a.convert(), &narrow(x), accumulate, &narrow(y))?
+            }
+            _ => matrix::reference_over_semiring(semiring, &a.convert::<f64>(), x, accumulate, y)?,
         };
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
         Ok(Expected { reference, alpha: operands.alpha, longest_row })

@@ -1,11 +1,11 @@
 //! The settings of a kernel as they are given on the command line.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use spmv_runtime::codegen::{Algorithm, KernelConfig, KernelConfigBuilder, ValueType};
+use spmv_runtime::codegen::{Algorithm, KernelConfig, KernelConfigBuilder, Semiring, ValueType};
 
 use crate::failure::{Failure, Kind};
 
-/// `--set` and `--value`.
+/// `--set`, `--value` and `--semiring`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SettingArgs {
     /// A parameter of the algorithm or a common setting; may be repeated (`spmv algorithms` lists them)
@@ -15,22 +15,31 @@ pub struct SettingArgs {
     /// [default: f32]
     #[arg(long, value_name = "TYPE", value_parser = value_types())]
     pub value: Option<ValueType>,
+    /// What entries are combined and rows reduced with; short for --set semiring=NAME [default: plus_times]
+    #[arg(long, value_name = "NAME", value_parser = semirings())]
+    pub semiring: Option<Semiring>,
 }
 
 impl SettingArgs {
     /// The value of a key, where it is given.
     pub fn get(&self, key: &str) -> Option<&str> {
-        if let (Some(value), "value") = (self.value, key) {
-            return Some(value.name());
+        if let Some((_, value)) = self.short().find(|(given, _)| *given == key) {
+            return Some(value);
         }
         self.settings.iter().find(|(given, _)| given == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The settings that have an option of their own.
+    fn short(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let value = self.value.map(|value| ("value", value.name()));
+        value.into_iter().chain(self.semiring.map(|semiring| ("semiring", semiring.name())))
     }
 
     /// Sets everything that is given.
     pub fn apply(&self, builder: &mut KernelConfigBuilder) -> Result<(), Failure> {
         self.check_repeated()?;
-        if let Some(value) = self.value {
-            builder.set("value", value.name())?;
+        for (key, value) in self.short() {
+            builder.set(key, value)?;
         }
         for (key, value) in &self.settings {
             builder.set(key, value)?;
@@ -40,7 +49,7 @@ impl SettingArgs {
 
     fn check_repeated(&self) -> Result<(), Failure> {
         let mut keys: Vec<&str> = self.settings.iter().map(|(key, _)| key.as_str()).collect();
-        keys.extend(self.value.map(|_| "value"));
+        keys.extend(self.short().map(|(key, _)| key));
         keys.sort_unstable();
         match keys.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(Failure::new(Kind::Usage, format!("`{}` is set twice", pair[0]))),
@@ -49,7 +58,7 @@ impl SettingArgs {
     }
 }
 
-/// `--algorithm`, `--set` and `--value`, where an algorithm must be named.
+/// `--algorithm` and the settings, where an algorithm must be named.
 #[derive(Clone, Debug, clap::Args)]
 pub struct KernelArgs {
     /// The algorithm (`spmv algorithms` says what each is good for)
@@ -77,6 +86,12 @@ pub fn algorithm_names() -> impl TypedValueParser<Value = String> {
 pub fn value_types() -> impl TypedValueParser<Value = ValueType> {
     PossibleValuesParser::new(ValueType::ALL.iter().map(|value| value.name()))
         .try_map(|name| name.parse::<ValueType>())
+}
+
+/// Accepts the names of semirings.
+fn semirings() -> impl TypedValueParser<Value = Semiring> {
+    PossibleValuesParser::new(Semiring::ALL.iter().map(|semiring| semiring.name()))
+        .try_map(|name| name.parse::<Semiring>())
 }
 
 /// Splits `key=value`.

@@ -7,6 +7,7 @@
 //! - [`generate`]: matrices of the usual classes, the same for a seed on every machine;
 //! - [`Statistics`]: what there is to know about a structure in one pass;
 //! - [`cpu_serial`] and [`cpu_parallel`]: y ← α·A·x + β·y;
+//! - [`cpu_semiring`]: the product over another semiring, shortest paths and the like;
 //! - [`Reference`] and [`verify`]: a product in doubled precision and the bound it sets on others.
 //!
 //! The features `sprs`, `nalgebra-sparse` and `faer` turn these matrices into those of other libraries and back, without a
@@ -44,12 +45,13 @@ mod reference;
 mod replace;
 mod scalar;
 pub mod scipy;
+mod semiring;
 mod statistics;
 mod symmetric;
 
 pub use half::{bf16, f16};
 pub use num_complex::{Complex32, Complex64};
-pub use spmv_codegen::{IndexType, ValueType};
+pub use spmv_codegen::{IndexType, Semiring, ValueType};
 
 pub use crate::coo::CooMatrix;
 pub use crate::csc::CscMatrix;
@@ -58,6 +60,7 @@ pub use crate::error::MatrixError;
 pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{Reference, Verification, reference, verify};
 pub use crate::scalar::{Entry, Offset, Value};
+pub use crate::semiring::{Accumulate, cpu_semiring, reference_over_semiring};
 pub use crate::statistics::Statistics;
 pub use crate::symmetric::{SymmetricCsr, Symmetry, cpu_serial_symmetric};
 

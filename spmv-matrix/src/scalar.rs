@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign, Mul, Neg, Sub};
 
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
-use spmv_codegen::{IndexType, ValueType};
+use spmv_codegen::{IndexType, SemiringNumber, ValueType};
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -86,7 +86,7 @@ pub trait Value: Entry<Real = Self> + PartialOrd + sealed::Decimal + sealed::Mul
     const TYPE: ValueType;
 
     /// What values are summed in, also the type of α and β: the type itself, and `f32` for `f16` and `bf16`.
-    type Sum: Value<Sum = Self::Sum>;
+    type Sum: Value<Sum = Self::Sum> + SemiringNumber;
 
     /// The same number, exactly.
     fn to_sum(self) -> Self::Sum;

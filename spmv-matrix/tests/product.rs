@@ -2,8 +2,8 @@
 
 use spmv_matrix::generate::{ALL, Generator, Values};
 use spmv_matrix::{
-    CooMatrix, CsrMatrix, MatrixError, Offset, Value, ValueType, bf16, cpu_parallel, cpu_serial, f16,
-    reference, verify,
+    Accumulate, CooMatrix, CsrMatrix, MatrixError, Offset, Semiring, Value, ValueType, bf16, cpu_parallel,
+    cpu_semiring, cpu_serial, f16, reference, reference_over_semiring, verify,
 };
 
 type Product<V, O> =
@@ -46,6 +46,51 @@ fn known_answers<V: Value>() {
         product(one, &bad, &x, zero, &mut y).unwrap();
         assert!(y[0].to_f64().is_nan() && y[1].to_f64() == 5.0, "NaN in A stays in its row");
     }
+}
+
+#[test]
+fn known_answers_over_semirings() {
+    let a = CsrMatrix::<f16>::new(
+        3,
+        3,
+        vec![0, 2, 2, 3],
+        vec![0, 2, 1],
+        [1.0, -3.0, 2.0].map(f16::from_f64).to_vec(),
+    );
+    let (a, x) = (a.unwrap(), [5.0, 7.0, 2.0].map(f16::from_f64));
+    let infinity = f64::INFINITY;
+    let expected = [
+        (Semiring::PlusTimes, [-1.0, 0.0, 14.0], [3.0, 4.0, 18.0]),
+        (Semiring::MinPlus, [-1.0, infinity, 9.0], [-1.0, 4.0, 4.0]),
+        (Semiring::MaxPlus, [6.0, -infinity, 9.0], [6.0, 4.0, 9.0]),
+        (Semiring::MaxTimes, [5.0, -infinity, 14.0], [5.0, 4.0, 14.0]),
+        (Semiring::OrAnd, [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]),
+        (Semiring::PlusPair, [2.0, 0.0, 1.0], [6.0, 4.0, 5.0]),
+    ];
+    assert_eq!(expected.len(), Semiring::ALL.len());
+    for (semiring, stored, reduced) in expected {
+        let mut y = [f16::NAN; 3];
+        cpu_semiring(semiring, &a, &x, Accumulate::Store, &mut y).unwrap();
+        assert_eq!(y.map(Value::to_f64), stored, "{semiring}");
+        let mut y = [f16::from_f64(4.0); 3];
+        cpu_semiring(semiring, &a, &x, Accumulate::Reduce, &mut y).unwrap();
+        assert_eq!(y.map(Value::to_f64), reduced, "{semiring}");
+        let reference = reference_over_semiring(
+            semiring,
+            &a.convert::<f32>(),
+            &x.map(f32::from),
+            Accumulate::Store,
+            &[4.0; 3],
+        );
+        let reference = reference.unwrap();
+        assert_eq!((&reference.y[..], &reference.row_nnz[..]), (&stored[..], &[2, 0, 1][..]), "{semiring}");
+    }
+    let refused =
+        cpu_semiring(Semiring::MinPlus, &a, &x[..2], Accumulate::Store, &mut [f16::NAN; 3]).unwrap_err();
+    assert!(
+        matches!(refused, MatrixError::VectorLength { name: "x", found: 2, expected: 3, .. }),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What can go wrong between a matrix and a product, and what to do about it.
 
-use spmv_codegen::{ConfigError, IndexType, Operation, Slots, StorageFormat, ValueType};
+use spmv_codegen::{ConfigError, IndexType, Operation, Semiring, Slots, StorageFormat, ValueType};
 use spmv_matrix::MatrixError;
 
 use crate::nvrtc::{CompileError, NvrtcError};
@@ -171,6 +171,20 @@ pub enum Error {
         /// The value given.
         got: f64,
     },
+    /// α or β would scale a product that is not one of sums of products.
+    #[error(
+        "{what} = {got} would scale a product over {semiring}, which is stored or reduced with y; allowed: {allowed}"
+    )]
+    SemiringScaling {
+        /// `alpha` or `beta`.
+        what: &'static str,
+        /// What the product reduces with.
+        semiring: Semiring,
+        /// The value given.
+        got: f64,
+        /// The values that are allowed.
+        allowed: &'static str,
+    },
     /// A kernel's blocks need more shared memory than the device gives to a block.
     #[error(
         "{kernel} needs {needed} bytes of shared memory a block and the device has {available}; lower its tile"
@@ -222,6 +236,7 @@ impl Error {
             | Error::OffsetRange { .. }
             | Error::OtherDevice { .. }
             | Error::Scaling { .. }
+            | Error::SemiringScaling { .. }
             | Error::SharedMemory { .. }
             | Error::GridTooLarge { .. } => ErrorKind::Usage,
             Error::Matrix(_) => ErrorKind::Input,

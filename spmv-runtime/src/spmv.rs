@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spmv_codegen::{AlgorithmSpec, Coefficient, KernelConfig, Operation, Program, StorageFormat, ValueType};
+use spmv_codegen::{
+    AlgorithmSpec, Coefficient, KernelConfig, Operation, Program, Semiring, StorageFormat, ValueType,
+};
 
 use crate::backend::StreamHandle;
 use crate::compiler::Provenance;
@@ -185,9 +187,12 @@ impl Spmv {
     /// finished; allocates nothing, waits for nothing, and can be captured in a CUDA graph. β = 0 stores: y is
     /// not read. α = 0 leaves β·y, whatever A and x hold.
     ///
+    /// Where the configuration's semiring is not plus_times, the products of a row are combined and reduced by it, α is
+    /// 1, and the row is stored (β = 0) or reduced with y (β = 1).
+    ///
     /// # Errors
-    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`] and [`Error::Scaling`] where an operand
-    /// does not fit; nothing is launched then. [`Error::Fault`] where an earlier kernel faulted.
+    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::Scaling`] and
+    /// [`Error::SemiringScaling`] where an operand does not fit; nothing is launched then. [`Error::Fault`] where an earlier kernel faulted.
     pub fn apply<X: Element, Y: Element>(
         &mut self,
         alpha: impl Into<Scalar>,
@@ -237,6 +242,7 @@ impl Spmv {
         if !x.device().is(device) || !y.device().is(device) {
             return Err(Error::OtherDevice { what: "a vector", with: "the plan" });
         }
+        check_semiring(self.config.semiring(), alpha, beta)?;
         let scaling = self.config.scaling();
         check_scaling("alpha", scaling.alpha, alpha)?;
         check_scaling("beta", scaling.beta, beta)?;
@@ -332,6 +338,14 @@ impl Spmv {
 
 fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result<(), Error> {
     if expected == got { Ok(()) } else { Err(Error::ValueType { what, expected, got }) }
+}
+
+/// Whether α and β are what a product over this semiring may have.
+fn check_semiring(semiring: Semiring, alpha: Scalar, beta: Scalar) -> Result<(), Error> {
+    match semiring.refused_scaling(alpha.to_f64(), beta.to_f64()) {
+        Some((what, got, allowed)) => Err(Error::SemiringScaling { what, semiring, got, allowed }),
+        None => Ok(()),
+    }
 }
 
 fn check_scaling(what: &'static str, coefficient: Coefficient, got: Scalar) -> Result<(), Error> {

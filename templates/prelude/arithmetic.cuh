@@ -1,3 +1,6 @@
 // Sources are compiled with --fmad=false: a product is contracted into its sum where this is called, nowhere else.
 __device__ __forceinline__ float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ __forceinline__ double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+#ifndef SPMV_GENERATED
+#include "plus_times.cuh"
+#endif

@@ -39,7 +39,7 @@ __device__ __forceinline__ void add_ell_rows(uint32_t num_rows, uint32_t row, ui
     for (int r = 0; r < kEllRows; ++r) {
 #pragma unroll
       for (int s = 0; s < kEllSteps; ++s) {
-        sums[r] = multiply_add(AccumT(values[s][r]), AccumT(entries[s][r]), sums[r]);
+        sums[r] = add_slot(cols[s][r], values[s][r], entries[s][r], sums[r]);
       }
       are_over = are_over && cols[kEllSteps - 1][r] == kNoColumn;
     }

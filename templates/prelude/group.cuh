@@ -7,11 +7,11 @@ __device__ __forceinline__ uint32_t group_mask() {
   return ((1u << (kWidth & 31)) - 1u) << (threadIdx.x & 31 & ~(kWidth - 1));
 }
 
-// The sum over the group, the same bits in every lane: addition is commutative and the tree is fixed.
+// The sum over the group, the same bits in every lane: reducing is commutative and the tree is fixed.
 template <int kWidth, typename T>
 __device__ __forceinline__ T group_sum(T value, uint32_t mask) {
 #pragma unroll
-  for (int offset = kWidth / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(mask, value, offset, kWidth);
+  for (int offset = kWidth / 2; offset > 0; offset /= 2) value = reduce(value, __shfl_xor_sync(mask, value, offset, kWidth));
   return value;
 }
 
@@ -28,7 +28,7 @@ __device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, 
   bool is_before = kAligned && first < begin;
   col_indices += first;
   values += first;
-  AccumT sum = 0;
+  AccumT sum = kIdentity;
 #pragma unroll 1
   for (OffsetT left = first < end ? end - first : 0; left > 0; left = left > kStep ? left - kStep : 0) {
     bool inside[kUnroll];
@@ -48,12 +48,12 @@ __device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, 
     for (int u = 0; u < kUnroll; ++u) {
       if (inside[u]) entries[u] = __ldg(x + cols[u]);
     }
-    AccumT step = 0;
+    AccumT step = kIdentity;
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
-      if (inside[u]) step = multiply_add(AccumT(factors[u]), AccumT(entries[u]), step);
+      if (inside[u]) step = combine_reduce(AccumT(factors[u]), AccumT(entries[u]), step);
     }
-    sum += step;
+    sum = reduce(sum, step);
     is_before = false;
     col_indices += kStep;
     values += kStep;

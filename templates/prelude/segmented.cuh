@@ -14,7 +14,7 @@ __device__ __forceinline__ T warp_segmented_sum(T value, int lanes_before) {
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2) {
     const T left = __shfl_up_sync(0xffffffffu, value, offset);
-    if (offset <= lanes_before) value += left;
+    if (offset <= lanes_before) value = reduce(value, left);
   }
   return value;
 }
@@ -38,12 +38,12 @@ __device__ __forceinline__ T block_segmented_carry(T& sum, bool begins) {
   const bool is_warp = lane < kWarpsPerBlock;
   const uint32_t warp_heads = __ballot_sync(0xffffffffu, is_warp && warp_begins[is_warp ? lane : 0] != 0);
   const T warp_totals =
-      warp_segmented_sum(is_warp ? warp_sums[lane] : T(0), lanes_before_in_segment(warp_heads));
+      warp_segmented_sum(is_warp ? warp_sums[lane] : kIdentity, lanes_before_in_segment(warp_heads));
   T warp_carry = __shfl_sync(0xffffffffu, warp_totals, max(warp - 1, 0));
-  if (warp == 0) warp_carry = 0;
+  if (warp == 0) warp_carry = kIdentity;
   T carry = __shfl_up_sync(0xffffffffu, sum, 1);
-  if (lane == 0) carry = 0;
-  if ((heads & ((1u << lane) - 1)) == 0) carry = warp_carry + carry;
-  if ((heads & (0xffffffffu >> (31 - lane))) == 0) sum = warp_carry + sum;
+  if (lane == 0) carry = kIdentity;
+  if ((heads & ((1u << lane) - 1)) == 0) carry = reduce(warp_carry, carry);
+  if ((heads & (0xffffffffu >> (31 - lane))) == 0) sum = reduce(warp_carry, sum);
   return carry;
 }

@@ -6,6 +6,12 @@ __device__ __forceinline__ XT slot_entry(const XT* __restrict__ x, IndexT col) {
   return col == kNoColumn ? XT(0) : __ldg(x + col);
 }
 
+// The sum with a slot's product; fill has none.
+__device__ __forceinline__ AccumT add_slot(IndexT col, ValueT value, XT entry, AccumT sum) {
+  const AccumT added = combine_reduce(AccumT(value), AccumT(entry), sum);
+  return kZerosAddNothing || col != kNoColumn ? added : sum;
+}
+
 // A row's entries, and fill behind them, into `width` slots that lie `stride` apart. Neighbouring threads have
 // neighbouring slots; lines of the matrix that they share stay in L1 between the steps.
 __device__ __forceinline__ void fill_slots(OffsetT begin, uint32_t length, uint32_t width,

@@ -60,7 +60,7 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
     const PieceWordT other = atomicExch(meeting, piece_word(piece));
     if (other == 0) return;
     *meeting = 0;
-    store_scaled(y, row, piece + word_piece(other), alpha, beta);
+    store_scaled(y, row, reduce(piece, word_piece(other)), alpha, beta);
     return;
   }
   const Pieces<kTogether> pieces(first, last);
@@ -73,10 +73,10 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
   before = __shfl_sync(0xffffffffu, before, 0);
   if (before != num_tails) return;
   __threadfence();
-  AccumT sum = lane == 0 ? __ldcg(rows.heads + last) : AccumT(0);
+  AccumT sum = lane == 0 ? __ldcg(rows.heads + last) : kIdentity;
   // Many loads are under way at once: a giant row has thousands of pieces, and this warp is the last to work.
 #pragma unroll 16
-  for (uint32_t t = first + lane; t < first + num_tails; t += 32) sum += __ldcg(rows.tails + t);
+  for (uint32_t t = first + lane; t < first + num_tails; t += 32) sum = reduce(sum, __ldcg(rows.tails + t));
   sum = group_sum<32>(sum, 0xffffffffu);
   if (lane == 0) {
     *meeting = 0;

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spmv_codegen::{AlgorithmSpec, COMMON_KEYS, KernelConfig};
+use spmv_codegen::{Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Semiring};
 
 /// One setting and its values, as text.
 pub struct Dimension {
@@ -12,13 +12,13 @@ pub struct Dimension {
     pub values: Vec<String>,
 }
 
-/// Everything that a configuration of this algorithm can say.
+/// Everything that a configuration of this algorithm can say of sums of products.
 pub fn dimensions(spec: &AlgorithmSpec) -> Vec<Dimension> {
     let parameters = spec.parameters.iter().map(|parameter| Dimension {
         key: parameter.name,
         values: parameter.allowed.iter().map(u32::to_string).collect(),
     });
-    let common = COMMON_KEYS.iter().map(|key| match key.name {
+    let common = COMMON_KEYS.iter().filter(|key| key.name != "semiring").map(|key| match key.name {
         // No other configuration is allowed; a search for one would be long.
         "operation" => {
             Dimension { key: key.name, values: spec.operations.iter().map(ToString::to_string).collect() }
@@ -26,6 +26,42 @@ pub fn dimensions(spec: &AlgorithmSpec) -> Vec<Dimension> {
         _ => Dimension { key: key.name, values: (key.allowed)() },
     });
     parameters.chain(common).collect()
+}
+
+/// Types of a product over a semiring: value, x, y, accumulator.
+const TYPES: [[&str; 4]; 6] = [
+    ["f32", "f32", "f32", "f32"],
+    ["f64", "f64", "f64", "f64"],
+    ["f16", "f16", "f16", "f32"],
+    ["bf16", "f32", "f64", "f64"],
+    ["f32", "bf16", "f16", "f32"],
+    ["f32", "f64", "f32", "f64"],
+];
+
+/// A configuration for each of `TYPES`, over the semirings in turn and the other settings in theirs: every semiring that
+/// the algorithm computes over, and over all algorithms every semiring with every type.
+pub fn over_semirings(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+    let others: Vec<_> = spec.semirings.iter().filter(|semiring| **semiring != Semiring::PlusTimes).collect();
+    let turn =
+        Algorithm::ALL.iter().position(|other| other.name == spec.name).expect("a registered algorithm");
+    let types = if others.is_empty() { &[][..] } else { &TYPES };
+    let configure = |(index, types): (usize, &[&str; 4])| {
+        let in_turn = |values: &[String], by: usize| values[(turn + index * by) % values.len()].clone();
+        let mut settings = vec![("semiring", others[(turn + index) % others.len()].to_string())];
+        settings.extend(["value", "x", "y", "accumulator"].into_iter().zip(types.map(str::to_owned)));
+        settings.extend(dimensions(spec).iter().filter_map(|dimension| {
+            let values = match dimension.key {
+                "threads_per_block" => ["64", "128", "256"].map(str::to_owned).to_vec(),
+                "beta" => ["any", "0", "1"].map(str::to_owned).to_vec(),
+                "alpha" | "value" | "x" | "y" | "accumulator" => return None,
+                _ => dimension.values.clone(),
+            };
+            Some((dimension.key, in_turn(&values, 1 + dimension.key.len() % 2)))
+        }));
+        let settings = settings.iter().map(|(key, value)| (*key, value.as_str()));
+        KernelConfig::from_settings(spec.name, settings).expect("small blocks and few types are allowed")
+    };
+    types.iter().enumerate().map(configure).collect()
 }
 
 /// The configuration of these choices, one a dimension, where it is allowed.

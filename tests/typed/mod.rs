@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each program that includes this uses its part")]
 
 use spmv_codegen::{KernelConfig, Operation, ValueType};
-use spmv_matrix::{CsrMatrix, SymmetricCsr, Symmetry, Value, bf16, f16};
+use spmv_matrix::{Accumulate, CsrMatrix, SymmetricCsr, Symmetry, Value, bf16, cpu_semiring, f16};
 use spmv_runtime::{Device, Error, Spmv, Vector};
 
 /// A vector on a device.
@@ -122,6 +122,22 @@ pub fn folded(a: &CsrMatrix<f64>, symmetry: Symmetry) -> CsrMatrix<f64> {
 /// y ← α·A·x + β·y.
 pub fn apply(plan: &mut Spmv, alpha: f64, x: &AnyVector, beta: f64, y: &mut AnyVector) -> Result<(), Error> {
     of_any_type!(x, x => of_any_type!(y, y => plan.apply(alpha, x, beta, y)))
+}
+
+/// The product over the configuration's semiring on the CPU, in the type that the kernel reduces in.
+pub fn over_semiring(
+    config: &KernelConfig,
+    op_a: &CsrMatrix<f64>,
+    x: &[f64],
+    accumulate: Accumulate,
+    y: &[f64],
+) -> Vec<f64> {
+    let types = config.types();
+    with_type!(types.accumulator, V => {
+        let mut y: Vec<V> = typed(y);
+        cpu_semiring(config.semiring(), &op_a.convert::<V>(), &typed::<V>(x), accumulate, &mut y).expect("lengths fit");
+        rounded(types.y, &y.into_iter().map(Value::to_f64).collect::<Vec<_>>())
+    })
 }
 
 /// The numbers, rounded to a type.

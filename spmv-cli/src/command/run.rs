@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spmv_runtime::codegen::{
-    AlgorithmSpec, IndexType, KernelConfig, Operation, StorageFormat, UnknownName, ValueType,
+    AlgorithmSpec, IndexType, KernelConfig, Operation, Semiring, StorageFormat, UnknownName, ValueType,
 };
 use spmv_runtime::matrix::{CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16};
 use spmv_runtime::ptx_sim::Schedule;
@@ -92,6 +92,7 @@ Examples:
   spmv run A.mtx --set value=f32 --set accumulator=f64 --json
   spmv run A.mtx --algorithm light_vector --device sim --schedule 7 --report
   spmv run A.mtx --storage symmetric
+  spmv run A.mtx --semiring min_plus --algorithm merge_path --beta 1
   spmv run A.mtx --storage csc --set operation=transpose
   spmv run A.mtx --device cpu
 
@@ -99,7 +100,8 @@ Verification:
   Row by row, |error| <= g(h) (|alpha| |A| |x| + |beta| |y|) + u |y|, where h is the summation
   depth that the algorithm declares, u the unit roundoff of the type, g(h) = h u / (1 - h u),
   against a product in doubled precision. A second product, after all that were timed, is
-  verified too, and must have the same bits where the algorithm promises that.
+  verified too, and must have the same bits where the algorithm promises that. Over min_plus,
+  max_plus, max_times and or_and nothing but the conversion to the type of y may round.
 
 Time:
   Products follow one another without pause, so what fits in the caches stays there (warm). On a
@@ -120,7 +122,7 @@ JSON (--json), one object; numbers that are not finite are null:
   kernel        algorithm, chosen_by (user, rule), reason, warning (null where there is none),
                 config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
                 resources); null with --device cpu
-  product       computed_by, operation, storage, type, alpha, beta, seed
+  product       computed_by, operation, semiring, storage, type, alpha, beta, seed
   times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,
                 prepare, first_product; null for what was not done; prepare is what the
                 kernel does once for a matrix; compile is what loading took where
@@ -236,6 +238,8 @@ struct ProductFacts {
     computed_by: &'static str,
     /// op(A).
     operation: &'static str,
+    /// What entries are combined and rows reduced with.
+    semiring: &'static str,
     /// How the kernel gets the matrix.
     storage: &'static str,
     /// The type of sums.
@@ -314,9 +318,10 @@ impl Run {
             let message = format!("--time-limit {}: allowed are 0 to 86400 seconds", self.time_limit);
             return Err(Failure::new(Kind::Usage, message));
         }
-        let settings = self.settings.settings.iter().any(|(key, _)| key != "value");
+        let settings =
+            self.settings.settings.iter().any(|(key, _)| key != "value") || self.settings.semiring.is_some();
         if self.device == DeviceChoice::Cpu && (self.algorithm.is_some() || settings) {
-            let message = "--algorithm and --set choose a kernel, and --device cpu runs none";
+            let message = "--algorithm, --set and --semiring choose a kernel, and --device cpu runs none";
             return Err(
                 Failure::new(Kind::Usage, message).help("with --device sim the kernel runs, on any machine")
             );
@@ -368,6 +373,7 @@ impl Run {
         let operation = chosen.operation;
         let lengths = operation.vector_lengths(a.num_rows(), a.num_cols());
         let types = chosen.config.types();
+        let semiring = chosen.config.semiring();
         let operands = Operands::new(lengths, types, self.alpha, self.beta, self.seed)?;
         let mut times = Times { read, ..Times::default() };
         let started = Instant::now();
@@ -384,6 +390,7 @@ impl Run {
         times.first_product = computed.first_ms;
         let product = ProductFacts {
             operation: operation.name(),
+            semiring: semiring.name(),
             storage: storage.name(),
             computed_by: if kernel.is_some() { device.kind } else { "cpu_parallel" },
             accumulator: types.accumulator.name(),
@@ -466,6 +473,10 @@ impl Run {
             return Err(Failure::new(Kind::Usage, message).help("with --storage symmetric it gets one"));
         }
         let operation = if self.storage == Storage::Csr { config.operation() } else { self.operation() };
+        let semiring = config.semiring();
+        if let Some((what, got, allowed)) = semiring.refused_scaling(self.alpha, self.beta) {
+            return Err(Error::SemiringScaling { what, semiring, got, allowed }.into());
+        }
         let scaling = config.scaling();
         let coefficients = [("alpha", self.alpha, scaling.alpha), ("beta", self.beta, scaling.beta)];
         for (key, value, known) in coefficients {
@@ -538,7 +549,8 @@ impl Run {
         let slots = plan.slots();
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let promise = Promise::of_kernel(config, &kernel.program().guarantees);
-        let verification = computed.verify(&Expected::of(a, operation, operands)?, &promise);
+        let verification = computed
+            .verify(&Expected::over(config.semiring(), types.accumulator, a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 
@@ -612,8 +624,12 @@ impl Report for RunReport {
             }
             kernel.compiled.text(out)?;
         }
-        let ProductFacts { computed_by, operation, storage, accumulator, alpha, beta, seed } = self.product;
-        let formula = formula(operation, alpha, beta);
+        let ProductFacts { computed_by, operation, semiring, storage, accumulator, alpha, beta, seed } =
+            self.product;
+        let mut formula = formula(operation, alpha, beta);
+        if semiring != Semiring::default().name() {
+            formula += &format!(" over {semiring}");
+        }
         fact(
             out,
             "product",

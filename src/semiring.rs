@@ -1,0 +1,263 @@
+//! What a product combines and reduces with: y\[r\] = ⊕ over j of values\[j\] ⊗ x\[col_indices\[j\]\].
+//!
+//! Each operator is said twice, once for a kernel and once for the CPU, side by side.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::UnknownName;
+use crate::types::{ValueType, named};
+
+/// The operators of a product. A row that holds nothing is the identity of ⊕.
+///
+/// | name | ⊕ | ⊗ | identity | what for |
+/// |---|---|---|---|---|
+/// | `plus_times` | a + b | a · x | 0 | linear algebra |
+/// | `min_plus` | min | a + x | ∞ | shortest paths |
+/// | `max_plus` | max | a + x | −∞ | longest paths, schedules |
+/// | `max_times` | max | a · x | −∞ | most reliable paths; values that are not negative |
+/// | `or_and` | or | and | 0 | reachability: what is not 0 is true, and results are 0 and 1 |
+/// | `plus_pair` | a + b | 1 | 0 | entries of a row, whatever they are |
+///
+/// With any but `plus_times`, a product is stored (β = 0) or reduced with y (β = 1), and α is 1.
+///
+/// NaN has no part in min and max, so it never comes out of them; for `or_and` it is true. min and max of floating-point
+/// numbers are exact, and a + x and a · x are rounded once, to the type of sums: every algorithm gives the same numbers.
+/// `plus_pair` counts exactly up to 2²⁴ in f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Semiring {
+    /// Sums of products.
+    #[default]
+    PlusTimes,
+    /// The least sum.
+    MinPlus,
+    /// The greatest sum.
+    MaxPlus,
+    /// The greatest product.
+    MaxTimes,
+    /// Whether both are true anywhere.
+    OrAnd,
+    /// How many entries there are.
+    PlusPair,
+}
+
+named!(Semiring, "semiring", {
+    PlusTimes = "plus_times",
+    MinPlus = "min_plus",
+    MaxPlus = "max_plus",
+    MaxTimes = "max_times",
+    OrAnd = "or_and",
+    PlusPair = "plus_pair",
+});
+
+/// ⊕.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reduce {
+    Plus,
+    Min,
+    Max,
+    Or,
+}
+
+/// ⊗.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Combine {
+    Times,
+    Plus,
+    And,
+    Pair,
+}
+
+impl Semiring {
+    const fn operators(self) -> (Reduce, Combine) {
+        match self {
+            Semiring::PlusTimes => (Reduce::Plus, Combine::Times),
+            Semiring::MinPlus => (Reduce::Min, Combine::Plus),
+            Semiring::MaxPlus => (Reduce::Max, Combine::Plus),
+            Semiring::MaxTimes => (Reduce::Max, Combine::Times),
+            Semiring::OrAnd => (Reduce::Or, Combine::And),
+            Semiring::PlusPair => (Reduce::Plus, Combine::Pair),
+        }
+    }
+
+    /// What changes nothing: the result of an empty row.
+    pub fn identity<N: SemiringNumber>(self) -> N {
+        match self.operators().0 {
+            Reduce::Plus | Reduce::Or => N::ZERO,
+            Reduce::Min => N::GREATEST,
+            Reduce::Max => N::LEAST,
+        }
+    }
+
+    /// a ⊕ b.
+    pub fn reduce<N: SemiringNumber>(self, a: N, b: N) -> N {
+        match self.operators().0 {
+            Reduce::Plus => a.plus(b),
+            Reduce::Min => a.least(b),
+            Reduce::Max => a.greatest(b),
+            Reduce::Or => truth(a != N::ZERO || b != N::ZERO),
+        }
+    }
+
+    /// value ⊗ x.
+    pub fn combine<N: SemiringNumber>(self, value: N, x: N) -> N {
+        match self.operators().1 {
+            Combine::Times => value.times(x),
+            Combine::Plus => value.plus(x),
+            Combine::And => truth(value != N::ZERO && x != N::ZERO),
+            Combine::Pair => N::ONE,
+        }
+    }
+
+    /// What of α and β, in this order, a product may not have, and what it may: only sums of products are scaled.
+    pub fn refused_scaling(self, alpha: f64, beta: f64) -> Option<(&'static str, f64, &'static str)> {
+        match self {
+            Semiring::PlusTimes => None,
+            _ if alpha != 1.0 => Some(("alpha", alpha, "1")),
+            _ if beta != 0.0 && beta != 1.0 => Some(("beta", beta, "0, 1")),
+            _ => None,
+        }
+    }
+
+    /// The same in CUDA, for sums of this type: what a source has in place of `prelude/plus_times.cuh`.
+    pub(crate) fn cuda(self, accumulator: ValueType) -> String {
+        let (reduce, combine) = self.operators();
+        let identity = match reduce {
+            Reduce::Plus | Reduce::Or => "0",
+            Reduce::Min => accumulator.cuda_greatest(),
+            Reduce::Max => accumulator.cuda_least(),
+        };
+        let reduced = match reduce {
+            Reduce::Plus => "a + b",
+            Reduce::Min => "min(a, b)",
+            Reduce::Max => "max(a, b)",
+            Reduce::Or => "AccumT(a != AccumT(0) || b != AccumT(0))",
+        };
+        let combined = match combine {
+            Combine::Times => "value * x",
+            Combine::Plus => "value + x",
+            Combine::And => "AccumT(value != AccumT(0) && x != AccumT(0))",
+            Combine::Pair => "AccumT(1)",
+        };
+        let zeros_add_nothing = matches!(combine, Combine::And);
+        format!(
+            "// {self}: a row is the {} of its entries.\n\
+             constexpr AccumT kIdentity = {identity};\n\
+             constexpr bool kZerosAddNothing = {zeros_add_nothing};\n\
+             __device__ __forceinline__ AccumT reduce(AccumT a, AccumT b) {{ return {reduced}; }}\n\
+             __device__ __forceinline__ AccumT combine(AccumT value, AccumT x) {{ return {combined}; }}\n\
+             __device__ __forceinline__ AccumT combine_reduce(AccumT value, AccumT x, AccumT sum) {{\n  \
+               return reduce(sum, combine(value, x));\n\
+             }}\n",
+            self.meaning()
+        )
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Semiring::PlusTimes => "sum of value * x",
+            Semiring::MinPlus => "least value + x",
+            Semiring::MaxPlus => "greatest value + x",
+            Semiring::MaxTimes => "greatest value * x",
+            Semiring::OrAnd => "truth of value and x in any",
+            Semiring::PlusPair => "number",
+        }
+    }
+}
+
+fn truth<N: SemiringNumber>(is_true: bool) -> N {
+    if is_true { N::ONE } else { N::ZERO }
+}
+
+/// A number that products are computed in on the CPU as a kernel computes them.
+pub trait SemiringNumber: Copy + PartialEq {
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// What no number is greater than: ∞.
+    const GREATEST: Self;
+    /// What no number is less than: −∞.
+    const LEAST: Self;
+
+    /// The sum.
+    fn plus(self, other: Self) -> Self;
+    /// The product.
+    fn times(self, other: Self) -> Self;
+    /// The lesser number; the other where one is NaN.
+    fn least(self, other: Self) -> Self;
+    /// The greater number; the other where one is NaN.
+    fn greatest(self, other: Self) -> Self;
+}
+
+macro_rules! float {
+    ($float:ident) => {
+        impl SemiringNumber for $float {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const GREATEST: Self = $float::INFINITY;
+            const LEAST: Self = $float::NEG_INFINITY;
+
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+
+            fn least(self, other: Self) -> Self {
+                self.min(other)
+            }
+
+            fn greatest(self, other: Self) -> Self {
+                self.max(other)
+            }
+        }
+    };
+}
+
+float!(f32);
+float!(f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_change_nothing() {
+        for &semiring in Semiring::ALL {
+            let numbers: &[f64] = match semiring {
+                Semiring::OrAnd => &[0.0, 1.0],
+                _ => &[0.0, 1.0, -2.5, f64::INFINITY, f64::NEG_INFINITY],
+            };
+            for &number in numbers {
+                let identity: f64 = semiring.identity();
+                assert_eq!(semiring.reduce(identity, number), number, "{semiring}");
+                assert_eq!(semiring.reduce(number, identity), number, "{semiring}");
+            }
+        }
+    }
+
+    #[test]
+    fn nan_has_no_part_in_min_and_max() {
+        for semiring in [Semiring::MinPlus, Semiring::MaxPlus, Semiring::MaxTimes] {
+            let identity: f32 = semiring.identity();
+            assert_eq!(semiring.reduce(identity, semiring.combine(f32::NAN, 1.0)), identity);
+        }
+        assert_eq!(Semiring::OrAnd.combine(f32::NAN, 2.0), 1.0);
+        assert_eq!(Semiring::PlusPair.combine(f32::NAN, f32::NAN), 1.0);
+    }
+
+    #[test]
+    fn a_row_is_reduced_as_its_name_says() {
+        let row = [(2.0, 3.0), (-1.0, 4.0), (0.0, 5.0)];
+        let product = |semiring: Semiring| {
+            let sums = row.iter().map(|&(value, x)| semiring.combine(value, x));
+            sums.fold(semiring.identity(), |sum, term| semiring.reduce(sum, term))
+        };
+        let expected = [2.0, 3.0, 5.0, 6.0, 1.0, 3.0];
+        assert_eq!(Semiring::ALL.iter().map(|&semiring| product(semiring)).collect::<Vec<f64>>(), expected);
+    }
+}
