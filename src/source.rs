@@ -16,8 +16,8 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/f16.cuh", include_str!("../templates/prelude/f16.cuh")),
     ("prelude/bf16.cuh", include_str!("../templates/prelude/bf16.cuh")),
     (ARITHMETIC, include_str!("../templates/prelude/arithmetic.cuh")),
-    ("prelude/plus_times.cuh", include_str!("../templates/prelude/plus_times.cuh")),
-    ("prelude/accumulating.cuh", include_str!("../templates/prelude/accumulating.cuh")),
+    (PLUS_TIMES, include_str!("../templates/prelude/plus_times.cuh")),
+    (ACCUMULATING, include_str!("../templates/prelude/accumulating.cuh")),
     (SCALING, include_str!("../templates/prelude/scaling.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
@@ -46,9 +46,12 @@ const HELPERS: &[(&str, &str)] = &[
 /// What stands in for the generated prelude where a template is opened in an editor.
 const DEFAULT_PRELUDE: &str = "prelude/default.cuh";
 
-/// What products are made of, behind which stands what rows are reduced with; and how they reach y.
+/// What products are made of; what rows are reduced with; how they reach y, and how they do where they are no sums of
+/// products.
 const ARITHMETIC: &str = "prelude/arithmetic.cuh";
+const PLUS_TIMES: &str = "prelude/plus_times.cuh";
 const SCALING: &str = "prelude/scaling.cuh";
+const ACCUMULATING: &str = "prelude/accumulating.cuh";
 
 /// The arguments that a product from CSR begins with.
 pub(crate) fn csr_product_args(config: &KernelConfig) -> Vec<Arg> {
@@ -96,16 +99,18 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
     assemble(&config.to_string(), &aliases, &constants, Some(config), copy, &file, spec.template)
 }
 
-/// A helper of a product over the configuration's semiring.
-fn append_of_product(text: &mut String, name: &str, config: &KernelConfig) {
+/// A helper of a product over the configuration's semiring, and behind arithmetic what rows are reduced with.
+fn append_of_product(text: &mut String, name: &str, config: &KernelConfig, reduces: bool) {
     match (name, config.semiring()) {
         (ARITHMETIC, Semiring::PlusTimes) => {
             append(text, name, helper(name));
-            append(text, "prelude/plus_times.cuh", helper("prelude/plus_times.cuh"));
+            if reduces {
+                append(text, PLUS_TIMES, helper(PLUS_TIMES));
+            }
         }
         (ARITHMETIC, semiring) => append(text, "semiring", &semiring.cuda(config.types().accumulator)),
         (SCALING, semiring) if semiring != Semiring::PlusTimes => {
-            append(text, "prelude/accumulating.cuh", helper("prelude/accumulating.cuh"));
+            append(text, ACCUMULATING, helper(ACCUMULATING))
         }
         _ => append(text, name, helper(name)),
     }
@@ -149,9 +154,11 @@ fn assemble(
     text.push_str(constants);
     let mut helpers: Vec<&str> = included(template).collect();
     helpers.extend(others.iter().filter(|name| !included(template).any(|included| included == **name)));
+    let reduces =
+        helpers.iter().map(|name| helper(name)).chain([template]).any(|part| part.contains("reduce("));
     for name in helpers {
         match product {
-            Some(config) => append_of_product(&mut text, name, config),
+            Some(config) => append_of_product(&mut text, name, config, reduces),
             None => append(&mut text, name, helper(name)),
         }
     }

@@ -59,7 +59,10 @@ pub fn over_semirings(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
             Some((dimension.key, in_turn(&values, 1 + dimension.key.len() % 2)))
         }));
         let settings = settings.iter().map(|(key, value)| (*key, value.as_str()));
-        KernelConfig::from_settings(spec.name, settings).expect("small blocks and few types are allowed")
+        // A transposed copy has 32-bit offsets alone.
+        let narrow = settings.clone().chain([("offset", "u32")]);
+        let config = KernelConfig::from_settings(spec.name, settings);
+        config.or_else(|_| KernelConfig::from_settings(spec.name, narrow)).expect("small blocks are allowed")
     };
     types.iter().enumerate().map(configure).collect()
 }
