@@ -282,6 +282,13 @@ pub struct CommonKey {
     set: fn(&mut KernelConfigBuilder, &str) -> bool,
 }
 
+impl CommonKey {
+    /// What a configuration has for it, in text.
+    pub fn of(&self, config: &KernelConfig) -> String {
+        (self.get)(config)
+    }
+}
+
 /// The settings that every algorithm has.
 pub const COMMON_KEYS: &[CommonKey] = &[
     CommonKey {

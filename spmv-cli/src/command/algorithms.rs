@@ -111,14 +111,11 @@ impl Setting {
 /// Defaults are the same for every algorithm, so any one shows them.
 fn common_settings() -> Result<Vec<Setting>, Failure> {
     let Some(spec) = Algorithm::ALL.first() else { return Ok(Vec::new()) };
-    let settings = KernelConfig::builder((spec.default)()).build()?.settings();
-    let default = |name| {
-        settings.iter().find(|(key, _)| *key == name).map_or(String::new(), |(_, value)| value.clone())
-    };
+    let usual = KernelConfig::builder((spec.default)()).build()?;
     let setting = |key: &spmv_runtime::CommonKey| Setting {
         name: key.name,
         about: key.doc,
-        default: default(key.name),
+        default: key.of(&usual),
         allowed: (key.allowed)(),
     };
     Ok(COMMON_KEYS.iter().map(setting).collect())
