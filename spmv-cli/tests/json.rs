@@ -76,7 +76,7 @@ fn run() {
     keys(&report["kernel"], KERNEL);
     keys(&report["kernel"]["compiled"], COMPILED);
     keys(&report["kernel"]["compiled"]["resources"][0], RESOURCES);
-    keys(&report["product"], "computed_by operation storage type alpha beta seed");
+    keys(&report["product"], "computed_by operation semiring storage type alpha beta seed");
     let times = "read open_device find_nvrtc generate compile load_module upload prepare first_product";
     keys(&report["times_ms"], times);
     keys(&report["memory_bytes"], "matrix vectors workspace scratch");
