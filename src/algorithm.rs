@@ -160,6 +160,8 @@ algorithms! {
     hyb: Hyb,
     jds: Jds over Semiring::ALL,
     bsr: Bsr,
+    csc: Csc,
+    jds_t: JdsT,
     naive_t: NaiveT,
     hola_t: HolaT,
     planned_t: PlannedT,

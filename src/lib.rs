@@ -27,6 +27,7 @@ mod algorithm;
 mod config;
 mod error;
 mod expr;
+mod jagged_diagonals;
 mod parameter;
 mod primitive;
 mod program;

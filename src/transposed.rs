@@ -1,4 +1,5 @@
-//! What transposed products share: y becomes β·y in a pass of its own, and products are added to it by atomics.
+//! What products that are scattered share, transposed ones from rows and plain ones from columns: y becomes β·y in a
+//! pass of its own, and products are added to it by atomics.
 
 use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
@@ -23,19 +24,10 @@ pub(crate) fn check_types(config: &KernelConfig) -> Result<(), ConfigError> {
     })
 }
 
-/// y ← β·y, by a kernel named `kernel`. Empty columns have no other pass.
-pub(crate) fn scale_pass(config: &KernelConfig, kernel: &str) -> Pass {
-    Pass {
-        kernel: kernel.into(),
-        grid: Expr::from(Variable::NumCols).div_ceil(config.threads_per_block()),
-        threads_per_block: config.threads_per_block(),
-        shared_bytes: 0,
-        args: vec![
-            Arg::Size(Variable::NumCols.into(), IndexType::U32),
-            Arg::Y,
-            Arg::Beta(config.types().accumulator),
-        ],
-    }
+/// y ← β·y for a y of so many entries, by a kernel named `kernel`. Those without products have no other pass.
+pub(crate) fn scale_pass(config: &KernelConfig, kernel: &str, length: Variable) -> Pass {
+    let args = vec![Arg::Size(length.into(), IndexType::U32), Arg::Y, Arg::Beta(config.types().accumulator)];
+    Pass::of_threads(kernel, length, config.threads_per_block(), args)
 }
 
 /// The arguments that a transposed product from CSR begins with: β is done with.

@@ -4,11 +4,14 @@ mod prepared;
 mod structures;
 
 use prepared::{Prepared, prepare};
-use spmv_codegen::{Algorithm, Bsr, Dia, Ell, Hyb, Jds, KernelConfig, SellCSigma, Slots, ValueType};
+use spmv_codegen::{
+    Algorithm, Bsr, Csc, Dia, Ell, Hyb, Jds, JdsT, KernelConfig, SellCSigma, Slots, ValueType,
+};
 use spmv_matrix::format::{
     BsrMatrix, BsrParameters, DiaMatrix, EllMatrix, Format, HybMatrix, JdsMatrix, SellMatrix, SellParameters,
+    TjdsMatrix,
 };
-use spmv_matrix::{CsrMatrix, MatrixError};
+use spmv_matrix::{CscMatrix, CsrMatrix, MatrixError};
 use structures::Numbers;
 
 /// Prepares every structure that the host does not refuse, and compares.
@@ -122,4 +125,23 @@ fn bsr() {
             assert!(bits(&device.doubles("block_values")) == bits(host.values()), "{what}: values");
         });
     }
+}
+
+#[test]
+fn csc() {
+    check::<CscMatrix<f64, u32>>(Csc::default(), (), |device, host, what| {
+        let columns = host.transpose();
+        assert!(device.words("transposed_offsets") == columns.row_offsets(), "{what}: column offsets");
+        assert!(device.words("transposed_indices") == columns.col_indices(), "{what}: rows");
+        assert!(bits(&device.doubles("transposed_values")) == bits(columns.values()), "{what}: values");
+    });
+}
+
+#[test]
+fn jds_t() {
+    check::<TjdsMatrix<f64, u32>>(JdsT::default(), (), |device, host, what| {
+        assert!(device.words("permutation") == host.permutation(), "{what}: permutation");
+        assert!(device.words("diagonal_offsets") == host.diagonal_offsets(), "{what}: diagonal offsets");
+        compare_slots(device, host.row_indices(), host.values(), what);
+    });
 }

@@ -92,7 +92,7 @@ impl Plans for HolaT {
         Plan {
             prepare,
             multiply: vec![
-                transposed::scale_pass(config, "spmv_hola_t_scale"),
+                transposed::scale_pass(config, "spmv_hola_t_scale", Variable::NumCols),
                 pass("spmv_hola_t", num_blocks.clone(), args),
             ],
             buffers: vec![

@@ -2,7 +2,7 @@
 
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
-use crate::expr::{Expr, Variable};
+use crate::expr::Variable;
 use crate::parameter::parameters;
 use crate::program::{Guarantees, Pass};
 use crate::transposed;
@@ -21,14 +21,13 @@ impl Plans for NaiveT {
         Plan {
             prepare: vec![],
             multiply: vec![
-                transposed::scale_pass(config, "spmv_naive_t_scale"),
-                Pass {
-                    kernel: "spmv_naive_t".into(),
-                    grid: Expr::from(Variable::NumRows).div_ceil(config.threads_per_block()),
-                    threads_per_block: config.threads_per_block(),
-                    shared_bytes: 0,
-                    args: transposed::product_args(config),
-                },
+                transposed::scale_pass(config, "spmv_naive_t_scale", Variable::NumCols),
+                Pass::of_threads(
+                    "spmv_naive_t",
+                    Variable::NumRows,
+                    config.threads_per_block(),
+                    transposed::product_args(config),
+                ),
             ],
             buffers: vec![],
             counts: vec![],

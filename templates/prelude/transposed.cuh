@@ -1,4 +1,5 @@
-// Transposed products are added to y by atomics, once it is beta * y.
+// Products that are scattered, transposed ones from rows or plain ones from columns, are added to y by atomics, once it is
+// beta * y.
 
 // y <- beta * y. beta = 0 stores without reading y.
 __device__ __forceinline__ void scale_y(uint32_t length, YT* __restrict__ y, AccumT beta) {
@@ -13,9 +14,9 @@ __device__ __forceinline__ void scale_y(uint32_t length, YT* __restrict__ y, Acc
   }
 }
 
-// y[col] += alpha * sum, which nobody waits for.
-__device__ __forceinline__ void add_scaled(YT* y, IndexT col, AccumT sum, AccumT alpha) {
+// y[i] += alpha * sum, which nobody waits for.
+__device__ __forceinline__ void add_scaled(YT* y, IndexT i, AccumT sum, AccumT alpha) {
   if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
   if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
-  atomicAdd(y + col, YT(sum));
+  atomicAdd(y + i, YT(sum));
 }
