@@ -162,6 +162,8 @@ algorithms! {
     bsr: Bsr,
     csc: Csc,
     jds_t: JdsT,
+    pkt: Pkt,
+    bccoo: Bccoo,
     naive_t: NaiveT,
     hola_t: HolaT,
     planned_t: PlannedT,

@@ -5,13 +5,14 @@ mod structures;
 
 use prepared::{Prepared, prepare};
 use spmv_codegen::{
-    Algorithm, Bsr, Csc, Dia, Ell, Hyb, Jds, JdsT, KernelConfig, SellCSigma, Slots, ValueType,
+    Algorithm, Bccoo, Bsr, Csc, Dia, Ell, Hyb, Jds, JdsT, KernelConfig, Pkt, SellCSigma, Slots, ValueType,
 };
 use spmv_matrix::format::{
-    BsrMatrix, BsrParameters, DiaMatrix, EllMatrix, Format, HybMatrix, JdsMatrix, SellMatrix, SellParameters,
-    TjdsMatrix,
+    BccooMatrix, BccooParameters, BsrMatrix, BsrParameters, DiaMatrix, EllMatrix, Format, HybMatrix,
+    JdsMatrix, PktMatrix, PktParameters, SellMatrix, SellParameters, TjdsMatrix,
 };
 use spmv_matrix::{CscMatrix, CsrMatrix, MatrixError};
+use spmv_runtime::{Device, Spmv, Vector};
 use structures::Numbers;
 
 /// Prepares every structure that the host does not refuse, and compares.
@@ -144,4 +145,90 @@ fn jds_t() {
         assert!(device.words("diagonal_offsets") == host.diagonal_offsets(), "{what}: diagonal offsets");
         compare_slots(device, host.row_indices(), host.values(), what);
     });
+}
+
+/// Blocks whose differences of columns are just small enough, and just not; the last tile is not full.
+fn far_columns() -> CsrMatrix<f64> {
+    let steps = [3, 32_767, 1, 32_768, 2, 65_535, 65_536, 1, 131_068, 131_072, 4, 5];
+    let row = |row: u32| {
+        let mut col = row % 5;
+        let entries = (0..3 + row % 10).map(move |k| {
+            let entry = (col, f64::from((row + k) % 7) - 3.0);
+            col += steps[((row + k) % 12) as usize];
+            entry
+        });
+        entries.collect::<Vec<_>>()
+    };
+    // From a column back to 0 is as far as it may be, and farther.
+    let back = [32_767, 32_768, 0].map(|col| vec![(0, 1.0), (col, 2.0)]);
+    structures::from_rows(600_003, back.into_iter().chain((0..301).map(row)))
+}
+
+fn check_bccoo(device: &Prepared, host: &BccooMatrix<f64>, what: &str) {
+    let blocks = host.num_blocks();
+    let [filled_rows, escapes] = [host.block_rows().len(), host.escaped_cols().len()];
+    assert_eq!(device.counts, [blocks, filled_rows, escapes].map(|count| count as u64), "{what}");
+    // The last tile is filled up.
+    let flags = device.words("bit_flags");
+    assert!(flags.starts_with(host.bit_flags()), "{what}: flags");
+    assert!(flags[host.bit_flags().len()..].iter().all(|word| *word == u32::MAX), "{what}: fill");
+    let deltas = device.half_words("col_deltas").into_iter().map(|delta| delta as i16);
+    assert!(deltas.take(blocks).eq(host.col_deltas().iter().copied()), "{what}: differences");
+    for (name, expected) in [
+        ("block_rows", host.block_rows()),
+        ("tile_rows", host.tile_rows()),
+        ("tile_cols", host.tile_cols()),
+        ("escape_offsets", host.escape_offsets()),
+        ("escaped_cols", host.escaped_cols()),
+    ] {
+        assert!(device.words(name) == expected, "{what}: {name}");
+    }
+    assert!(bits(&device.doubles("block_values")) == bits(host.values()), "{what}: values");
+}
+
+#[test]
+fn bccoo() {
+    let far = far_columns();
+    let x: Vec<f64> = (0..far.num_cols()).map(|col| (col % 5) as f64 - 2.0).collect();
+    let mut expected = vec![0.0; far.num_rows()];
+    spmv_matrix::cpu_serial(1.0, &far, &x, 0.0, &mut expected).unwrap();
+    for (block_rows, block_cols) in [(1, 1), (2, 2), (1, 4), (4, 1), (4, 4)] {
+        let parameters = BccooParameters { block_rows: block_rows as usize, block_cols: block_cols as usize };
+        let shape = Bccoo { block_rows, block_cols };
+        check::<BccooMatrix<f64>>(shape, parameters, |device, host, what| {
+            check_bccoo(device, host, &format!("{what} in {block_rows} x {block_cols}"));
+        });
+        let config = KernelConfig::builder(shape).value(ValueType::F64).build().unwrap();
+        let host = BccooMatrix::from_csr_with(&far, parameters).unwrap();
+        assert!(host.escaped_cols().len() > 50, "{}", host.escaped_cols().len());
+        check_bccoo(&prepare(&config.program(), &prepared::module(&config), &far), &host, "far columns");
+        let device = Device::simulator();
+        let x = Vector::from_slice(&device, &x).unwrap();
+        let mut y = Vector::<f64>::zeros(&device, far.num_rows()).unwrap();
+        Spmv::with(&device, &far, config).unwrap().apply(1.0, &x, 0.0, &mut y).unwrap();
+        assert!(y.to_vec().unwrap() == expected, "far columns in {block_rows} x {block_cols}");
+    }
+}
+
+#[test]
+fn pkt() {
+    for rows_per_packet in [256, 1024, 4096] {
+        let parameters = PktParameters { rows_per_packet: rows_per_packet as usize };
+        check::<PktMatrix<f64>>(Pkt { rows_per_packet }, parameters, |device, host, what| {
+            let what = format!("{what} in packets of {rows_per_packet}");
+            let remainder = host.remainder();
+            let counts = [host.values().len(), remainder.nnz()].map(|count| count as u64);
+            assert_eq!(device.counts, counts, "{what}: slots and entries outside");
+            let offsets: Vec<u64> = host.packet_offsets().iter().map(|offset| (*offset).into()).collect();
+            assert!(device.long_words("packet_offsets") == offsets, "{what}: packet offsets");
+            assert!(device.half_words("local_cols") == host.local_cols(), "{what}: columns");
+            assert!(bits(&device.doubles("slot_values")) == bits(host.values()), "{what}: values");
+            assert!(device.words("remainder_offsets") == remainder.row_offsets(), "{what}: remainder");
+            assert!(device.words("remainder_cols") == remainder.col_indices(), "{what}: its columns");
+            assert!(
+                bits(&device.doubles("remainder_values")) == bits(remainder.values()),
+                "{what}: its values"
+            );
+        });
+    }
 }

@@ -93,6 +93,12 @@ fn known(variable: Variable, a: &CsrMatrix<f64>, counts: &[u64]) -> u64 {
 }
 
 impl Prepared {
+    /// A buffer of 16-bit integers.
+    pub fn half_words(&self, name: &str) -> Vec<u16> {
+        let words = self.buffers[name].chunks_exact(2);
+        words.map(|bytes| u16::from_le_bytes(bytes.try_into().unwrap())).collect()
+    }
+
     /// A buffer of 32-bit integers.
     pub fn words(&self, name: &str) -> Vec<u32> {
         let words = self.buffers[name].chunks_exact(4);
