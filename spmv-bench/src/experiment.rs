@@ -220,7 +220,7 @@ pub enum ExperimentError {
         folder: PathBuf,
         /// The experiment.
         experiment: &'static str,
-        /// The names that were looked for, without `.mtx` or `.mtx.gz`.
+        /// The names that were looked for, without what they end in.
         wanted: Vec<&'static str>,
     },
     /// A matrix cannot be found or described.

@@ -15,9 +15,12 @@ use std::path::{Path, PathBuf};
 
 use spmv_runtime::matrix::generate::{GenerateError, Generator};
 use spmv_runtime::matrix::matrix_market::{self, ReadError};
-use spmv_runtime::matrix::{CsrMatrix, Value};
+use spmv_runtime::matrix::{CsrMatrix, Value, scipy};
 
 mod tables;
+
+/// What the names of matrix files end in.
+const ENDINGS: [&str; 3] = [".mtx.gz", ".mtx", ".npz"];
 
 /// The class of matrices that were read from a file.
 pub const FILE_CLASS: &str = "file";
@@ -40,7 +43,7 @@ pub struct Entry {
 pub enum Source {
     /// A class with its parameters, seed and values.
     Generated(Generator),
-    /// A Matrix Market file, which may be compressed with gzip.
+    /// A Matrix Market file, which may be compressed with gzip, or one of SciPy's.
     File(PathBuf),
 }
 
@@ -75,7 +78,7 @@ pub enum SuiteError {
         source: std::io::Error,
     },
     /// A folder holds no matrix.
-    #[error("{}: no file of it or of its folders ends in .mtx or .mtx.gz", .0.display())]
+    #[error("{}: no file of it or of its folders ends in .mtx, .mtx.gz or .npz", .0.display())]
     NoMatrices(PathBuf),
     /// A matrix cannot be made.
     #[error("{name}: {source}")]
@@ -92,6 +95,14 @@ pub enum SuiteError {
         name: String,
         /// What is wrong.
         source: ReadError,
+    },
+    /// A file of SciPy's cannot be read.
+    #[error("{name}: {source}")]
+    ReadScipy {
+        /// The matrix.
+        name: String,
+        /// What is wrong.
+        source: Box<scipy::ReadError>,
     },
 }
 
@@ -164,7 +175,7 @@ pub fn named(name: &str) -> Result<Vec<Entry>, SuiteError> {
     }
 }
 
-/// Files, and all files of folders and of their folders that end in `.mtx` or `.mtx.gz`, sorted by path. Their
+/// Files, and all files of folders and of their folders that end in `.mtx`, `.mtx.gz` or `.npz`, sorted by path. Their
 /// names are those of the files without the ending, or the whole path where two would be called the same.
 ///
 /// # Errors
@@ -211,7 +222,7 @@ impl Entry {
     /// Makes or reads the matrix.
     ///
     /// # Errors
-    /// [`SuiteError::Generate`] and [`SuiteError::Read`], with the matrix's name.
+    /// [`SuiteError::Generate`], [`SuiteError::Read`] and [`SuiteError::ReadScipy`], with the matrix's name.
     pub fn load<V: Value>(&self) -> Result<CsrMatrix<V, u32>, SuiteError> {
         let name = || self.name.clone();
         match &self.source {
@@ -219,7 +230,13 @@ impl Entry {
                 generator.generate().map_err(|source| SuiteError::Generate { name: name(), source })
             }
             Source::File(path) => {
-                matrix_market::read_file(path).map_err(|source| SuiteError::Read { name: name(), source })
+                let scipy = |error| SuiteError::ReadScipy { name: name(), source: Box::new(error) };
+                // A pipe can be read only once, and is no archive.
+                if path.is_file() && scipy::is_archive(path).map_err(scipy)? {
+                    scipy::read_file(path).map_err(scipy)
+                } else {
+                    matrix_market::read_file(path).map_err(|source| SuiteError::Read { name: name(), source })
+                }
             }
         }
     }
@@ -257,15 +274,15 @@ fn gather(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), SuiteError> {
 fn is_matrix(path: &Path) -> bool {
     path.file_name().is_some_and(|name| {
         let name = name.to_string_lossy().to_ascii_lowercase();
-        name.ends_with(".mtx") || name.ends_with(".mtx.gz")
+        ENDINGS.iter().any(|ending| name.ends_with(ending))
     })
 }
 
-/// The file's name without `.mtx` or `.mtx.gz`; the whole name where it ends otherwise.
+/// The file's name without its ending; the whole name where that is not a matrix's.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let lower = name.to_ascii_lowercase();
-    let ending = [".mtx.gz", ".mtx"].into_iter().find(|ending| lower.ends_with(ending)).unwrap_or("");
+    let ending = ENDINGS.iter().find(|ending| lower.ends_with(**ending)).map_or("", |ending| ending);
     name[..name.len() - ending.len()].to_owned()
 }
 
@@ -357,6 +374,15 @@ mod tests {
         assert_eq!(names, ["c", &twice[0], "x", &twice[1]]);
         let matrix = entries[0].load::<f32>().unwrap();
         assert_eq!((matrix.num_cols(), matrix.values()), (3, &[1.5, -2.0][..]));
+
+        scipy::write_file(root.join("a/y.npz"), &matrix).unwrap();
+        let entries = files(&[root.join("a")]).unwrap();
+        assert_eq!(entries.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), ["c", "b", "x", "y"]);
+        assert_eq!(entries[3].load::<f32>().unwrap(), matrix);
+        let cut = std::fs::read(root.join("a/y.npz")).unwrap();
+        std::fs::write(root.join("cut.npz"), &cut[..cut.len() / 2]).unwrap();
+        let cut = files(&[root.join("cut.npz")]).unwrap()[0].load::<f32>().unwrap_err();
+        assert!(matches!(cut, SuiteError::ReadScipy { .. }) && cut.to_string().starts_with("cut: "), "{cut}");
 
         std::fs::create_dir(root.join("empty")).unwrap();
         let none = files(&[root.join("empty")]).unwrap_err();

@@ -24,7 +24,7 @@ use crate::settings::{key_and_value, value_types};
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Bench {
-    /// Matrix Market files, and folders, whose files and folders are searched for .mtx and .mtx.gz
+    /// Matrix Market and SciPy files, and folders, whose files and folders are searched for .mtx, .mtx.gz and .npz
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// A suite of generated matrices, or one matrix of it as SUITE/MATRIX; may be repeated
@@ -99,7 +99,7 @@ pub struct Bench {
 
 const AFTER_HELP: &str = "\
 Examples:
-  spmv bench A.mtx B.mtx.gz
+  spmv bench A.mtx B.mtx.gz C.npz
   spmv bench --suite standard --record benches/record
   spmv bench --class stencil_27:nx=128,ny=128,nz=128 --variants each --value f64
   spmv bench matrices/ --contenders 'ours:csr_*,cusparse:*' --cusparse /opt/cs -v
