@@ -24,9 +24,11 @@
 //! one line in `algorithms!`. Everything else reads [`Algorithm::ALL`].
 
 mod algorithm;
+mod analysis;
 mod config;
 mod error;
 mod expr;
+mod features;
 mod jagged_diagonals;
 mod parameter;
 mod primitive;
@@ -39,11 +41,13 @@ mod types;
 mod vector;
 
 pub use algorithm::*;
+pub use analysis::AnalysisProgram;
 pub use config::{
     COMMON_KEYS, Coefficient, CommonKey, ConfigError, KernelConfig, KernelConfigBuilder, Scaling, Types,
 };
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
+pub use features::{Features, Samples};
 pub use parameter::ParameterSpec;
 pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program, Slots};
 pub use semiring::{Semiring, SemiringNumber};

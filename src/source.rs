@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
+use crate::features::Features;
 use crate::parameter::cuda_constant;
 use crate::program::Arg;
 use crate::semiring::Semiring;
@@ -126,12 +127,30 @@ pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String 
     assemble(&title, &aliases, &constants, None, &[], "vector.cu", template)
 }
 
+/// The source of the kernels that find a structure's features.
+pub(crate) fn analysis_source(offset: IndexType, threads_per_block: u32) -> String {
+    let numbers = [
+        ("log_short_stretch", Features::STRETCH[0].ilog2()),
+        ("log_long_stretch", Features::STRETCH[1].ilog2()),
+        ("log_short_bits", Features::LOG_BITS[0]),
+        ("log_long_bits", Features::LOG_BITS[1]),
+        ("cols_per_sector", Features::COLS_PER_SECTOR),
+    ];
+    let mut constants = constant("int", "threads_per_block", threads_per_block);
+    constants.extend(numbers.map(|(name, number)| constant("int", name, number)));
+    constants += &constant("uint32_t", "hash_factor", format_args!("{:#x}u", Features::HASH_FACTOR));
+    let title = format!("analysis threads_per_block={threads_per_block} offset={offset}");
+    let template = include_str!("../templates/analysis.cu");
+    let aliases = [("OffsetT", offset.cuda()), ("IndexT", IndexType::U32.cuda())];
+    assemble(&title, &aliases, &constants, None, &[], "analysis.cu", template)
+}
+
 fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> String {
     format!("constexpr {cuda_type} {} = {value};\n", cuda_constant(name))
 }
 
-/// Prelude, the helpers that the template includes and others, the template; `product` where it is one. `#line` makes NVRTC name template files
-/// and lines in its messages.
+/// Prelude, the helpers that the template includes and others, the template; `product` where it is one. `#line` makes
+/// NVRTC name template files and lines in its messages.
 fn assemble(
     title: &str,
     aliases: &[(&str, &str)],

@@ -5,7 +5,7 @@
 // Suits:     few diagonals, nearly full: stencils, tridiagonal and banded matrices
 // Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
 // Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32, times the diagonals; 8 a diagonal, which stay in L1; keeps its own values
-// Guarantee: bit-reproducible; a row is one chain in the order of the diagonals; fill within A multiplies x, so that x must be finite wherever a stored diagonal passes
+// Guarantee: bit-reproducible; a row is one chain in the order of the diagonals; fill never meets x
 // Launch:    a thread two rows, a warp apart; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
@@ -20,6 +20,33 @@ constexpr int kRows = 2;
 constexpr int kSteps = 4;
 // Diagonals up to which nobody looks for those that meet a warp's rows.
 constexpr uint32_t kFewDiagonals = 64;
+
+// A slot is the bits of a value, inverted: memory full of zeros is fill, and a stored zero is not. The one NaN whose bits
+// are all ones becomes another.
+template <int kBytes>
+struct SlotOf;
+template <>
+struct SlotOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct SlotOf<4> {
+  using Type = uint32_t;
+};
+template <>
+struct SlotOf<8> {
+  using Type = uint64_t;
+};
+using SlotT = SlotOf<sizeof(ValueT)>::Type;
+
+__device__ __forceinline__ SlotT slot_of(ValueT value) {
+  const SlotT slot = ~*reinterpret_cast<const SlotT*>(&value);
+  return slot == 0 ? SlotT(1) : slot;
+}
+__device__ __forceinline__ ValueT value_of(SlotT slot) {
+  slot = ~slot;
+  return *reinterpret_cast<const ValueT*>(&slot);
+}
 
 // Diagonals are this far apart: whole warps of rows.
 __device__ __forceinline__ uint64_t dia_stride(uint32_t num_rows) { return (uint64_t(num_rows) + 31) / 32 * 32; }
@@ -135,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                  const ValueT* __restrict__ values, const uint32_t* __restrict__ bits,
                  const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_layers,
-                 uint32_t num_disordered, uint32_t* position_counts, ValueT* __restrict__ slot_values) {
+                 uint32_t num_disordered, uint32_t* position_counts, SlotT* __restrict__ slots) {
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const Diagonals diagonals = {num_rows, bits, ranks};
@@ -146,7 +173,7 @@ spmv_dia_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, con
     const uint32_t rank = diagonals.rank(diagonals.number(row, __ldg(col_indices + j - 1)));
     uint32_t layer = __ldg(first_layers + rank);
     if (num_disordered > 0) layer += --position_counts[rank * stride + row];
-    slot_values[layer * stride + row] = __ldg(values + j - 1);
+    slots[layer * stride + row] = slot_of(__ldg(values + j - 1));
   }
 }
 
@@ -167,7 +194,7 @@ __device__ __forceinline__ uint32_t first_diagonal(uint32_t num_diagonals, const
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
-         const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+         const SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
          AccumT beta) {
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t warp_row = thread / 32 * (32 * kRows);
@@ -182,16 +209,16 @@ spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int
   uint32_t num_steps = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
   if (skips_product(alpha)) num_steps = 0;
   AccumT sums[kRows] = {};
-  slot_values += first_step * stride + first_row;
+  slots += first_step * stride + first_row;
   for (uint32_t d = first_step; d < num_steps; d += kSteps) {
-    ValueT values[kSteps][kRows];
+    SlotT loaded[kSteps][kRows];
     XT entries[kSteps][kRows];
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         const bool is_there = d + s < num_steps && first_row + r * 32 < num_rows;
-        values[s][r] = is_there ? __ldcs(slot_values + s * stride + r * 32) : ValueT(0);
+        loaded[s][r] = is_there ? __ldcs(slots + s * stride + r * 32) : SlotT(0);
       }
     }
 #pragma unroll
@@ -207,10 +234,11 @@ spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
       for (int s = 0; s < kSteps; ++s) {
-        sums[r] = multiply_add(AccumT(values[s][r]), AccumT(entries[s][r]), sums[r]);
+        const AccumT value = AccumT(value_of(loaded[s][r]));
+        if (loaded[s][r] != 0) sums[r] = multiply_add(value, AccumT(entries[s][r]), sums[r]);
       }
     }
-    slot_values += kSteps * stride;
+    slots += kSteps * stride;
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {

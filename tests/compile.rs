@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use ptx_sim::Module;
 use rayon::prelude::*;
-use spmv_codegen::{Algorithm, KernelConfig, ValueType};
+use spmv_codegen::{Algorithm, IndexType, KernelConfig, ValueType};
 use spmv_runtime::cache::{CacheLocation, DiskCache};
 use spmv_runtime::{Compiler, Nvrtc};
 
@@ -139,6 +139,18 @@ fn vector_operations_compile() {
             assert_eq!(artifact.kernels.len(), 8, "{entry} for {arch}");
             assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
             Module::load(&artifact.ptx).unwrap_or_else(|error| panic!("{entry} for {arch}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn the_analysis_compiles() {
+    for &offset in IndexType::ALL {
+        for arch in ARCHS {
+            let (artifact, _) = compiler().compile_analysis(offset, arch).unwrap();
+            assert_eq!(artifact.kernels.len(), 4, "{offset} for {arch}");
+            assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
+            Module::load(&artifact.ptx).unwrap_or_else(|error| panic!("{offset} for {arch}: {error}"));
         }
     }
 }

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use spmv_codegen::{
-    Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Program, Semiring, ValueType, VectorOp,
-    VectorProgram,
+    Algorithm, AlgorithmSpec, AnalysisProgram, COMMON_KEYS, IndexType, KernelConfig, Program, Semiring,
+    ValueType, VectorOp, VectorProgram,
 };
 
 fn default_config(spec: &AlgorithmSpec) -> KernelConfig {
@@ -44,6 +44,14 @@ fn semirings() {
         }
     }
     insta::assert_snapshot!("semirings", text);
+}
+
+#[test]
+fn analysis() {
+    let program = AnalysisProgram::new(IndexType::U32);
+    insta::assert_snapshot!("analysis_u32.cu", program.source);
+    let AnalysisProgram { source: _, buffers, structure, diagonals } = program;
+    insta::assert_snapshot!("launches_analysis", format!("{buffers:#?}\n{structure:#?}\n{diagonals:#?}"));
 }
 
 /// How programs are run: passes, arguments, buffers, guarantees.

@@ -10,6 +10,7 @@ mod contender;
 mod cpu;
 mod cusparse;
 pub mod experiment;
+pub mod fit;
 mod geomean;
 mod instruments;
 mod join;

@@ -1,64 +1,66 @@
 //! Which kernel a matrix gets where nobody says.
 
-use spmv_runtime::codegen::{Algorithm, CsrScalar, CsrVector, HolaT, Operation, SymCsr};
+use spmv_runtime::Constraints;
+use spmv_runtime::codegen::{Features, KernelConfig, Operation, Types};
+use spmv_runtime::planner::{self, Candidate};
 
-/// A kernel and why.
-#[derive(Debug)]
-pub struct Choice {
-    pub algorithm: Algorithm,
-    pub reason: String,
+use crate::failure::{Failure, Kind};
+use crate::quantity;
+use crate::settings::SettingArgs;
+
+/// What a choice must respect.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ConstraintArgs {
+    /// Choose only among kernels that give the same bits in every run
+    #[arg(long)]
+    pub deterministic: bool,
+    /// Choose a kernel that pays off over so many products [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub products: Option<u64>,
+    /// Choose only among kernels that take at most so much memory beside the matrix: 0, 64M, 2G
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    pub max_extra_bytes: Option<u64>,
 }
 
-/// A rule of thumb by the mean number of nonzeros a row: short rows get a thread each, longer ones a group of
-/// threads of LightSpMV's width. Transposed products are added up block by block whatever the rows are.
-pub fn choose(operation: Operation, row_nnz_mean: f64) -> Choice {
-    if operation == Operation::Transpose {
-        let reason = "it computes transposed products, with equal shares for rows of any length".to_owned();
-        return Choice { algorithm: HolaT::default().into(), reason };
+impl ConstraintArgs {
+    /// Whether any is given.
+    pub fn is_given(&self) -> bool {
+        self.deterministic || self.products.is_some() || self.max_extra_bytes.is_some()
     }
-    if operation.is_of_triangle() {
-        let reason = "one triangle of the matrix is stored".to_owned();
-        return Choice { algorithm: SymCsr::default().into(), reason };
-    }
-    if row_nnz_mean < 4.0 {
-        let reason = format!("{row_nnz_mean:.1} nonzeros a row on average are fewer than 4: a thread a row");
-        return Choice { algorithm: CsrScalar::default().into(), reason };
-    }
-    let threads_per_vector = lightspmv_width(row_nnz_mean);
-    let reason = format!(
-        "{row_nnz_mean:.1} nonzeros a row on average: {threads_per_vector} threads a row (LightSpMV's rule)"
-    );
-    Choice { algorithm: CsrVector { threads_per_vector, ..CsrVector::default() }.into(), reason }
-}
 
-/// Threads a row by the mean row length: Liu and Schmidt, *LightSpMV: Faster CSR-based Sparse Matrix-Vector
-/// Multiplication on CUDA-enabled GPUs* (ASAP 2015).
-fn lightspmv_width(row_nnz_mean: f64) -> u32 {
-    match row_nnz_mean {
-        mean if mean <= 2.0 => 2,
-        mean if mean <= 4.0 => 4,
-        mean if mean <= 64.0 => 8,
-        _ => 32,
+    pub fn constraints(&self) -> Constraints {
+        let mut constraints = Constraints::default();
+        constraints.deterministic = self.deterministic;
+        constraints.products = self.products.unwrap_or(constraints.products);
+        constraints.max_extra_bytes = self.max_extra_bytes;
+        constraints
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn follows_the_mean_row_length() {
-        let chosen = |mean| choose(Operation::NonTranspose, mean).algorithm;
-        let vector =
-            |threads_per_vector| Algorithm::from(CsrVector { threads_per_vector, ..CsrVector::default() });
-        assert_eq!(chosen(0.0), CsrScalar::default().into());
-        assert_eq!(chosen(3.99), CsrScalar::default().into());
-        assert_eq!(chosen(4.0), vector(4));
-        assert_eq!(chosen(4.01), vector(8));
-        assert_eq!(chosen(64.0), vector(8));
-        assert_eq!(chosen(64.1), vector(32));
-        assert_eq!(choose(Operation::SkewSymmetric, 3.0).algorithm, SymCsr::default().into());
-        assert_eq!(choose(Operation::Transpose, 3.0).algorithm, HolaT::default().into());
-        assert_eq!([0.0, 2.0, 2.1].map(lightspmv_width), [2, 2, 4]);
+/// The configurations for a product of the arrays with these features, the best first, all of which have these settings;
+/// `types` are those of matrix and vectors. Without a device, its L2 cache is taken to be that of the GPU that was measured.
+pub fn choose(
+    operation: Operation,
+    features: &Features,
+    types: Types,
+    constraints: &Constraints,
+    settings: &SettingArgs,
+) -> Result<Vec<Candidate>, Failure> {
+    let mut found = planner::candidates(features, types, operation, planner::MEASURED_L2_BYTES, constraints)?;
+    let most = constraints.max_extra_bytes.unwrap_or(u64::MAX);
+    let semiring = settings.get("semiring").and_then(|name| name.parse().ok()).unwrap_or_default();
+    let has = |config: &KernelConfig, key: &String| config.settings().iter().any(|(known, _)| known == key);
+    found.retain(|candidate| {
+        planner::least_workspace(&candidate.config, features) <= most
+            && settings.settings.iter().all(|(key, _)| has(&candidate.config, key))
+            && candidate.config.algorithm().spec().semirings.contains(&semiring)
+    });
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(Failure::new(
+            Kind::Usage,
+            "no kernel that would be chosen has these settings and constraints".to_owned(),
+        )
+        .help("name one with --algorithm, or allow more")),
     }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    algorithms, bench, cache, compare, compile, completions, demo, doctor, generate, inspect, man, matrix,
-    plot, results, run,
+    algorithms, bench, cache, compare, compile, completions, demo, doctor, explain, fit, generate, inspect,
+    man, matrix, plot, results, run,
 };
 use crate::failure::{Failure, Kind};
 
@@ -49,10 +49,12 @@ pub enum Command {
     Compile(compile::Compile),
     Algorithms(algorithms::Algorithms),
     Inspect(inspect::Inspect),
+    Explain(explain::Explain),
     Matrix(matrix::Matrix),
     Compare(compare::Compare),
     Plot(plot::Plot),
     Results(results::Results),
+    Fit(fit::Fit),
     Doctor(doctor::Doctor),
     Cache(cache::Cache),
     Demo(demo::Demo),
@@ -70,9 +72,11 @@ impl Command {
             Command::Compile(compile) => compile.output.json,
             Command::Algorithms(algorithms) => algorithms.output.json,
             Command::Inspect(inspect) => inspect.output.json,
+            Command::Explain(explain) => explain.output.json,
             Command::Matrix(matrix) => matrix.json(),
             Command::Compare(compare) => compare.output.json,
             Command::Plot(plot) => plot.output.json,
+            Command::Fit(fit) => fit.output.json,
             Command::Doctor(doctor) => doctor.output.json,
             Command::Cache(cache) => cache.output.json,
             Command::Demo(demo) => demo.output.json,
@@ -88,10 +92,12 @@ impl Command {
             Command::Compile(compile) => compile.run(),
             Command::Algorithms(algorithms) => algorithms.run(),
             Command::Inspect(inspect) => inspect.run(),
+            Command::Explain(explain) => explain.run(),
             Command::Matrix(matrix) => matrix.run(),
             Command::Compare(compare) => compare.run(),
             Command::Plot(plot) => plot.run(),
             Command::Results(results) => results.run(),
+            Command::Fit(fit) => fit.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Cache(cache) => cache.run(),
             Command::Demo(demo) => demo.run(),

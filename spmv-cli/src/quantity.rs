@@ -25,6 +25,18 @@ pub fn bytes(number: u64) -> String {
     format!("{} {}", significant(scaled), UNITS[unit])
 }
 
+/// A number of bytes as people write it: 67108864, 64M, 1G.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "allowed is a number of bytes, or one with K, M or G behind it".to_owned())
+}
+
 /// Milliseconds as `12.3 µs`, `4.56 ms` or `1.23 s`.
 pub fn milliseconds(ms: f64) -> String {
     if ms < 1.0 {
@@ -81,5 +93,15 @@ mod tests {
             ["0.00", "0.0123", "1.23", "123", "12346", "1.00e-9", "1.20e7", "NaN", "inf"],
             [0.0, 0.0123, 1.234, 123.4, 12345.6, 1e-9, 1.2e7, f64::NAN, f64::INFINITY].map(significant)[..]
         );
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_bytes("67108864"), Ok(64 << 20));
+        assert_eq!(parse_bytes("64M"), Ok(64 << 20));
+        assert_eq!(parse_bytes("1g"), Ok(1 << 30));
+        for wrong in ["", "M", "-1", "1T", "99999999999G", "1é"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
     }
 }

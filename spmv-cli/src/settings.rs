@@ -1,7 +1,9 @@
 //! The settings of a kernel as they are given on the command line.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use spmv_runtime::codegen::{Algorithm, KernelConfig, KernelConfigBuilder, Semiring, ValueType};
+use spmv_runtime::codegen::{
+    Algorithm, IndexType, KernelConfig, KernelConfigBuilder, Semiring, Types, ValueType,
+};
 
 use crate::failure::{Failure, Kind};
 
@@ -33,6 +35,17 @@ impl SettingArgs {
     fn short(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let value = self.value.map(|value| ("value", value.name()));
         value.into_iter().chain(self.semiring.map(|semiring| ("semiring", semiring.name())))
+    }
+
+    /// The types that are given, with what follows from them, and offsets of this type.
+    pub fn types(&self, offset: IndexType) -> Result<Types, Failure> {
+        let mut builder = KernelConfig::named("csr_vector")?.offset(offset);
+        for key in ["value", "x", "y", "accumulator", "offset"] {
+            if let Some(value) = self.get(key) {
+                builder.set(key, value)?;
+            }
+        }
+        Ok(builder.build()?.types())
     }
 
     /// Sets everything that is given.

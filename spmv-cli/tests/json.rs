@@ -83,8 +83,7 @@ fn run() {
     keys(&report["verification"], VERIFICATION);
 
     assert_eq!(report["matrix"]["nnz"], 33111);
-    assert_eq!(report["kernel"]["algorithm"], "csr_vector");
-    assert_eq!(report["kernel"]["chosen_by"], "rule");
+    assert_eq!(report["kernel"]["chosen_by"], "planner");
     assert_eq!(report["kernel"]["settings"]["threads_per_vector"], "16");
     assert_eq!(report["kernel"]["settings"]["beta"], "0");
     assert_eq!(report["kernel"]["compiled"]["origin"], "compiled");
@@ -363,4 +362,46 @@ fn errors() {
         keys(&report["error"], "kind exit_code message causes help");
         assert_eq!((&report["error"]["kind"], &report["error"]["exit_code"]), (&kind.into(), &code.into()));
     }
+}
+
+#[test]
+fn explain() {
+    let report = Spmv::new().json("explain ../tests/matrices/gemat12.mtx --products 100000");
+    keys(&report, "path features candidates");
+    let features = "num_rows num_cols nnz longest_row row_lengths warp_steps num_diagonals near far";
+    keys(&report["features"], features);
+    let candidates = report["candidates"].as_array().unwrap();
+    for candidate in candidates {
+        keys(candidate, "config reason product_us prepare_us terms_us");
+    }
+    let times: Vec<f64> =
+        candidates.iter().filter_map(|candidate| candidate["product_us"].as_f64()).collect();
+    assert!(times.len() > 2 && times.is_sorted(), "{times:?}");
+    assert!(candidates.last().unwrap()["product_us"].is_null());
+}
+
+/// The record's matrix is that of a suite, small, and has two kernels.
+#[test]
+fn fit() {
+    let spmv = Spmv::new();
+    let head = "# {\"l2_bytes\":62914560}";
+    let columns = "matrix,class,rows,cols,nnz,value,operation,contender,params,cold_ms,prepare_ms,status";
+    let row = |contender: &str, ms: &str| {
+        format!(
+            "quick_road,road,120000,120000,200000,f32,plain,ours:{contender},threads_per_block=256,{ms},1,ok"
+        )
+    };
+    let lines = [head.to_owned(), columns.to_owned(), row("csr_scalar", "0.5"), row("csr_vector", "0.25")];
+    std::fs::write(spmv.folder.path().join("r.csv"), lines.join("\n") + "\n").unwrap();
+    let report = spmv.json("fit TMP/r.csv -o TMP/model.csv");
+    keys(&report, "model geomean largest choices");
+    keys(&report["geomean"], "fitted left_out");
+    let choice = &report["choices"][0];
+    keys(choice, "matrix value operation fitted left_out best");
+    assert_eq!(choice["fitted"]["label"], "ours:csr_vector threads_per_block=256");
+    let model = std::fs::read_to_string(spmv.folder.path().join("model.csv")).unwrap();
+    assert_eq!(report["model"], model);
+    assert!(model.lines().any(|line| line.starts_with("csr_vector,threads_per_vector=8 ")), "{model}");
+    let output = spmv.output("fit TMP/none.csv");
+    assert_eq!(output.status.code(), Some(3));
 }

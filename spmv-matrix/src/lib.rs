@@ -35,6 +35,7 @@ mod coo;
 mod csc;
 mod csr;
 mod error;
+mod features;
 pub mod format;
 pub mod generate;
 #[cfg(any(feature = "sprs", feature = "nalgebra-sparse", feature = "faer"))]
@@ -57,6 +58,7 @@ pub use crate::coo::CooMatrix;
 pub use crate::csc::CscMatrix;
 pub use crate::csr::CsrMatrix;
 pub use crate::error::MatrixError;
+pub use crate::features::features;
 pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{Reference, Verification, reference, verify};
 pub use crate::scalar::{Entry, Offset, Value};

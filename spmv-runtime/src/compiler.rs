@@ -5,18 +5,20 @@ use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use spmv_codegen::{KernelConfig, ValueType, VectorProgram};
+use spmv_codegen::{AnalysisProgram, IndexType, KernelConfig, ValueType, VectorProgram};
 
 use crate::artifact::{Artifact, CompileRequest};
 use crate::cache::{DiskCache, Lookup};
 use crate::error::Error;
 use crate::nvrtc::{self, Nvrtc};
 
-/// What is compiled: a product, or the vector operations for one type of entries.
+/// What is compiled: a product, the vector operations for one type of entries, or the analysis for one type of row
+/// offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ProgramKey {
     Product(KernelConfig),
     Vector(ValueType),
+    Analysis(IndexType),
 }
 
 impl ProgramKey {
@@ -24,6 +26,7 @@ impl ProgramKey {
         match self {
             ProgramKey::Product(config) => config.program().source,
             ProgramKey::Vector(entry) => VectorProgram::new(*entry).source,
+            ProgramKey::Analysis(offset) => AnalysisProgram::new(*offset).source,
         }
     }
 }
@@ -101,6 +104,14 @@ impl Compiler {
     /// As [`Compiler::compile`].
     pub fn compile_vector(&self, entry: ValueType, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
         self.artifact(ProgramKey::Vector(entry), Target::Real(arch.to_owned()))
+    }
+
+    /// As [`Compiler::compile`], for the analysis of structures with row offsets of one type.
+    ///
+    /// # Errors
+    /// As [`Compiler::compile`].
+    pub fn compile_analysis(&self, offset: IndexType, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
+        self.artifact(ProgramKey::Analysis(offset), Target::Real(arch.to_owned()))
     }
 
     pub(crate) fn artifact(&self, key: ProgramKey, target: Target) -> Result<(Arc<Artifact>, Origin), Error> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaContext, CudaStream};
 use ptx_sim::{Counters, Schedule};
-use spmv_codegen::{KernelConfig, Pass, Program, ValueType, VectorProgram};
+use spmv_codegen::{AnalysisProgram, IndexType, KernelConfig, Pass, Program, ValueType, VectorProgram};
 
 use crate::artifact::Artifact;
 use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
@@ -24,6 +24,7 @@ pub struct Device {
 struct Inner {
     products: SingleFlight<KernelConfig, Arc<Kernel>>,
     vectors: SingleFlight<ValueType, Arc<VectorKernels>>,
+    analyses: SingleFlight<IndexType, Arc<AnalysisKernels>>,
     reduction: Mutex<Option<Arc<Vec<Allocation>>>>,
     target: OnceLock<Target>,
     compiler: Arc<Compiler>,
@@ -85,6 +86,13 @@ struct Loaded {
 #[derive(Debug)]
 pub(crate) struct VectorKernels {
     pub(crate) program: VectorProgram,
+    pub(crate) module: Arc<dyn Module>,
+}
+
+/// The analysis of structures with row offsets of one type, compiled and loaded.
+#[derive(Debug)]
+pub(crate) struct AnalysisKernels {
+    pub(crate) program: AnalysisProgram,
     pub(crate) module: Arc<dyn Module>,
 }
 
@@ -161,6 +169,7 @@ impl Device {
             inner: Arc::new(Inner {
                 products: SingleFlight::default(),
                 vectors: SingleFlight::default(),
+                analyses: SingleFlight::default(),
                 reduction: Mutex::new(None),
                 target: OnceLock::new(),
                 compiler,
@@ -224,6 +233,13 @@ impl Device {
         self.inner.vectors.get_or_make(entry, || {
             let Loaded { module, .. } = self.load(ProgramKey::Vector(entry))?;
             Ok(Arc::new(VectorKernels { program: VectorProgram::new(entry), module }))
+        })
+    }
+
+    pub(crate) fn analysis_kernels(&self, offset: IndexType) -> Result<Arc<AnalysisKernels>, Error> {
+        self.inner.analyses.get_or_make(offset, || {
+            let Loaded { module, .. } = self.load(ProgramKey::Analysis(offset))?;
+            Ok(Arc::new(AnalysisKernels { program: AnalysisProgram::new(offset), module }))
         })
     }
 

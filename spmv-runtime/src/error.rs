@@ -99,6 +99,14 @@ pub enum Error {
         /// The algorithms that compute it.
         algorithms: Vec<&'static str>,
     },
+    /// No kernel keeps the constraints that a choice is under.
+    #[error(
+        "no kernel for the {operation} product keeps the constraints; allow more extra bytes, or sums in any order"
+    )]
+    Constraints {
+        /// op(A) that was asked for.
+        operation: Operation,
+    },
     /// The algorithm is for matrices that are stored in another way: with both triangles, or with one.
     #[error(
         "{algorithm} is not for a matrix in {storage} storage, of which {} stored; for it: {}",
@@ -228,6 +236,7 @@ impl Error {
         match self {
             Error::Config(_)
             | Error::Operation { .. }
+            | Error::Constraints { .. }
             | Error::Fill { .. }
             | Error::Storage { .. }
             | Error::Length { .. }

@@ -173,6 +173,17 @@ pub trait MatrixSource {
 
     /// How it is stored.
     fn storage(&self) -> StorageFormat;
+
+    /// Type of the values.
+    fn value_type(&self) -> ValueType;
+
+    /// Type of the offsets: for a matrix on the host the narrowest that serves, for one on a device what it has.
+    fn offset_type(&self) -> IndexType;
+}
+
+/// The narrowest type that serves for so many entries.
+fn narrowest_offset(nnz: usize) -> IndexType {
+    if nnz as u64 > MAX_NNZ_U32 { IndexType::U64 } else { IndexType::U32 }
 }
 
 impl<V: Element, O: DeviceOffset> MatrixSource for CsrMatrix<V, O> {
@@ -184,6 +195,14 @@ impl<V: Element, O: DeviceOffset> MatrixSource for CsrMatrix<V, O> {
     fn storage(&self) -> StorageFormat {
         StorageFormat::Csr
     }
+
+    fn value_type(&self) -> ValueType {
+        V::TYPE
+    }
+
+    fn offset_type(&self) -> IndexType {
+        narrowest_offset(self.nnz())
+    }
 }
 
 impl<V: Element, O: DeviceOffset> MatrixSource for CscMatrix<V, O> {
@@ -194,6 +213,14 @@ impl<V: Element, O: DeviceOffset> MatrixSource for CscMatrix<V, O> {
 
     fn storage(&self) -> StorageFormat {
         StorageFormat::Csc
+    }
+
+    fn value_type(&self) -> ValueType {
+        V::TYPE
+    }
+
+    fn offset_type(&self) -> IndexType {
+        narrowest_offset(self.nnz())
     }
 }
 
@@ -208,6 +235,14 @@ impl<V: Element, O: DeviceOffset> MatrixSource for SymmetricCsr<V, O> {
             Symmetry::SkewSymmetric => StorageFormat::SkewSymmetric,
             _ => StorageFormat::Symmetric,
         }
+    }
+
+    fn value_type(&self) -> ValueType {
+        V::TYPE
+    }
+
+    fn offset_type(&self) -> IndexType {
+        narrowest_offset(self.lower().nnz())
     }
 }
 
@@ -225,6 +260,14 @@ impl MatrixSource for Arc<DeviceMatrix> {
 
     fn storage(&self) -> StorageFormat {
         self.storage
+    }
+
+    fn value_type(&self) -> ValueType {
+        self.value
+    }
+
+    fn offset_type(&self) -> IndexType {
+        self.offset
     }
 }
 

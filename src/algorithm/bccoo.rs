@@ -241,8 +241,7 @@ impl Plans for Bccoo {
                 splits_rows: true,
                 // For each step the products of a block and the tree, to which fill adds exact zeros; a lane's chain over
                 // the tiles of the row that hold an entry, with the head, and the tree; alpha, beta, two conversions.
-                summation_depth: Expr::from(Variable::RowNnz)
-                    + (STEPS * (self.block_cols + 5) + 2 + 5 + 4),
+                summation_depth: Expr::from(Variable::RowNnz) + (STEPS * (self.block_cols + 5) + 2 + 5 + 4),
                 operation: config.operation(),
             },
         }

@@ -161,10 +161,7 @@ impl Bsr {
             ];
             Pass::of_threads(kernel, warps * 32 * condition, config.threads_per_block(), args)
         };
-        vec![
-            pass("spmv_bsr", 1, if_long),
-            pass("spmv_bsr_short", lanes.short_groups_per_warp(), if_short),
-        ]
+        vec![pass("spmv_bsr", 1, if_long), pass("spmv_bsr_short", lanes.short_groups_per_warp(), if_short)]
     }
 }
 
@@ -192,7 +189,12 @@ impl Plans for Bsr {
                 entry: 0,
                 after: pass_of("spmv_bsr_heads_partials"),
             },
-            Count { name: "blocks", buffer: NUM_STORED, entry: 0, after: pass_of("spmv_bsr_blocks_partials") },
+            Count {
+                name: "blocks",
+                buffer: NUM_STORED,
+                entry: 0,
+                after: pass_of("spmv_bsr_blocks_partials"),
+            },
         ];
         let values = Expr::from(NUM_BLOCKS) * (self.places() * types.value.size() as u32);
         Plan {

@@ -146,7 +146,7 @@ impl Plans for Dia {
             ],
             guarantees: Guarantees {
                 bit_reproducible: true,
-                fill_touches_x: true,
+                fill_touches_x: false,
                 splits_rows: false,
                 // A chain, to which fill adds exact zeros, alpha, beta and two conversions.
                 summation_depth: Expr::from(Variable::RowNnz) + 4,

@@ -84,14 +84,8 @@ impl Plans for Pkt {
     fn plan(&self, config: &KernelConfig) -> Plan {
         let types = config.types();
         let entries = |number: Variable, size: usize| Expr::from(number) * size as u32;
-        let kept = [
-            PACKET_OFFSETS,
-            LOCAL_COLS,
-            SLOT_VALUES,
-            REMAINDER_OFFSETS,
-            REMAINDER_COLS,
-            REMAINDER_VALUES,
-        ];
+        let kept =
+            [PACKET_OFFSETS, LOCAL_COLS, SLOT_VALUES, REMAINDER_OFFSETS, REMAINDER_COLS, REMAINDER_VALUES];
         let operands = [Arg::X, Arg::Y, Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)];
         let sizes = [num_rows(), Arg::Size(Variable::NumCols.into(), IndexType::U64)];
         let product = Pass {

@@ -9,9 +9,9 @@ use spmv_runtime::codegen::{
     Algorithm, AlgorithmSpec, Coefficient, KernelConfig, KernelConfigBuilder, Operation, ValueType,
 };
 use spmv_runtime::matrix::matrix_market::{self, Header};
-use spmv_runtime::matrix::{CsrMatrix, Statistics, cpu_parallel, cpu_serial};
+use spmv_runtime::matrix::{CsrMatrix, Statistics, cpu_parallel, cpu_serial, features};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, DeviceMatrix, Error, Spmv};
+use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv};
 
 use crate::choice;
 use crate::command::inspect::histogram_text;
@@ -28,6 +28,7 @@ use crate::product::compute;
 use crate::quantity;
 use crate::reading::MatrixFacts;
 use crate::report::{OutputArgs, fact, print_json, print_table, table};
+use crate::settings::SettingArgs;
 
 /// A real matrix; `matrices/README.md` says where it comes from.
 const MATRIX: &[u8] = include_bytes!("../../matrices/gemat12.mtx.gz");
@@ -115,8 +116,17 @@ impl Demo {
         })?;
 
         self.tell(|out| title(out, "2. A kernel for it", KERNEL_ABOUT))?;
-        let choice = choice::choose(Operation::NonTranspose, matrix.statistics.row_nnz_mean);
-        let config = plain_product(KernelConfig::builder(choice.algorithm)).build()?;
+        let types = KernelConfig::named("csr_vector")?.build()?.types();
+        let constraints = Constraints::default();
+        let mut found = choice::choose(
+            Operation::NonTranspose,
+            &features(&a),
+            types,
+            &constraints,
+            &SettingArgs::default(),
+        )?;
+        let choice = found.swap_remove(0);
+        let config = plain_product(choice.config.to_builder()).build()?;
         let source = config.program().source;
         let source_lines = source.lines().count();
         self.tell(|out| kernel_text(out, &config, &choice.reason, &source))?;

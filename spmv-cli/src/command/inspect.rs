@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use spmv_runtime::DeviceMatrix;
 use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, ValueType};
 use spmv_runtime::matrix::format::{Fit, FormatKind};
-use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics};
+use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics, features};
+use spmv_runtime::{Constraints, DeviceMatrix};
 
 use crate::choice;
 use crate::failure::Failure;
@@ -16,6 +16,7 @@ use crate::memory;
 use crate::quantity;
 use crate::reading::{self, Header, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
+use crate::settings::SettingArgs;
 
 /// Bytes of memory that reading takes for each row.
 const ROW_BYTES: u64 = 16;
@@ -96,8 +97,16 @@ impl Inspect {
             let nnz = (statistics.nnz + statistics.diagonal_entries) / 2;
             has_triangle.then(|| DeviceMatrix::predict_bytes(a.num_rows(), nnz, value, offset))
         };
-        let choice = choice::choose(Operation::NonTranspose, statistics.row_nnz_mean);
-        let config = KernelConfig::builder(choice.algorithm).offset(offset).build()?;
+        let types = KernelConfig::named("csr_vector")?.offset(offset).build()?.types();
+        let constraints = Constraints::default();
+        let found = choice::choose(
+            Operation::NonTranspose,
+            &features(&a),
+            types,
+            &constraints,
+            &SettingArgs::default(),
+        )?;
+        let chosen = &found[0];
         Ok(InspectReport {
             read_ms,
             csr_bytes_f32: bytes(ValueType::F32),
@@ -105,7 +114,7 @@ impl Inspect {
             triangle_bytes_f32: of_triangle(ValueType::F32),
             triangle_bytes_f64: of_triangle(ValueType::F64),
             chosen: (!V::COMPLEX)
-                .then(|| ChosenFacts { config: config_text(&config), reason: choice.reason }),
+                .then(|| ChosenFacts { config: config_text(&chosen.config), reason: chosen.reason.clone() }),
             layouts: layouts(&a, offset, bytes(ValueType::F32))?,
             matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
         })

@@ -8,6 +8,8 @@ pub mod compile;
 pub mod completions;
 pub mod demo;
 pub mod doctor;
+pub mod explain;
+pub mod fit;
 pub mod generate;
 pub mod inspect;
 pub mod man;

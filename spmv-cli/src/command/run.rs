@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spmv_runtime::codegen::{
-    AlgorithmSpec, IndexType, KernelConfig, Operation, Semiring, StorageFormat, UnknownName, ValueType,
+    AlgorithmSpec, Features, IndexType, KernelConfig, Operation, Semiring, StorageFormat, UnknownName,
+    ValueType,
 };
-use spmv_runtime::matrix::{CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16};
+use spmv_runtime::matrix::{
+    CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16, features,
+};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Element, Error, MatrixSource, Nvrtc};
 
-use crate::choice;
+use crate::choice::{self, ConstraintArgs};
 use crate::counters::CounterFacts;
 use crate::device::{DeviceChoice, DeviceFacts, Opened, open, parse_device, parse_schedule};
 use crate::expected::{Expected, Promise, Verification};
@@ -44,11 +47,13 @@ pub struct Run {
     /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
     #[arg(value_name = "A.mtx")]
     matrix: PathBuf,
-    /// The algorithm; without it a rule of thumb chooses by the mean number of nonzeros a row
+    /// The algorithm; without it the one that is expected to be the fastest (`spmv explain` says why)
     #[arg(long, value_name = "NAME", value_parser = algorithm_names())]
     algorithm: Option<String>,
     #[command(flatten)]
     settings: SettingArgs,
+    #[command(flatten)]
+    constraints: ConstraintArgs,
     /// How the kernel gets the matrix: by rows, by columns, or the lower triangle alone of one that is symmetric or
     /// skew-symmetric
     #[arg(long, value_name = "csr|csc|symmetric", default_value = "csr", hide_possible_values = true)]
@@ -119,7 +124,7 @@ JSON (--json), one object; numbers that are not finite are null:
                 other fields of `spmv inspect`
   device        kind (cuda, sim, cpu), name, arch, multiprocessors, memory_bytes, l2_bytes,
                 cuda_version, schedule, notice
-  kernel        algorithm, chosen_by (user, rule), reason, warning (null where there is none),
+  kernel        algorithm, chosen_by (user, planner), reason, warning (null where there is none),
                 config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
                 resources); null with --device cpu
   product       computed_by, operation, semiring, storage, type, alpha, beta, seed
@@ -172,6 +177,15 @@ impl<V: Element, O: DeviceOffset> Stored<V, O> {
             Stored::ByRows => StorageFormat::Csr,
             Stored::ByColumns(a) => a.storage(),
             Stored::Triangle(a) => a.storage(),
+        }
+    }
+
+    /// The features of the arrays.
+    fn features(&self, by_rows: &CsrMatrix<V, O>) -> Features {
+        match self {
+            Stored::ByRows => features(by_rows),
+            Stored::ByColumns(a) => features(a.transpose()),
+            Stored::Triangle(a) => features(a.lower()),
         }
     }
 
@@ -369,7 +383,7 @@ impl Run {
         let path = self.matrix.display().to_string();
         let matrix = MatrixFacts::new(path, header.as_ref(), statistics);
         let storage = stored.format();
-        let chosen = self.choose::<O>(&matrix.statistics, storage)?;
+        let chosen = self.choose(&stored, &a, matrix.statistics.row_nnz_max)?;
         let operation = chosen.operation;
         let lengths = operation.vector_lengths(a.num_rows(), a.num_cols());
         let types = chosen.config.types();
@@ -430,21 +444,34 @@ impl Run {
         Ok(Read { by_rows: a, stored, ms: read })
     }
 
-    /// The configuration: what the user says, else the rule of thumb; alpha and beta where the text is shorter
+    /// The configuration: what the user says, else the planner; alpha and beta where the text is shorter
     /// for knowing them.
-    fn choose<O: DeviceOffset>(
+    fn choose<V: Element, O: DeviceOffset>(
         &self,
-        statistics: &Statistics,
-        storage: StorageFormat,
+        stored: &Stored<V, O>,
+        a: &CsrMatrix<V, O>,
+        longest_row: usize,
     ) -> Result<Chosen, Failure> {
+        let storage = stored.format();
         let of_arrays = storage.of_arrays(self.operation());
         let (mut builder, chosen_by, reason) = match &self.algorithm {
+            Some(_) if self.constraints.is_given() => {
+                let message = "--deterministic, --products and --max-extra-bytes say what may be chosen, and --algorithm chooses";
+                return Err(Failure::new(Kind::Usage, message.to_owned()).help("leave out --algorithm"));
+            }
             Some(name) => (KernelConfig::named(name)?, "user", "named on the command line".to_owned()),
             None => {
                 let of_arrays = of_arrays.unwrap_or(Operation::NonTranspose);
-                let choice = choice::choose(of_arrays, statistics.row_nnz_mean);
+                let types = self.settings.types(O::TYPE)?;
+                let constraints = self.constraints.constraints();
+                let found =
+                    choice::choose(of_arrays, &stored.features(a), types, &constraints, &self.settings)?;
                 let changed = if self.settings.settings.is_empty() { "" } else { "; changed by --set" };
-                (KernelConfig::builder(choice.algorithm), "rule", choice.reason + changed)
+                (
+                    KernelConfig::builder(found[0].config.algorithm()),
+                    "planner",
+                    format!("{}{changed}", found[0].reason),
+                )
             }
         };
         builder.set("offset", O::TYPE.name())?;
@@ -456,7 +483,7 @@ impl Run {
             }
         }
         self.settings.apply(&mut builder).map_err(|failure| match chosen_by {
-            "rule" => failure.help("the rule of thumb chose this algorithm; name one with --algorithm"),
+            "planner" => failure.help("this algorithm was chosen for the matrix; name one with --algorithm"),
             _ => failure,
         })?;
         if self.storage != Storage::Csr {
@@ -489,7 +516,7 @@ impl Run {
                     .help(format!("leave out --set {key}: it follows --{key}")));
             }
         }
-        Ok(Chosen { config, operation, chosen_by, reason, longest_row: statistics.row_nnz_max })
+        Ok(Chosen { config, operation, chosen_by, reason, longest_row })
     }
 
     fn on_device<V: Element, O: DeviceOffset>(

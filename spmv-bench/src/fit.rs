@@ -1,0 +1,412 @@
+//! Fits the planner's prices to a record, and tells how good the choices are that follow from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, ValueType};
+use spmv_runtime::matrix::features;
+use spmv_runtime::planner::{Model, NUM_TERMS, Priced, terms};
+
+use crate::geomean;
+use crate::record::{Record, Row};
+use crate::suite::{self, SuiteError};
+
+/// Prices and how good they are.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The configurations that are worth choosing from, with their prices.
+    pub model: Model,
+    /// Every choice that the model makes among the record's problems.
+    pub choices: Vec<Choice>,
+}
+
+/// What is chosen for a matrix, a type and an operation of the record.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Choice {
+    /// The matrix.
+    pub matrix: String,
+    /// Type of the values.
+    pub value: String,
+    /// `plain` or `transpose`.
+    pub operation: String,
+    /// The choice of prices fitted to all matrices.
+    pub fitted: Made,
+    /// The choice of prices fitted without this matrix.
+    pub left_out: Made,
+    /// The fastest of all that was measured.
+    pub best: Made,
+}
+
+/// A configuration and its measured time.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Made {
+    /// The configuration, as records name it.
+    pub label: String,
+    /// Milliseconds a product.
+    pub ms: f64,
+}
+
+impl Choice {
+    /// The times of the choices over the best: with the matrix in the fit, and left out of it.
+    pub fn ratios(&self) -> [f64; 2] {
+        [&self.fitted, &self.left_out].map(|made| made.ms / self.best.ms)
+    }
+}
+
+/// Why nothing can be fitted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// A matrix of the record is in no suite, so that its structure cannot be looked at.
+    #[error("{0}: the record's matrix is in no suite, so its structure cannot be looked at again")]
+    Matrix(String),
+    /// A matrix cannot be made.
+    #[error(transparent)]
+    Suite(#[from] SuiteError),
+    /// A configuration of the record does not exist any more.
+    #[error("{label}: {source}")]
+    Config {
+        /// As the record names it.
+        label: String,
+        /// What is wrong.
+        source: ConfigError,
+    },
+    /// The record has no products of ours to fit to.
+    #[error("the record has no correct product of a generated kernel with 256 threads a block")]
+    Nothing,
+}
+
+/// A measurement: where, what it consists of, and what was measured.
+struct Point {
+    problem: usize,
+    matrix: usize,
+    terms: [f64; NUM_TERMS],
+    ms: f64,
+    prepare_ms: f64,
+    /// Whether nothing was transposed first.
+    is_plain: bool,
+}
+
+/// One configuration's measurements.
+struct Measured {
+    config: KernelConfig,
+    label: String,
+    points: Vec<Point>,
+}
+
+/// Predictions of a configuration for a problem, by prices fitted to all matrices and without the problem's, and the
+/// measured time.
+#[derive(Clone, Copy)]
+struct Tried {
+    predicted: [f64; 2],
+    ms: f64,
+}
+
+/// What every configuration is to the problem of the same index.
+type Table = Vec<Vec<Option<Tried>>>;
+
+/// Fits prices to the products of a record that were measured with each kernel's usual block size, and picks the
+/// configurations whose prices lead to the best choices. Matrices that are held out are not looked at.
+///
+/// # Errors
+/// Those of [`FitError`].
+pub fn fit(record: &Record) -> Result<Fitted, FitError> {
+    let rows: Vec<&Row> = record.rows.iter().filter(|row| counts(row)).collect();
+    if rows.is_empty() {
+        return Err(FitError::Nothing);
+    }
+    let names: BTreeSet<&str> = rows.iter().map(|row| &*row.matrix).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let mut structures = BTreeMap::new();
+    for name in &names {
+        for (operation, features) in structure(name)? {
+            structures.insert((*name, operation), features);
+        }
+    }
+    let keys: BTreeSet<_> = rows.iter().map(|row| (&*row.matrix, &*row.value, &*row.operation)).collect();
+    let problems: Vec<_> = keys.into_iter().collect();
+    let mut best: Vec<Made> = vec![Made { label: String::new(), ms: f64::INFINITY }; problems.len()];
+    let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
+    for row in rows {
+        let key = (&*row.matrix, &*row.value, &*row.operation);
+        let problem = problems.binary_search(&key).expect("the keys are those of the rows");
+        let ms = row.time_ms().expect("rows without a time do not count");
+        if ms < best[problem].ms {
+            best[problem] = Made { label: row.label(), ms };
+        }
+        let config =
+            |value| config(row, value).map_err(|source| FitError::Config { label: row.label(), source });
+        let Some(usual) = config(ValueType::F32)? else { continue };
+        let Ok(value) = row.value.parse() else { continue };
+        let Some(typed) = config(value)? else { continue };
+        let Some(features) = structures.get(&(&*row.matrix, &*row.operation)) else { continue };
+        let Some(terms) = terms(&typed, features, record.head.l2_bytes) else { continue };
+        let point = Point {
+            problem,
+            matrix: names.binary_search(&&*row.matrix).expect("the names are those of the rows"),
+            terms,
+            ms,
+            prepare_ms: row.prepare_ms.unwrap_or(0.0),
+            is_plain: row.operation == "plain",
+        };
+        let label = row.label();
+        let new = || Measured { config: usual, label: label.clone(), points: Vec::new() };
+        measured.entry(label.clone()).or_insert_with(new).points.push(point);
+    }
+    let measured: Vec<Measured> = measured.into_values().collect();
+    let table: Table = measured.par_iter().map(|measured| tried(measured, problems.len())).collect();
+    let best_ms: Vec<f64> = best.iter().map(|best| best.ms).collect();
+    let selected = select(&table, &best_ms);
+    let choices =
+        problems.iter().zip(best).enumerate().map(|(problem, ((matrix, value, operation), best))| {
+            let [fitted, left_out] = [0, 1].map(|kind| {
+                let chosen = chosen(&table, &selected, problem, kind)
+                    .expect("what nothing is predicted for is not selected");
+                Made { label: measured[chosen.0].label.clone(), ms: chosen.1 }
+            });
+            Choice {
+                matrix: (*matrix).to_owned(),
+                value: (*value).to_owned(),
+                operation: (*operation).to_owned(),
+                fitted,
+                left_out,
+                best,
+            }
+        });
+    let choices: Vec<Choice> = choices.collect();
+    let mut model = Model::default();
+    let [fitted, left_out] = [0, 1].map(|kind| {
+        let ratios: Vec<f64> = choices.iter().map(|choice| choice.ratios()[kind]).collect();
+        (geomean(ratios.iter().copied()), ratios.iter().copied().fold(0.0, f64::max))
+    });
+    model.comments = vec![
+        format!(
+            "Prices in milliseconds, fitted by `spmv fit` to the record of {} on {}.",
+            record.head.date, record.head.gpu
+        ),
+        format!("Commit {}; {} problems.", record.head.commit, choices.len()),
+        format!(
+            "The choice over the best of all that was measured: {} (geometric mean), {:.2} (largest).",
+            mean(fitted.0),
+            fitted.1
+        ),
+        format!("With each matrix left out of the fit in turn: {}, {:.2}.", mean(left_out.0), left_out.1),
+    ];
+    model.priced = selected.iter().map(|index| priced(&measured[*index])).collect();
+    Ok(Fitted { model, choices })
+}
+
+fn mean(mean: Option<f64>) -> String {
+    mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}"))
+}
+
+/// Whether a row is a correct product of ours that the fit may see, with the usual block size, by a kernel that works on
+/// rows: transposed products by other kernels are not predicted.
+fn counts(row: &Row) -> bool {
+    let usual = row.params.split(';').any(|setting| setting == "threads_per_block=256");
+    let other = ["naive_t", "hola_t", "planned_t", "sym_csr"].map(|name| format!("ours:{name}"));
+    let known = row.operation == "plain" || row.operation == "transpose";
+    row.side() == "ours"
+        && row.is_ok()
+        && !row.held_out
+        && usual
+        && known
+        && row.time_ms().is_some_and(|ms| ms > 0.0)
+        && !other.contains(&row.contender)
+}
+
+/// The features of a suite's matrix and of its transpose.
+fn structure(name: &str) -> Result<[(&'static str, Features); 2], FitError> {
+    let entries = suite::ALL.iter().map(|suite| suite::named(suite.name)).collect::<Result<Vec<_>, _>>()?;
+    let entry = entries.into_iter().flatten().find(|entry| entry.name == name);
+    let a = entry.ok_or_else(|| FitError::Matrix(name.to_owned()))?.load::<f32>()?;
+    let plain = features(&a);
+    let transposed = a.transpose().expect("the transpose of a matrix with 32-bit offsets has them too");
+    Ok([("plain", plain), ("transpose", features(&transposed))])
+}
+
+/// The configuration of a row for values of this type; `None` where it does not take them.
+fn config(row: &Row, value: ValueType) -> Result<Option<KernelConfig>, ConfigError> {
+    let name = row.contender.strip_prefix("ours:").unwrap_or(&row.contender);
+    let settings = row.params.split(';').filter_map(|setting| setting.split_once('='));
+    let mut builder = KernelConfig::named(name)?;
+    settings.into_iter().try_for_each(|(key, value)| builder.set(key, value))?;
+    Ok(builder.value(value).build().ok())
+}
+
+/// Predictions for every problem that the configuration was measured on. With a matrix left out, prices are fitted to the
+/// others; a configuration that was measured on no other says nothing then.
+fn tried(measured: &Measured, problems: usize) -> Vec<Option<Tried>> {
+    let all = prices(measured.points.iter().map(|point| (point.terms, point.ms)));
+    let mut found = vec![None; problems];
+    let matrices: BTreeSet<usize> = measured.points.iter().map(|point| point.matrix).collect();
+    for matrix in matrices {
+        let others = measured.points.iter().filter(|point| point.matrix != matrix);
+        let without = prices(others.map(|point| (point.terms, point.ms)));
+        for point in measured.points.iter().filter(|point| point.matrix == matrix) {
+            let cost = |prices: &[f64; NUM_TERMS]| {
+                prices.iter().zip(&point.terms).map(|(price, term)| price * term).sum()
+            };
+            let left_out = without.as_ref().map_or(f64::INFINITY, cost);
+            let predicted = [all.as_ref().map_or(f64::INFINITY, cost), left_out];
+            found[point.problem] = Some(Tried { predicted, ms: point.ms });
+        }
+    }
+    found
+}
+
+/// The configuration among `selected` that is predicted to be the fastest, and its measured time.
+fn chosen(table: &Table, selected: &[usize], problem: usize, kind: usize) -> Option<(usize, f64)> {
+    let tried = selected.iter().filter_map(|index| Some((*index, table[*index][problem]?)));
+    let fastest = tried.min_by(|(_, a), (_, b)| a.predicted[kind].total_cmp(&b.predicted[kind]));
+    fastest.map(|(index, tried)| (index, tried.ms))
+}
+
+/// Adds the configuration that makes the choices better, and drops what makes them worse, until nothing does.
+fn select(table: &Table, best_ms: &[f64]) -> Vec<usize> {
+    /// What a further configuration must gain, in logarithms.
+    const GAIN: f64 = 5e-4;
+    let loss = |selected: &[usize]| loss(table, selected, best_ms);
+    let mut selected = Vec::new();
+    let mut lost = f64::INFINITY;
+    loop {
+        let with = |index: usize| [&selected[..], &[index]].concat();
+        let others = (0..table.len()).into_par_iter().filter(|index| !selected.contains(index));
+        let added = others
+            .map(|index| (loss(&with(index)), index))
+            .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        match added {
+            Some((less, index)) if less < lost - GAIN => {
+                selected = with(index);
+                lost = less;
+            }
+            _ => return selected,
+        }
+        let without =
+            |index: usize| selected.iter().copied().filter(|other| *other != index).collect::<Vec<_>>();
+        let dropped =
+            selected.iter().map(|index| (loss(&without(*index)), *index)).min_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((less, index)) = dropped.filter(|(less, _)| *less < lost) {
+            selected = without(index);
+            lost = less;
+        }
+    }
+}
+
+/// How far choices are from the best: the mean logarithm, with the matrices in the fit and left out, and a little for the
+/// worst. Where nothing is predicted, a choice counts three times the best.
+fn loss(table: &Table, selected: &[usize], best_ms: &[f64]) -> f64 {
+    const NOTHING: f64 = 3.0;
+    const WORST: f64 = 0.02;
+    let of_kind = |kind| {
+        let ratio = |(problem, best): (usize, &f64)| {
+            chosen(table, selected, problem, kind).map_or(NOTHING, |(_, ms)| ms / best).ln()
+        };
+        let logs: Vec<f64> = best_ms.iter().enumerate().map(ratio).collect();
+        (logs.iter().sum::<f64>() / logs.len().max(1) as f64, logs.iter().copied().fold(0.0, f64::max))
+    };
+    let (fitted, left_out) = (of_kind(0), of_kind(1));
+    (fitted.0 + left_out.0) / 2.0 + WORST * fitted.1.max(left_out.1)
+}
+
+fn priced(measured: &Measured) -> Priced {
+    let points = measured.points.iter();
+    let prices = prices(points.clone().map(|point| (point.terms, point.ms))).unwrap_or_default();
+    let prepared = points.filter(|point| point.is_plain);
+    let prepare = nonnegative(prepared.map(|point| ([1.0, point.terms[1]], point.prepare_ms, 1.0)));
+    Priced { config: measured.config, prices: prices.map(rounded), prepare: prepare.map(rounded) }
+}
+
+/// Four digits are more than the measurements have.
+fn rounded(price: f64) -> f64 {
+    if price == 0.0 {
+        return 0.0;
+    }
+    let scale = 10f64.powi(3 - price.log10().floor() as i32);
+    (price * scale).round() / scale
+}
+
+/// Prices that come nearest to the measured times, by relative error; `None` where there are no measurements.
+fn prices(points: impl Iterator<Item = ([f64; NUM_TERMS], f64)>) -> Option<[f64; NUM_TERMS]> {
+    let mut points = points.peekable();
+    points.peek()?;
+    Some(nonnegative(points.map(|(terms, ms)| (terms, ms, 1.0 / ms))))
+}
+
+/// Non-negative least squares of `weight * (terms · prices − ms)`, by coordinate descent on the normal equations.
+fn nonnegative<const N: usize>(points: impl Iterator<Item = ([f64; N], f64, f64)>) -> [f64; N] {
+    const SWEEPS: usize = 20_000;
+    let (mut gram, mut right) = ([[0.0; N]; N], [0.0; N]);
+    for (terms, ms, weight) in points {
+        for i in 0..N {
+            for j in 0..N {
+                gram[i][j] += terms[i] * terms[j] * weight * weight;
+            }
+            right[i] += terms[i] * ms * weight * weight;
+        }
+    }
+    let mut prices = [0.0; N];
+    for _ in 0..SWEEPS {
+        let mut moved: f64 = 0.0;
+        for i in 0..N {
+            if gram[i][i] <= 0.0 {
+                continue;
+            }
+            let others: f64 = (0..N).filter(|j| *j != i).map(|j| gram[i][j] * prices[j]).sum();
+            let next = ((right[i] - others) / gram[i][i]).max(0.0);
+            // What the change does to the predictions, in units of their error.
+            moved = moved.max((next - prices[i]).abs() * gram[i][i].sqrt());
+            prices[i] = next;
+        }
+        if moved < 1e-9 {
+            break;
+        }
+    }
+    prices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_found_again() {
+        let wanted = [0.25, 3.0, 0.0, 1e-3];
+        let points = (0..40).map(|i| {
+            let i = f64::from(i);
+            let terms = [1.0, i, (i * 0.7).sin().abs() * 5.0, i * i];
+            let ms = terms.iter().zip(wanted).map(|(term, price)| term * price).sum();
+            (terms, ms, 1.0 / ms)
+        });
+        for (found, wanted) in nonnegative(points).into_iter().zip(wanted) {
+            assert!((found - wanted).abs() < 1e-4, "{found} is not {wanted}");
+        }
+    }
+
+    #[test]
+    fn no_price_is_negative() {
+        let points = [([1.0, 1.0], 1.0, 1.0), ([1.0, 2.0], 0.5, 1.0), ([1.0, 3.0], 0.1, 1.0)];
+        let found = nonnegative(points.into_iter());
+        assert_eq!(found[1], 0.0);
+        assert!((found[0] - 1.6 / 3.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn configurations_are_selected_by_the_choices_that_follow() {
+        let tried = |predicted: f64, ms: f64| Some(Tried { predicted: [predicted; 2], ms });
+        // The third is predicted to be the fastest everywhere and is not.
+        let table = vec![
+            vec![tried(1.0, 1.0), tried(4.0, 4.0)],
+            vec![tried(2.0, 2.0), tried(2.0, 2.0)],
+            vec![tried(0.5, 9.0), tried(0.5, 9.0)],
+        ];
+        let mut selected = select(&table, &[1.0, 2.0]);
+        selected.sort();
+        assert_eq!(selected, [0, 1]);
+    }
+
+    #[test]
+    fn four_digits_stay() {
+        assert_eq!([0.0, 1.234_56, 123_456.0, 0.001_234_56].map(rounded), [0.0, 1.235, 123_500.0, 0.001_235]);
+    }
+}

@@ -1,0 +1,187 @@
+//! `spmv explain`: why a kernel is chosen for a matrix.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use spmv_runtime::codegen::{Features, Operation};
+use spmv_runtime::matrix::features;
+use spmv_runtime::planner::{Candidate, TERMS};
+
+use crate::choice::{self, ConstraintArgs};
+use crate::failure::Failure;
+use crate::kernel::config_text;
+use crate::memory;
+use crate::quantity::significant;
+use crate::reading;
+use crate::report::{OutputArgs, Report, fact, print_table, table};
+use crate::settings::SettingArgs;
+
+/// Bytes of memory that reading takes for each row.
+const ROW_BYTES: u64 = 16;
+
+/// Tell why `spmv run` chooses a kernel: what the structure is like, and what each candidate is expected to take
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Explain {
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
+    #[arg(value_name = "A.mtx")]
+    matrix: PathBuf,
+    #[command(flatten)]
+    settings: SettingArgs,
+    #[command(flatten)]
+    constraints: ConstraintArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+const AFTER_HELP: &str = "\
+A candidate's time is a sum of terms: an amount that follows from the structure times a price
+that was fitted to measurements (`spmv fit`). The amounts: launch, a product; matrix, rows and
+x, bytes that move; near, far, spilled and spread, reads of x that miss; steps and chain, what
+threads do one after the other; giant, what the longest row has beyond its share. Prices are
+those of the GPU that was measured; on another the order counts, not the times. Candidates
+without a time are rules of thumb, for where nothing else keeps the constraints.
+
+Examples:
+  spmv explain A.mtx
+  spmv explain A.mtx --value f64 --deterministic --products 50
+
+JSON (--json), one object:
+  path, features (num_rows, num_cols, nnz, longest_row, row_lengths: rows with 0 entries, 1,
+  2-3, 4-7, ..., warp_steps for 1, 2, 4, ... 32 threads a row, num_diagonals: null where they
+  were not counted, near and far: sectors of x that an entry reads anew), candidates (config,
+  reason, product_us, prepare_us, terms_us by name; null for rules of thumb), the best first";
+
+#[derive(Debug, Serialize)]
+struct ExplainReport {
+    path: String,
+    features: FeatureFacts,
+    candidates: Vec<CandidateFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct FeatureFacts {
+    num_rows: u64,
+    num_cols: u64,
+    nnz: u64,
+    longest_row: u64,
+    row_lengths: Vec<u64>,
+    warp_steps: [u64; 6],
+    num_diagonals: Option<u64>,
+    near: f64,
+    far: f64,
+}
+
+impl From<&Features> for FeatureFacts {
+    fn from(features: &Features) -> FeatureFacts {
+        FeatureFacts {
+            num_rows: features.num_rows,
+            num_cols: features.num_cols,
+            nnz: features.nnz,
+            longest_row: features.longest_row,
+            row_lengths: features.row_lengths.to_vec(),
+            warp_steps: features.warp_steps,
+            num_diagonals: features.num_diagonals,
+            near: features.sectors_per_entry(0),
+            far: features.sectors_per_entry(1),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct CandidateFacts {
+    config: String,
+    reason: String,
+    product_us: Option<f64>,
+    prepare_us: Option<f64>,
+    terms_us: Option<Vec<(&'static str, f64)>>,
+}
+
+impl From<&Candidate> for CandidateFacts {
+    fn from(candidate: &Candidate) -> CandidateFacts {
+        let prediction = candidate.prediction.as_ref();
+        let names = TERMS.iter().map(|(name, _)| *name);
+        CandidateFacts {
+            config: config_text(&candidate.config),
+            reason: candidate.reason.clone(),
+            product_us: prediction.map(|prediction| prediction.product_ms * 1e3),
+            prepare_us: prediction.map(|prediction| prediction.prepare_ms * 1e3),
+            terms_us: prediction
+                .map(|prediction| names.zip(prediction.terms_ms.map(|ms| ms * 1e3)).collect()),
+        }
+    }
+}
+
+impl Explain {
+    pub fn run(self) -> Result<(), Failure> {
+        let header = reading::header(&self.matrix)?;
+        memory::check(header.as_ref(), ROW_BYTES, 0)?;
+        let (a, _) = reading::read::<f64, u64>(&self.matrix)?;
+        let types = self.settings.types(reading::offset_type(header.as_ref()))?;
+        let operation = self
+            .settings
+            .get("operation")
+            .and_then(|name| name.parse().ok())
+            .unwrap_or(Operation::NonTranspose);
+        let features = features(&a);
+        let constraints = self.constraints.constraints();
+        let found = choice::choose(operation, &features, types, &constraints, &self.settings)?;
+        self.output.print(&ExplainReport {
+            path: self.matrix.display().to_string(),
+            features: (&features).into(),
+            candidates: found.iter().map(CandidateFacts::from).collect(),
+        })
+    }
+}
+
+impl Report for ExplainReport {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let FeatureFacts { num_rows, num_cols, nnz, longest_row, num_diagonals, near, far, .. } =
+            &self.features;
+        fact(out, "matrix", &self.path)?;
+        fact(
+            out,
+            "size",
+            format_args!("{num_rows} x {num_cols}, {nnz} nonzeros, {longest_row} in the longest row"),
+        )?;
+        match num_diagonals {
+            Some(diagonals) => fact(out, "diagonals", diagonals)?,
+            None => fact(out, "diagonals", "not counted: some row is much longer than the others")?,
+        }
+        fact(
+            out,
+            "reads of x",
+            format_args!("{near:.3} a nonzero near by, {far:.3} far: 8 columns that are not at hand"),
+        )?;
+        let lanes = nnz.max(&1);
+        let idle: Vec<String> = Features::THREADS_PER_ROW
+            .iter()
+            .zip(self.features.warp_steps)
+            .map(|(threads, steps)| format!("{threads}: {:.1}", (steps * 32) as f64 / *lanes as f64))
+            .collect();
+        fact(out, "lane steps", format_args!("a nonzero, by threads a row: {}", idle.join(", ")))?;
+        writeln!(out)?;
+        let mut candidates = table(&["", "candidate", "us", "prepare us", "most of it"]);
+        for (place, candidate) in self.candidates.iter().enumerate() {
+            let number = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), significant);
+            let most = candidate.terms_us.as_ref().map_or_else(
+                || candidate.reason.clone(),
+                |terms| {
+                    let mut terms: Vec<_> = terms.iter().filter(|(_, us)| *us > 0.0).collect();
+                    terms.sort_by(|a, b| b.1.total_cmp(&a.1));
+                    let terms = terms.iter().take(3).map(|(name, us)| format!("{name} {}", significant(*us)));
+                    terms.collect::<Vec<_>>().join(", ")
+                },
+            );
+            candidates.add_row([
+                (place + 1).to_string(),
+                candidate.config.clone(),
+                number(candidate.product_us),
+                number(candidate.prepare_us),
+                most,
+            ]);
+        }
+        print_table(out, candidates)
+    }
+}

@@ -1,0 +1,121 @@
+//! The features of a structure, counted on the host.
+
+use rayon::prelude::*;
+use spmv_codegen::Features;
+
+use crate::{CsrMatrix, Entry, Offset};
+
+/// Rows and nonzeros of one task.
+const BLOCK: usize = 1 << 16;
+
+/// Rows of a warp whose threads take a row each.
+const WARP: usize = 32;
+
+/// Looks at a structure, in parallel: at every row's length, at samples of the columns, and at every column where rows are
+/// short enough to be stored by diagonals.
+pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
+    let (num_rows, num_cols, nnz) = (a.num_rows() as u64, a.num_cols() as u64, a.nnz() as u64);
+    let warps = a.num_rows().div_ceil(WARP);
+    let rows = (0..warps).into_par_iter().with_min_len(1024).map(|warp| Rows::of_warp(a, warp));
+    let rows = rows.reduce(Rows::default, Rows::merge);
+    let may_be_diagonal = Features::may_be_diagonal(num_rows, nnz, rows.longest);
+    let mut features = Features::default();
+    features.num_rows = num_rows;
+    features.num_cols = num_cols;
+    features.nnz = nnz;
+    features.longest_row = rows.longest;
+    features.row_lengths = rows.lengths;
+    features.warp_steps = rows.warp_steps;
+    features.num_diagonals = may_be_diagonal.then(|| num_diagonals(a));
+    features.marked = marked(a.col_indices());
+    features
+}
+
+/// What is known of some rows.
+struct Rows {
+    longest: u64,
+    lengths: [u64; 33],
+    warp_steps: [u64; 6],
+}
+
+impl Default for Rows {
+    fn default() -> Rows {
+        Rows { longest: 0, lengths: [0; 33], warp_steps: [0; 6] }
+    }
+}
+
+impl Rows {
+    fn of_warp<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, warp: usize) -> Rows {
+        let mut lengths = [0u64; WARP];
+        let rows = warp * WARP..((warp + 1) * WARP).min(a.num_rows());
+        for (length, row) in lengths.iter_mut().zip(rows.clone()) {
+            *length = a.row_range(row).len() as u64;
+        }
+        let known = &lengths[..rows.len()];
+        let mut found = Rows { longest: known.iter().copied().max().unwrap_or(0), ..Rows::default() };
+        for length in known {
+            found.lengths[(u64::BITS - length.leading_zeros()).min(32) as usize] += 1;
+        }
+        for (steps, threads) in found.warp_steps.iter_mut().zip(Features::THREADS_PER_ROW) {
+            let groups = lengths.chunks(WARP / threads as usize);
+            *steps =
+                groups.map(|rows| rows.iter().max().copied().unwrap_or(0).div_ceil(threads.into())).sum();
+        }
+        found
+    }
+
+    fn merge(mut self, other: Rows) -> Rows {
+        self.longest = self.longest.max(other.longest);
+        self.lengths.iter_mut().zip(other.lengths).for_each(|(mine, theirs)| *mine += theirs);
+        self.warp_steps.iter_mut().zip(other.warp_steps).for_each(|(mine, theirs)| *mine += theirs);
+        self
+    }
+}
+
+/// Diagonals that hold an entry.
+fn num_diagonals<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> u64 {
+    let words = (a.num_rows() + a.num_cols()).div_ceil(64);
+    let mark = |blocks: &[std::ops::Range<usize>]| {
+        let mut bits = vec![0u64; words];
+        for row in blocks.iter().cloned().flatten() {
+            for &col in a.row(row).0 {
+                let number = a.num_rows() - 1 - row + col as usize;
+                bits[number / 64] |= 1 << (number % 64);
+            }
+        }
+        bits
+    };
+    let either = |mut mine: Vec<u64>, theirs: Vec<u64>| {
+        mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+        mine
+    };
+    let blocks = a.row_blocks(BLOCK);
+    let some = blocks.len().div_ceil(rayon::current_num_threads()).max(1);
+    let bits = blocks.par_chunks(some).map(mark).reduce(|| vec![0; words], either);
+    bits.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+/// The bits that the samples mark, those of short stretches and those of long ones.
+fn marked(cols: &[u32]) -> [u64; 2] {
+    let samples = Features::samples(cols.len() as u64);
+    let sample = |number: u64| {
+        let begin = (u128::from(number) * cols.len() as u128 / u128::from(samples.count)) as usize;
+        let sample = &cols[begin..(begin + samples.length as usize).min(cols.len())];
+        let count = |kind| {
+            let mut bits = vec![0u64; 1usize << (Features::LOG_BITS[kind] - 6)];
+            let stretches = sample.chunks(Features::STRETCH[kind] as usize);
+            let of_stretch = |stretch: &[u32]| {
+                bits.fill(0);
+                for col in stretch {
+                    let bit = Features::bit(kind, *col);
+                    bits[bit as usize / 64] |= 1 << (bit % 64);
+                }
+                bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
+            };
+            stretches.map(of_stretch).sum::<u64>()
+        };
+        [count(0), count(1)]
+    };
+    let marked = (0..samples.count).into_par_iter().map(sample);
+    marked.reduce(|| [0, 0], |a, b| [a[0] + b[0], a[1] + b[1]])
+}

@@ -1,0 +1,234 @@
+//! Which kernel a matrix gets where nobody says.
+//!
+//! A small model predicts how long a product takes with each of a few configurations: amounts that follow from the
+//! structure ([`terms`]) times prices that were fitted to recorded measurements. The prices are data, in a file for each
+//! architecture that was measured; other devices take those of the nearest, with their own caches and multiprocessors.
+
+use std::sync::LazyLock;
+
+use spmv_codegen::{
+    Algorithm, ConfigError, CsrScalar, CsrVector, Dasp, Features, HolaT, KernelConfig, Operation, PlannedT,
+    SymCsr, Types, Variable,
+};
+
+pub use model::{Model, ModelError, Priced};
+pub use terms::{NUM_TERMS, TERMS, terms};
+
+mod analysis;
+mod auto;
+mod model;
+mod terms;
+
+/// The prices measured on an NVIDIA H200.
+static SM_90: LazyLock<Model> =
+    LazyLock::new(|| include_str!("planner/sm_90.csv").parse().expect("the file is checked by a test"));
+
+/// Bytes of the L2 cache of the GPU that the prices were measured on.
+pub const MEASURED_L2_BYTES: u64 = 62_914_560;
+
+/// What a choice must respect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Constraints {
+    /// Only kernels that give the same bits in every run.
+    pub deterministic: bool,
+    /// Bytes of device memory that a plan may take beside the matrix.
+    pub max_extra_bytes: Option<u64>,
+    /// Whether a layout may multiply fill with x, so that an infinite entry of x may reach rows that do not name it.
+    pub fill_touches_x: bool,
+    /// How many products the plan is for: what making it takes is shared out among them.
+    pub products: u64,
+}
+
+impl Default for Constraints {
+    /// Any order of sums, all memory there is, fill that never touches x, a thousand products.
+    fn default() -> Self {
+        Constraints { deterministic: false, max_extra_bytes: None, fill_touches_x: false, products: 1000 }
+    }
+}
+
+/// A configuration and what is expected of it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// The configuration.
+    pub config: KernelConfig,
+    /// What is predicted; `None` where a rule of thumb names the configuration.
+    pub prediction: Option<Prediction>,
+    /// Why it is here, in one line.
+    pub reason: String,
+}
+
+/// What a model expects, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Prediction {
+    /// A product.
+    pub product_ms: f64,
+    /// Making the plan on the device, compiling not counted.
+    pub prepare_ms: f64,
+    /// What the product's terms cost, in the order of [`TERMS`].
+    pub terms_ms: [f64; NUM_TERMS],
+}
+
+impl Prediction {
+    /// A product with its share of making the plan.
+    pub fn ms_of_product(&self, products: u64) -> f64 {
+        self.product_ms + self.prepare_ms / products.max(1) as f64
+    }
+}
+
+/// Configurations for a product, the best first; there is always one, and the last one needs no memory beside the matrix
+/// where the operation has such a kernel. `operation` is that of the arrays whose features these are, and `types` are what
+/// the matrix and the vectors are made of; `l2_bytes` is the device's L2 cache. Layouts that a device refuses are among them where only the device can tell.
+///
+/// # Errors
+/// [`ConfigError`] where no kernel takes these types.
+pub fn candidates(
+    features: &Features,
+    types: Types,
+    operation: Operation,
+    l2_bytes: u64,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
+    let configured = |config: KernelConfig| {
+        let builder =
+            config.to_builder().value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
+        builder.offset(types.offset).operation(operation).build()
+    };
+    let mut found = match operation {
+        Operation::NonTranspose => predicted(features, l2_bytes, constraints, configured),
+        _ => Vec::new(),
+    };
+    let mut problem = None;
+    for (algorithm, reason) in rules(operation, features, constraints) {
+        match KernelConfig::builder(algorithm).build().and_then(configured) {
+            Ok(config) => found.push(Candidate { config, prediction: None, reason }),
+            Err(error) => problem = Some(error),
+        }
+    }
+    found.retain(|candidate| allowed(&candidate.config, constraints));
+    match (found.is_empty(), problem) {
+        (true, Some(error)) => Err(error),
+        _ => Ok(found),
+    }
+}
+
+/// What the model knows, the fastest first.
+fn predicted(
+    features: &Features,
+    l2_bytes: u64,
+    constraints: &Constraints,
+    configured: impl Fn(KernelConfig) -> Result<KernelConfig, ConfigError>,
+) -> Vec<Candidate> {
+    let candidate = |priced: &Priced| {
+        // A kernel that does not take these types is no candidate.
+        let config = configured(priced.config).ok()?;
+        let prediction = priced.predict(&terms(&config, features, l2_bytes)?);
+        let reason = format!(
+            "predicted {:.1} us a product, {:.0} us to prepare",
+            prediction.product_ms * 1e3,
+            prediction.prepare_ms * 1e3
+        );
+        Some(Candidate { config, prediction: Some(prediction), reason })
+    };
+    let mut found: Vec<_> = SM_90.priced.iter().filter_map(candidate).collect();
+    let cost = |candidate: &Candidate| {
+        candidate
+            .prediction
+            .map_or(f64::INFINITY, |prediction| prediction.ms_of_product(constraints.products))
+    };
+    found.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    found
+}
+
+/// Rules of thumb: for operations that the model does not cover, and for what is left where constraints leave nothing
+/// else.
+fn rules(operation: Operation, features: &Features, constraints: &Constraints) -> Vec<(Algorithm, String)> {
+    match operation {
+        Operation::Transpose => {
+            let copy =
+                (Dasp::default().into(), "a transposed copy, which pays off over many products".to_owned());
+            let planned =
+                (PlannedT::default().into(), "no copy of the values, the same bits every time".to_owned());
+            let direct = (
+                HolaT::default().into(),
+                "equal shares for rows of any length, nothing to prepare".to_owned(),
+            );
+            match constraints.products {
+                0..200 => vec![direct, planned],
+                _ => vec![copy, planned, direct],
+            }
+        }
+        Operation::Symmetric | Operation::SkewSymmetric => {
+            vec![(SymCsr::default().into(), "one triangle of the matrix is stored".to_owned())]
+        }
+        _ => {
+            let mean =
+                if features.num_rows == 0 { 0.0 } else { features.nnz as f64 / features.num_rows as f64 };
+            let (threads, which) = (lightspmv_width(mean), "LightSpMV's rule");
+            let reason = match mean < 4.0 {
+                true => format!("{mean:.1} nonzeros a row on average are fewer than 4: a thread a row"),
+                false => format!("{mean:.1} nonzeros a row on average: {threads} threads a row ({which})"),
+            };
+            let algorithm = match mean < 4.0 {
+                true => CsrScalar::default().into(),
+                false => CsrVector { threads_per_vector: threads, ..CsrVector::default() }.into(),
+            };
+            vec![(algorithm, reason)]
+        }
+    }
+}
+
+/// Threads a row by the mean row length: Liu and Schmidt, *LightSpMV: Faster CSR-based Sparse Matrix-Vector
+/// Multiplication on CUDA-enabled GPUs* (ASAP 2015).
+fn lightspmv_width(row_nnz_mean: f64) -> u32 {
+    match row_nnz_mean {
+        mean if mean <= 2.0 => 2,
+        mean if mean <= 4.0 => 4,
+        mean if mean <= 64.0 => 8,
+        _ => 32,
+    }
+}
+
+/// Bytes that a plan's workspace takes at least for a matrix of this size, with everything that preparation will find out
+/// taken as zero.
+pub fn least_workspace(config: &KernelConfig, features: &Features) -> u64 {
+    let size = |variable: Variable| match variable {
+        Variable::NumRows => features.num_rows,
+        Variable::NumCols => features.num_cols,
+        Variable::Nnz => features.nnz,
+        _ => 0,
+    };
+    let program = config.program();
+    let kept = program.buffers.iter().filter(|buffer| !buffer.scratch);
+    kept.fold(0u64, |sum, buffer| sum.saturating_add(buffer.bytes.eval(&size)))
+}
+
+fn allowed(config: &KernelConfig, constraints: &Constraints) -> bool {
+    let guarantees = config.program().guarantees;
+    (guarantees.bit_reproducible || !constraints.deterministic)
+        && (!guarantees.fill_touches_x || constraints.fill_touches_x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prices_are_those_of_configurations_that_exist() {
+        assert!(SM_90.priced.len() >= 4);
+        for priced in &SM_90.priced {
+            assert!(
+                priced.prices.iter().all(|price| price.is_finite() && *price >= 0.0),
+                "{}",
+                priced.config
+            );
+        }
+    }
+
+    #[test]
+    fn rules_of_thumb_follow_the_mean_row_length() {
+        assert_eq!([0.0, 2.0, 2.1, 4.0, 4.1, 64.0, 64.1].map(lightspmv_width), [2, 2, 4, 4, 8, 8, 32]);
+    }
+}

@@ -1,0 +1,122 @@
+//! What the time of a product consists of: amounts that follow from the structure, the configuration and the device. A
+//! model multiplies each with a price that was fitted to measurements.
+
+use spmv_codegen::{Algorithm, Features, KernelConfig, Slots};
+
+/// The terms, in the order of [`terms`]: a name and what one unit is.
+pub const TERMS: &[(&str, &str)] = &[
+    ("launch", "a product"),
+    ("matrix", "GB of the matrix as it is stored for the product, fill counted"),
+    ("rows", "GB of row offsets and y"),
+    ("x", "GB of x that is read once"),
+    ("near", "10^9 reads of a sector of x that the block has not read just before"),
+    ("near_wide", "the same, where an entry of x takes more than 4 bytes"),
+    ("far", "10^9 reads of a sector of x that was not read for long"),
+    ("far_wide", "the same, where an entry of x takes more than 4 bytes"),
+    ("spilled", "10^9 reads of a sector of x that the L2 cache has no room for"),
+    ("spread", "10^9 reads of a sector of x in a vector that is larger than L1"),
+    (
+        "steps",
+        "10^9 steps of lanes, idle ones counted; for kernels that share out entries: rows with entries",
+    ),
+    (
+        "chain",
+        "10^6 steps that follow one another in the longest row; for kernels that share out entries: 10^3 rows of up to 3 entries",
+    ),
+    ("giant", "10^6 entries of the longest row beyond 1/2048 of all"),
+];
+
+/// How many terms there are.
+pub const NUM_TERMS: usize = TERMS.len();
+
+/// Bytes of x that stay in the L1 caches.
+const L1_BYTES: f64 = 2e6;
+
+/// The amounts of each term for a product of a matrix with these features; `None` where the algorithm's layout would be
+/// mostly fill. The operation is not looked at: features are those
+/// of what is multiplied.
+pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Option<[f64; NUM_TERMS]> {
+    let types = config.types();
+    let (rows, nnz) = (features.num_rows as f64, features.nnz as f64);
+    let slots = slots(config.algorithm(), features)?;
+    let entry_bytes = types.value.size() + types.index.size();
+    if Slots::are_refused(slots, features.nnz, entry_bytes) || slots > features.nnz.saturating_mul(8) {
+        return None;
+    }
+    let slot_bytes = match config.algorithm() {
+        Algorithm::Dia(_) => types.value.size(),
+        _ => entry_bytes,
+    };
+    let x_bytes = features.num_cols as f64 * types.x.size() as f64;
+    let is_wide = f64::from(u8::from(types.x.size() > 4));
+    let [near, far] = [0, 1].map(|kind| nnz * features.sectors_per_entry(kind));
+    let sector_bytes = f64::from(Features::COLS_PER_SECTOR) * types.x.size() as f64;
+    let spilled = (1.0 - l2_bytes as f64 / x_bytes.max(1.0)).max(0.0);
+    let (steps, chain) = match shares(config.algorithm()) {
+        Shares::Rows { threads } => {
+            let width = Features::THREADS_PER_ROW.iter().position(|width| *width == threads)?;
+            (
+                features.warp_steps[width] as f64 * 32.0 / 1e9,
+                features.longest_row as f64 / f64::from(threads) / 1e6,
+            )
+        }
+        Shares::Entries => {
+            let with_entries = features.num_rows - features.row_lengths[0];
+            let short = features.row_lengths[1] + features.row_lengths[2];
+            (with_entries as f64 / 1e9, short as f64 / 1e9)
+        }
+    };
+    Some([
+        1.0,
+        slots as f64 * slot_bytes as f64 / 1e9,
+        rows * (types.offset.size() + types.y.size()) as f64 / 1e9,
+        x_bytes.min(far * sector_bytes) / 1e9,
+        near / 1e9,
+        near * is_wide / 1e9,
+        far / 1e9,
+        far * is_wide / 1e9,
+        far * spilled / 1e9,
+        near * (x_bytes / L1_BYTES).min(1.0) / 1e9,
+        steps,
+        chain,
+        (features.longest_row as f64 - nnz / 2048.0).max(0.0) / 1e6,
+    ])
+}
+
+/// Slots that the algorithm's layout has, fill counted.
+fn slots(algorithm: Algorithm, features: &Features) -> Option<u64> {
+    // As many slots as 32 rows next to each other take, each as long as the longest of them.
+    let sliced = 32 * features.warp_steps[0];
+    match algorithm {
+        Algorithm::Ell(_) => {
+            Some(features.num_rows.next_multiple_of(32).saturating_mul(features.longest_row))
+        }
+        Algorithm::SellCSigma(sell) if sell.sigma == 1 => Some(sliced),
+        // Sorting by length leaves little of the fill.
+        Algorithm::SellCSigma(_) => Some(features.nnz + sliced.saturating_sub(features.nnz) / 8),
+        Algorithm::Dia(_) => {
+            features.num_diagonals.map(|diagonals| diagonals.saturating_mul(features.num_rows))
+        }
+        _ => Some(features.nnz),
+    }
+}
+
+/// What threads share out among themselves.
+enum Shares {
+    /// Rows, so many threads each.
+    Rows { threads: u32 },
+    /// Entries, however long the rows are.
+    Entries,
+}
+
+fn shares(algorithm: Algorithm) -> Shares {
+    match algorithm {
+        Algorithm::CsrScalar(_) | Algorithm::Ell(_) | Algorithm::SellCSigma(_) | Algorithm::Dia(_) => {
+            Shares::Rows { threads: 1 }
+        }
+        Algorithm::CsrVector(csr) => Shares::Rows { threads: csr.threads_per_vector },
+        Algorithm::LightVector(light) => Shares::Rows { threads: light.threads_per_vector },
+        Algorithm::LightWarp(light) => Shares::Rows { threads: light.threads_per_vector },
+        _ => Shares::Entries,
+    }
+}

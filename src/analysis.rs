@@ -1,0 +1,92 @@
+//! The generated kernels that find the [`Features`] of a matrix on a device.
+
+use crate::expr::{Expr, Variable};
+use crate::features::Features;
+use crate::program::{Arg, Buffer, Pass};
+use crate::source::analysis_source;
+use crate::types::IndexType;
+
+/// Generated CUDA text that counts a structure's features, for one type of row offsets, and how to run it: `structure`,
+/// then, where the features say that diagonals are worth counting, `diagonals`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnalysisProgram {
+    /// CUDA C++17 text, complete in itself.
+    pub source: String,
+    /// The counters, and a bit a diagonal, which only `diagonals` uses.
+    pub buffers: [Buffer; 2],
+    /// Passes that look at row offsets and at samples of column indices.
+    pub structure: [Pass; 2],
+    /// Passes that look at all column indices.
+    pub diagonals: [Pass; 2],
+}
+
+const THREADS_PER_BLOCK: u32 = 1024;
+
+/// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals.
+const COUNTERS: u32 = 1 + 33 + 6 + 2 + 1;
+
+impl AnalysisProgram {
+    /// Index in [`AnalysisProgram::buffers`] of the counters.
+    pub const COUNTERS: usize = 0;
+    /// Index in [`AnalysisProgram::buffers`] of the bits of the diagonals.
+    pub const DIAGONALS: usize = 1;
+    /// How many counters there are, of 64 bits each.
+    pub const NUM_COUNTERS: usize = COUNTERS as usize;
+
+    /// Generates the program for row offsets of this type.
+    pub fn new(offset: IndexType) -> AnalysisProgram {
+        let (rows, nnz) = (Expr::from(Variable::NumRows), Expr::from(Variable::Nnz));
+        let words = (rows.clone() + Expr::from(Variable::NumCols)).div_ceil(32);
+        let pass = |name: &str, grid: Expr, args: Vec<Arg>| Pass {
+            kernel: format!("spmv_analysis_{name}"),
+            grid,
+            threads_per_block: THREADS_PER_BLOCK,
+            shared_bytes: 0,
+            args,
+        };
+        let num_rows = || Arg::Size(Variable::NumRows.into(), IndexType::U32);
+        let of_all = |items: Expr| items.div_ceil(THREADS_PER_BLOCK);
+        let stride = |items: Expr| {
+            of_all(items).min(Expr::from(Variable::Multiprocessors) * Expr::from(Variable::ResidentBlocks))
+        };
+        let samples =
+            nnz.clone().div_ceil(1 << Features::STRETCH[1].ilog2()).min(Features::MAX_SAMPLES as u32);
+        let counters = || Arg::Buffer(Self::COUNTERS);
+        let bits = || Arg::Buffer(Self::DIAGONALS);
+        AnalysisProgram {
+            source: analysis_source(offset, THREADS_PER_BLOCK),
+            buffers: [
+                Buffer::new("counters", COUNTERS * 8).zeroed(),
+                Buffer::new("diagonals", words.clone() * 4).zeroed(),
+            ],
+            structure: [
+                pass("rows", stride(rows.clone()), vec![num_rows(), Arg::RowOffsets, counters()]),
+                pass("columns", samples, vec![Arg::Size(nnz, IndexType::U64), Arg::ColIndices, counters()]),
+            ],
+            diagonals: [
+                pass("diagonals", of_all(rows), vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, bits()]),
+                pass(
+                    "count",
+                    stride(words.clone()),
+                    vec![Arg::Size(words, IndexType::U64), bits(), counters()],
+                ),
+            ],
+        }
+    }
+
+    /// The features of a matrix of this size from its counters; `num_diagonals` where diagonals were counted.
+    pub fn features(
+        size: (u64, u64),
+        nnz: u64,
+        counters: &[u64; Self::NUM_COUNTERS],
+        diagonals: bool,
+    ) -> Features {
+        let mut features = Features { num_rows: size.0, num_cols: size.1, nnz, ..Features::default() };
+        features.longest_row = counters[0];
+        features.row_lengths.copy_from_slice(&counters[1..34]);
+        features.warp_steps.copy_from_slice(&counters[34..40]);
+        features.marked.copy_from_slice(&counters[40..42]);
+        features.num_diagonals = diagonals.then_some(counters[42]);
+        features
+    }
+}

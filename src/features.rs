@@ -1,0 +1,103 @@
+//! What a kernel's time depends on in the structure of a matrix: whole numbers that one look at the matrix finds, on the
+//! host or on a device.
+
+/// What is known of a structure. The host and the device count alike, so that both come to the same choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Features {
+    /// Rows.
+    pub num_rows: u64,
+    /// Columns.
+    pub num_cols: u64,
+    /// Stored entries.
+    pub nnz: u64,
+    /// Entries of the longest row.
+    pub longest_row: u64,
+    /// Rows with 0 entries, 1, 2 or 3, 4 to 7, 8 to 15 and so on.
+    pub row_lengths: [u64; 33],
+    /// Steps that warps take for all rows where so many threads share a row, for each of
+    /// [`Features::THREADS_PER_ROW`]: a warp's rows follow one another, and its longest row decides.
+    pub warp_steps: [u64; 6],
+    /// Diagonals that hold an entry; `None` where some row is so long that rows stored by diagonals would be mostly fill
+    /// ([`Features::may_be_diagonal`]).
+    pub num_diagonals: Option<u64>,
+    /// Bits that the columns of short stretches of entries set, and of long ones, in all samples.
+    pub marked: [u64; 2],
+}
+
+/// Samples of entries that follow one another: of each, how many different sectors of x it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Samples {
+    /// How many.
+    pub count: u64,
+    /// Entries of each; the last may have fewer.
+    pub length: u64,
+}
+
+impl Default for Features {
+    /// Those of a matrix without rows.
+    fn default() -> Features {
+        Features {
+            num_rows: 0,
+            num_cols: 0,
+            nnz: 0,
+            longest_row: 0,
+            row_lengths: [0; 33],
+            warp_steps: [0; 6],
+            num_diagonals: None,
+            marked: [0; 2],
+        }
+    }
+}
+
+impl Features {
+    /// Threads that share a row, for [`Features::warp_steps`].
+    pub const THREADS_PER_ROW: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+    /// Columns that count as one place of x.
+    pub const COLS_PER_SECTOR: u32 = 8;
+
+    /// Entries of a short and of a long stretch. A sample is a long stretch and has short ones one after the other.
+    pub const STRETCH: [u64; 2] = [1 << 12, 1 << 16];
+
+    /// Logarithms of the bits that a stretch marks.
+    pub const LOG_BITS: [u32; 2] = [14, 17];
+
+    /// Spreads neighbouring places over the bits.
+    pub const HASH_FACTOR: u32 = 0x9e37_79b1;
+
+    /// Samples at most.
+    pub const MAX_SAMPLES: u64 = 256;
+
+    /// The samples of a matrix with so many entries: disjoint, and all of it where it is small.
+    pub const fn samples(nnz: u64) -> Samples {
+        let count = nnz.div_ceil(Self::STRETCH[1]);
+        let count = if count > Self::MAX_SAMPLES { Self::MAX_SAMPLES } else { count };
+        Samples { count, length: Self::STRETCH[1] }
+    }
+
+    /// The bit that a column marks in a stretch of this kind, 0 for a short one and 1 for a long one.
+    pub const fn bit(kind: usize, col: u32) -> u32 {
+        (col / Self::COLS_PER_SECTOR).wrapping_mul(Self::HASH_FACTOR) >> (32 - Self::LOG_BITS[kind])
+    }
+
+    /// Whether diagonals are worth counting: as many as the longest row has entries would hold no more than half fill.
+    pub const fn may_be_diagonal(num_rows: u64, nnz: u64, longest_row: u64) -> bool {
+        nnz > 0 && longest_row.saturating_mul(num_rows) <= nnz.saturating_mul(2)
+    }
+
+    /// Different sectors of x that an entry of a stretch reads, on average: near 0 where neighbours in a row or column are
+    /// read together, 1 where every entry is somewhere else. The marked bits are fewer than the sectors, since some share a
+    /// bit; this is the number that most likely marks as many.
+    pub fn sectors_per_entry(&self, kind: usize) -> f64 {
+        let samples = Self::samples(self.nnz);
+        let sampled = self.nnz.min(samples.count * samples.length);
+        if sampled == 0 {
+            return 0.0;
+        }
+        let stretches = sampled.div_ceil(Self::STRETCH[kind]) as f64;
+        let bits = f64::from(1u32 << Self::LOG_BITS[kind]);
+        let share = (self.marked[kind] as f64 / stretches / bits).min(0.999);
+        (-bits * (-share).ln_1p() * stretches / sampled as f64).min(1.0)
+    }
+}

@@ -1,0 +1,152 @@
+// analysis: counts what a kernel's time depends on in the structure of a matrix.
+//
+// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; diagonals that hold an entry
+// Bytes:     row offsets once, at most 2^24 column indices; for diagonals, row offsets and column indices once more
+// Guarantee: whole numbers, the same on every device and on the host
+// Launch:    grid stride over rows; a block a sample; diagonals a thread a row, only where no row is long
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+constexpr int kLogShortStretch = 12;
+constexpr int kLogLongStretch = 16;
+constexpr int kLogShortBits = 14;
+constexpr int kLogLongBits = 17;
+constexpr int kColsPerSector = 8;
+constexpr uint32_t kHashFactor = 0x9e3779b1u;
+#endif
+
+constexpr int kLengthClasses = 33;
+constexpr int kWidths = 6;
+constexpr uint32_t kAll = 0xffffffffu;
+
+// Where each number is.
+struct Counters {
+  uint64_t longest_row;
+  uint64_t row_lengths[kLengthClasses];
+  uint64_t warp_steps[kWidths];
+  uint64_t marked[2];
+  uint64_t num_diagonals;
+};
+
+__device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) number += __shfl_xor_sync(kAll, number, offset);
+  return number;
+}
+
+// A warp takes 32 rows that follow one another.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, Counters* counters) {
+  __shared__ uint64_t rows_of_class[kLengthClasses];
+  if (threadIdx.x < kLengthClasses) rows_of_class[threadIdx.x] = 0;
+  __syncthreads();
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t num_warps = (num_rows + 31) / 32;
+  uint64_t longest = 0;
+  uint64_t steps[kWidths] = {};
+  for (uint32_t warp = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32; warp < num_warps;
+       warp += gridDim.x * (kThreadsPerBlock / 32)) {
+    const uint32_t row = warp * 32 + lane;
+    const bool is_row = row < num_rows;
+    const uint64_t length = is_row ? uint64_t(row_offsets[row + 1] - row_offsets[row]) : 0;
+    int length_class = 64 - __clzll(length);
+    if (length_class > kLengthClasses - 1) length_class = kLengthClasses - 1;
+    // One addition for all lanes of a class, and most warps have few classes.
+    for (uint32_t waiting = __ballot_sync(kAll, is_row); waiting != 0;) {
+      const int first = __ffs(waiting) - 1;
+      const int class_of_first = __shfl_sync(kAll, length_class, first);
+      const uint32_t same = __ballot_sync(kAll, is_row && length_class == class_of_first);
+      if (lane == first) atomicAdd(&rows_of_class[length_class], uint64_t(__popc(same)));
+      waiting &= ~same;
+    }
+    // The longest of 1, 2, 4, ... neighbouring rows, which have 32, 16, 8, ... threads each.
+    uint64_t longest_of_rows = length;
+#pragma unroll
+    for (int k = 0; k < kWidths; ++k) {
+      const uint32_t rows = 1u << k;
+      if (k > 0) {
+        const uint64_t other = __shfl_xor_sync(kAll, longest_of_rows, rows / 2);
+        if (other > longest_of_rows) longest_of_rows = other;
+      }
+      const uint32_t threads = 32 / rows;
+      if (lane % rows == 0) steps[kWidths - 1 - k] += (longest_of_rows + threads - 1) / threads;
+    }
+    if (longest_of_rows > longest) longest = longest_of_rows;
+  }
+#pragma unroll
+  for (int k = 0; k < kWidths; ++k) {
+    const uint64_t of_warp = warp_sum(steps[k]);
+    if (lane == 0) atomicAdd(&counters->warp_steps[k], of_warp);
+  }
+  if (lane == 0) atomicMax(&counters->longest_row, longest);
+  __syncthreads();
+  if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], rows_of_class[threadIdx.x]);
+}
+
+template <int kLogBits>
+__device__ __forceinline__ void mark(uint32_t* bits, IndexT col) {
+  const uint32_t bit = uint32_t(col / kColsPerSector) * kHashFactor >> (32 - kLogBits);
+  atomicOr(bits + bit / 32, 1u << bit % 32);
+}
+
+// A block takes a sample: a long stretch of entries, as short ones that follow one another.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_columns(uint64_t nnz, const IndexT* __restrict__ col_indices, Counters* counters) {
+  constexpr uint32_t kShortWords = 1u << (kLogShortBits - 5);
+  constexpr uint32_t kLongWords = 1u << (kLogLongBits - 5);
+  constexpr uint32_t kShortStretch = 1u << kLogShortStretch;
+  constexpr uint32_t kLongStretch = 1u << kLogLongStretch;
+  __shared__ uint32_t short_bits[kShortWords], long_bits[kLongWords];
+  for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) long_bits[word] = 0;
+  const uint64_t begin = blockIdx.x * nnz / gridDim.x;
+  const uint64_t end = begin + kLongStretch < nnz ? begin + kLongStretch : nnz;
+  uint64_t marked_short = 0, marked_long = 0;
+  for (uint64_t stretch = begin; stretch < end; stretch += kShortStretch) {
+    for (uint32_t word = threadIdx.x; word < kShortWords; word += kThreadsPerBlock) short_bits[word] = 0;
+    __syncthreads();
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < kShortStretch; i += kThreadsPerBlock) {
+      if (stretch + i < end) {
+        const IndexT col = __ldcs(col_indices + stretch + i);
+        mark<kLogShortBits>(short_bits, col);
+        mark<kLogLongBits>(long_bits, col);
+      }
+    }
+    __syncthreads();
+    for (uint32_t word = threadIdx.x; word < kShortWords; word += kThreadsPerBlock) marked_short += __popc(short_bits[word]);
+    __syncthreads();
+  }
+  for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) marked_long += __popc(long_bits[word]);
+  marked_short = warp_sum(marked_short);
+  marked_long = warp_sum(marked_long);
+  if (threadIdx.x % 32 == 0) {
+    atomicAdd(&counters->marked[0], marked_short);
+    atomicAdd(&counters->marked[1], marked_long);
+  }
+}
+
+// A thread a row: a bit for each diagonal, rising from the lower left corner.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_diagonals(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                        const IndexT* __restrict__ col_indices, uint32_t* bits) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const OffsetT end = row_offsets[row + 1];
+#pragma unroll 4
+  for (OffsetT j = row_offsets[row]; j < end; ++j) {
+    const uint64_t number = uint64_t(num_rows - 1 - row) + __ldg(col_indices + j);
+    const uint32_t bit = 1u << number % 32;
+    // Most bits are there already, and reading is cheaper.
+    if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_count(uint64_t num_words, const uint32_t* __restrict__ bits, Counters* counters) {
+  uint64_t count = 0;
+  for (uint64_t word = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; word < num_words;
+       word += gridDim.x * uint64_t(kThreadsPerBlock)) {
+    count += __popc(bits[word]);
+  }
+  count = warp_sum(count);
+  if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(&counters->num_diagonals, count);
+}

@@ -1,0 +1,157 @@
+//! Kernels that nobody named: the device counts a structure's features as the host does, and whatever is chosen is right
+//! and keeps its constraints.
+
+use std::sync::Arc;
+
+use spmv_codegen::{IndexType, Operation};
+use spmv_matrix::generate::Generator;
+use spmv_matrix::{CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features};
+use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv, Vector};
+
+/// A generated matrix with small whole numbers, which every order of summation adds up exactly.
+fn generated(class: &str, parameters: &[(&str, f64)]) -> CsrMatrix<f64> {
+    let generator = Generator::new(class).unwrap().seed(5);
+    let set = |generator: Generator, (name, value): &(&str, f64)| generator.set(name, *value).unwrap();
+    let a: CsrMatrix<f64> = parameters.iter().fold(generator, set).generate().unwrap();
+    a.map_values(|value| (value * 8.0).round())
+}
+
+/// Structures that differ in everything that features count.
+fn structures() -> Vec<CsrMatrix<f64>> {
+    let mut unsorted = generated("rmat", &[("scale", 10.0), ("per_row", 9.0)]);
+    let (row_offsets, mut cols, values) = std::mem::replace(&mut unsorted, no_entries(1, 1)).into_parts();
+    for row in row_offsets.windows(2) {
+        cols[row[0] as usize..row[1] as usize].reverse();
+    }
+    vec![
+        CsrMatrix::new(1024, 1024, row_offsets, cols, values).unwrap(),
+        generated("stencil_5", &[("nx", 70.0), ("ny", 41.0)]),
+        generated("tridiagonal", &[("n", 30_001.0)]),
+        generated("gaussian", &[("n", 4000.0), ("per_row", 22.0), ("sigma", 1e3)]),
+        generated("giant_row", &[("n", 20_000.0), ("giant", 9000.0), ("empty", 0.4)]),
+        generated("rail", &[("rows", 20.0), ("cols", 30_000.0), ("per_row", 1500.0)]),
+        generated("tall", &[("rows", 9000.0), ("cols", 400.0), ("per_row", 6.0), ("stretch", 100.0)]),
+        no_entries(0, 0),
+        no_entries(5, 0),
+        no_entries(0, 7),
+        no_entries(33, 40),
+        CsrMatrix::new(1, 1, vec![0, 1], vec![0], vec![3.0]).unwrap(),
+    ]
+}
+
+fn no_entries(num_rows: usize, num_cols: usize) -> CsrMatrix<f64> {
+    CsrMatrix::new(num_rows, num_cols, vec![0; num_rows + 1], vec![], vec![]).unwrap()
+}
+
+#[test]
+fn the_device_counts_as_the_host_does() {
+    let device = Device::simulator();
+    for a in structures() {
+        let host = features(&a);
+        for offset in [IndexType::U32, IndexType::U64] {
+            let there = DeviceMatrix::upload(&device, &a, offset).unwrap();
+            assert_eq!(there.features().unwrap(), host, "{offset}");
+        }
+    }
+}
+
+#[test]
+fn features_are_what_they_say() {
+    let a = generated("tridiagonal", &[("n", 1000.0)]);
+    let found = features(&a);
+    assert_eq!((found.num_rows, found.num_cols, found.nnz), (1000, 1000, 2998));
+    assert_eq!((found.longest_row, found.num_diagonals), (3, Some(3)));
+    assert_eq!(found.row_lengths[2], 1000);
+    // Warps of 32 rows: 31 full ones and one of 8; with 32 threads a row, a step a row.
+    assert_eq!((found.warp_steps[0], found.warp_steps[5]), (32 * 3, 1000));
+    // 125 sectors of 8 columns, all in one stretch.
+    assert!((found.sectors_per_entry(0) * 2998.0 - 125.0).abs() < 3.0);
+    let giant = features(&generated("giant_row", &[("n", 20_000.0), ("giant", 9000.0), ("empty", 0.4)]));
+    assert_eq!(giant.num_diagonals, None);
+    assert!(giant.longest_row >= 9000 && giant.row_lengths[0] > 7000);
+}
+
+/// Multiplies on the simulator with the plan and compares with the product on the CPU.
+fn check(plan: &mut Spmv, a: &CsrMatrix<f64>) {
+    let x: Vec<f64> = (0..a.num_cols()).map(|i| (i % 13) as f64 - 6.0).collect();
+    let mut expected: Vec<f64> = (0..a.num_rows()).map(|i| (i % 5) as f64).collect();
+    let device = plan.device().clone();
+    let mut y = Vector::from_slice(&device, &expected).unwrap();
+    cpu_serial(2.0, a, &x, -1.0, &mut expected).unwrap();
+    plan.apply(2.0, &Vector::from_slice(&device, &x).unwrap(), -1.0, &mut y).unwrap();
+    assert!(y.to_vec().unwrap() == expected, "{}", plan.config());
+}
+
+#[test]
+fn what_is_chosen_is_right() {
+    let device = Device::simulator();
+    for a in structures() {
+        check(&mut Spmv::auto(&device, &a).unwrap(), &a);
+        let there = Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U64).unwrap());
+        check(&mut Spmv::auto(&device, &there).unwrap(), &a);
+        let csc = CscMatrix::from_csr(&a).unwrap();
+        check(&mut Spmv::auto(&device, &csc).unwrap(), &a);
+        let constraints = Constraints::default();
+        let mut transposed = Spmv::auto_with(&device, &a, Operation::Transpose, &constraints).unwrap();
+        check(&mut transposed, &a.transpose().unwrap());
+    }
+}
+
+#[test]
+fn one_triangle_is_chosen_for() {
+    let a = generated("stencil_5", &[("nx", 30.0), ("ny", 20.0)]);
+    let entries = (0..a.num_rows()).flat_map(|row| a.row(row).0.iter().map(move |col| (row, *col)));
+    let lower: Vec<(usize, u32)> = entries.filter(|(row, col)| *col as usize <= *row).collect();
+    let mut row_offsets = vec![0u32; a.num_rows() + 1];
+    for (row, _) in &lower {
+        row_offsets[row + 1] += 1;
+    }
+    for row in 0..a.num_rows() {
+        row_offsets[row + 1] += row_offsets[row];
+    }
+    let cols: Vec<u32> = lower.iter().map(|(_, col)| *col).collect();
+    let values: Vec<f64> = (0..cols.len()).map(|i| (i % 7) as f64).collect();
+    let lower = CsrMatrix::new(a.num_rows(), a.num_rows(), row_offsets, cols, values).unwrap();
+    let symmetric = SymmetricCsr::new(Symmetry::Symmetric, lower).unwrap();
+    let mut plan = Spmv::auto(&Device::simulator(), &symmetric).unwrap();
+    check(&mut plan, &symmetric.to_csr().unwrap());
+}
+
+#[test]
+fn constraints_are_kept() {
+    let device = Device::simulator();
+    for a in structures() {
+        for operation in [Operation::NonTranspose, Operation::Transpose] {
+            let mut constraints = Constraints::default();
+            constraints.deterministic = true;
+            let plan = Spmv::auto_with(&device, &a, operation, &constraints).unwrap();
+            assert!(plan.program().guarantees.bit_reproducible, "{}", plan.config());
+            let mut constraints = Constraints::default();
+            constraints.max_extra_bytes = Some(4096);
+            let plan = Spmv::auto_with(&device, &a, operation, &constraints).unwrap();
+            assert!(plan.workspace_bytes() <= 4096, "{}", plan.config());
+            assert!(!plan.program().guarantees.fill_touches_x, "{}", plan.config());
+        }
+    }
+}
+
+#[test]
+fn few_products_do_not_pay_for_much_preparation() {
+    let a = generated("stencil_5", &[("nx", 200.0), ("ny", 200.0)]);
+    let device = Device::simulator();
+    let mut constraints = Constraints::default();
+    constraints.products = 1;
+    let plan = Spmv::auto_with(&device, &a, Operation::NonTranspose, &constraints).unwrap();
+    assert!(plan.program().prepare.is_empty(), "{}", plan.config());
+}
+
+#[test]
+fn constraints_that_nothing_keeps_are_told() {
+    let a = generated("giant_row", &[("n", 20_000.0), ("giant", 9000.0), ("empty", 0.4)]);
+    let mut constraints = Constraints::default();
+    constraints.deterministic = true;
+    constraints.max_extra_bytes = Some(0);
+    let error = Spmv::auto_with(&Device::simulator(), &a, Operation::Transpose, &constraints).unwrap_err();
+    assert!(matches!(error, Error::Constraints { .. }), "{error}");
+    assert!(error.to_string().contains("allow more extra bytes"), "{error}");
+}
