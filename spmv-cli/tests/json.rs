@@ -366,7 +366,7 @@ fn errors() {
 
 #[test]
 fn explain() {
-    let report = Spmv::new().json("explain ../tests/matrices/gemat12.mtx --products 100000");
+    let report = Spmv::new().json("explain ../tests/matrices/gemat12.mtx --products 1000000000000");
     keys(&report, "path features candidates");
     let features = "num_rows num_cols nnz longest_row row_lengths warp_steps num_diagonals near far";
     keys(&report["features"], features);
