@@ -8,6 +8,11 @@ use spmv_matrix::generate::Generator;
 use spmv_matrix::{CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features};
 use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv, Vector};
 
+/// The GPU where there is one, else the simulator.
+fn device() -> Device {
+    Device::open().unwrap()
+}
+
 /// A generated matrix with small whole numbers, which every order of summation adds up exactly.
 fn generated(class: &str, parameters: &[(&str, f64)]) -> CsrMatrix<f64> {
     let generator = Generator::new(class).unwrap().seed(5);
@@ -45,7 +50,7 @@ fn no_entries(num_rows: usize, num_cols: usize) -> CsrMatrix<f64> {
 
 #[test]
 fn the_device_counts_as_the_host_does() {
-    let device = Device::simulator();
+    let device = device();
     for a in structures() {
         let host = features(&a);
         for offset in [IndexType::U32, IndexType::U64] {
@@ -84,7 +89,7 @@ fn check(plan: &mut Spmv, a: &CsrMatrix<f64>) {
 
 #[test]
 fn what_is_chosen_is_right() {
-    let device = Device::simulator();
+    let device = device();
     for a in structures() {
         check(&mut Spmv::auto(&device, &a).unwrap(), &a);
         let there = Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U64).unwrap());
@@ -113,13 +118,13 @@ fn one_triangle_is_chosen_for() {
     let values: Vec<f64> = (0..cols.len()).map(|i| (i % 7) as f64).collect();
     let lower = CsrMatrix::new(a.num_rows(), a.num_rows(), row_offsets, cols, values).unwrap();
     let symmetric = SymmetricCsr::new(Symmetry::Symmetric, lower).unwrap();
-    let mut plan = Spmv::auto(&Device::simulator(), &symmetric).unwrap();
+    let mut plan = Spmv::auto(&device(), &symmetric).unwrap();
     check(&mut plan, &symmetric.to_csr().unwrap());
 }
 
 #[test]
 fn constraints_are_kept() {
-    let device = Device::simulator();
+    let device = device();
     for a in structures() {
         for operation in [Operation::NonTranspose, Operation::Transpose] {
             let mut constraints = Constraints::default();
@@ -138,7 +143,7 @@ fn constraints_are_kept() {
 #[test]
 fn few_products_do_not_pay_for_much_preparation() {
     let a = generated("stencil_5", &[("nx", 200.0), ("ny", 200.0)]);
-    let device = Device::simulator();
+    let device = device();
     let mut constraints = Constraints::default();
     constraints.products = 1;
     let plan = Spmv::auto_with(&device, &a, Operation::NonTranspose, &constraints).unwrap();
@@ -151,7 +156,7 @@ fn constraints_that_nothing_keeps_are_told() {
     let mut constraints = Constraints::default();
     constraints.deterministic = true;
     constraints.max_extra_bytes = Some(0);
-    let error = Spmv::auto_with(&Device::simulator(), &a, Operation::Transpose, &constraints).unwrap_err();
+    let error = Spmv::auto_with(&device(), &a, Operation::Transpose, &constraints).unwrap_err();
     assert!(matches!(error, Error::Constraints { .. }), "{error}");
     assert!(error.to_string().contains("allow more extra bytes"), "{error}");
 }
