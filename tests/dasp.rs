@@ -168,11 +168,13 @@ fn tile_sums(arch: &str, types: [&str; 3], mma: &str, a: &[f64], b: &[f64]) -> V
          using OffsetT = uint32_t; using IndexT = uint32_t;"
     );
     let source = [
+        "#define SPMV_GENERATED 1\n",
         include_str!("../templates/prelude/types.cuh"),
         include_str!("../templates/prelude/f16.cuh"),
         include_str!("../templates/prelude/bf16.cuh"),
         &aliases,
         include_str!("../templates/prelude/arithmetic.cuh"),
+        include_str!("../templates/prelude/plus_times.cuh"),
         include_str!("../templates/prelude/group.cuh"),
         include_str!("../templates/prelude/tile.cuh"),
         r#"extern "C" __global__ void tiles(const double* a, const double* b, int num_steps, double* sums_of_lanes) {
