@@ -28,6 +28,22 @@ impl ConstraintArgs {
         self.deterministic || self.products.is_some() || self.max_extra_bytes.is_some()
     }
 
+    /// Whether a plan may take so much memory beside the matrix, which is known in full only when it has been made.
+    pub fn check(&self, extra_bytes: u64) -> Result<(), Failure> {
+        match self.max_extra_bytes {
+            Some(most) if extra_bytes > most => {
+                let message = format!(
+                    "the chosen kernel takes {} beside the matrix, and --max-extra-bytes allows {}",
+                    quantity::bytes(extra_bytes),
+                    quantity::bytes(most)
+                );
+                Err(Failure::new(Kind::Usage, message)
+                    .help("name another with --algorithm, or allow more or less"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub fn constraints(&self) -> Constraints {
         let mut constraints = Constraints::default();
         constraints.deterministic = self.deterministic;
@@ -47,12 +63,10 @@ pub fn choose(
     settings: &SettingArgs,
 ) -> Result<Vec<Candidate>, Failure> {
     let mut found = planner::candidates(features, types, operation, planner::MEASURED_L2_BYTES, constraints)?;
-    let most = constraints.max_extra_bytes.unwrap_or(u64::MAX);
     let semiring = settings.get("semiring").and_then(|name| name.parse().ok()).unwrap_or_default();
     let has = |config: &KernelConfig, key: &String| config.settings().iter().any(|(known, _)| known == key);
     found.retain(|candidate| {
-        planner::least_workspace(&candidate.config, features) <= most
-            && settings.settings.iter().all(|(key, _)| has(&candidate.config, key))
+        settings.settings.iter().all(|(key, _)| has(&candidate.config, key))
             && candidate.config.algorithm().spec().semirings.contains(&semiring)
     });
     match found.is_empty() {

@@ -405,3 +405,18 @@ fn fit() {
     let output = spmv.output("fit TMP/none.csv");
     assert_eq!(output.status.code(), Some(3));
 }
+
+/// A layout that copies the values is no choice where there is no memory for them.
+#[test]
+fn extra_memory_is_limited() {
+    let spmv = Spmv::new();
+    spmv.json("matrix make stencil_5 --set nx=60 --set ny=60 -o TMP/a.mtx");
+    let chosen = |limit: &str| {
+        let report = spmv.json(&format!("run TMP/a.mtx --products 100000000{limit} --repeat 0"));
+        let algorithm = report["kernel"]["algorithm"].as_str().unwrap().to_owned();
+        (algorithm, report["memory_bytes"]["workspace"].as_u64().unwrap())
+    };
+    assert_eq!(chosen("").0, "dia");
+    let (algorithm, workspace) = chosen(" --max-extra-bytes 4K");
+    assert!(workspace <= 4096, "{algorithm} takes {workspace}");
+}

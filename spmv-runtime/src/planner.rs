@@ -2,13 +2,13 @@
 //!
 //! A small model predicts how long a product takes with each of a few configurations: amounts that follow from the
 //! structure ([`terms`]) times prices that were fitted to recorded measurements. The prices are data, in a file for each
-//! architecture that was measured; other devices take those of the nearest, with their own caches and multiprocessors.
+//! architecture that was measured. There is one so far, of sm_90; other devices take it, with their own L2 cache.
 
 use std::sync::LazyLock;
 
 use spmv_codegen::{
-    Algorithm, ConfigError, CsrScalar, CsrVector, Dasp, Features, HolaT, KernelConfig, Operation, PlannedT,
-    SymCsr, Types, Variable,
+    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Dasp, Features, HolaT, KernelConfig, Operation,
+    PlannedT, Program, SymCsr, Types, Variable,
 };
 
 pub use model::{Model, ModelError, Priced};
@@ -78,9 +78,10 @@ impl Prediction {
     }
 }
 
-/// Configurations for a product, the best first; there is always one, and the last one needs no memory beside the matrix
-/// where the operation has such a kernel. `operation` is that of the arrays whose features these are, and `types` are what
-/// the matrix and the vectors are made of; `l2_bytes` is the device's L2 cache. Layouts that a device refuses are among them where only the device can tell.
+/// Configurations for a product, the best first; none where nothing keeps the constraints. `operation` is that of the arrays
+/// whose features these are, and `types` are what the matrix and the vectors are made of; `l2_bytes` is the device's L2
+/// cache. What a plan takes beside the matrix is known in full only when it has been made: those are left out that take too
+/// much whatever preparation finds out.
 ///
 /// # Errors
 /// [`ConfigError`] where no kernel takes these types.
@@ -107,7 +108,7 @@ pub fn candidates(
             Err(error) => problem = Some(error),
         }
     }
-    found.retain(|candidate| allowed(&candidate.config, constraints));
+    found.retain(|candidate| keeps(&candidate.config, features, constraints));
     match (found.is_empty(), problem) {
         (true, Some(error)) => Err(error),
         _ => Ok(found),
@@ -166,16 +167,15 @@ fn rules(operation: Operation, features: &Features, constraints: &Constraints) -
         _ => {
             let mean =
                 if features.num_rows == 0 { 0.0 } else { features.nnz as f64 / features.num_rows as f64 };
-            let (threads, which) = (lightspmv_width(mean), "LightSpMV's rule");
-            let reason = match mean < 4.0 {
-                true => format!("{mean:.1} nonzeros a row on average are fewer than 4: a thread a row"),
-                false => format!("{mean:.1} nonzeros a row on average: {threads} threads a row ({which})"),
-            };
-            let algorithm = match mean < 4.0 {
-                true => CsrScalar::default().into(),
-                false => CsrVector { threads_per_vector: threads, ..CsrVector::default() }.into(),
-            };
-            vec![(algorithm, reason)]
+            if mean < 4.0 {
+                let reason = format!("{mean:.1} nonzeros a row on average are fewer than 4: a thread a row");
+                return vec![(CsrScalar::default().into(), reason)];
+            }
+            let threads_per_vector = lightspmv_width(mean);
+            let reason = format!(
+                "{mean:.1} nonzeros a row on average: {threads_per_vector} threads a row (LightSpMV's rule)"
+            );
+            vec![(CsrVector { threads_per_vector, ..CsrVector::default() }.into(), reason)]
         }
     }
 }
@@ -191,24 +191,31 @@ fn lightspmv_width(row_nnz_mean: f64) -> u32 {
     }
 }
 
-/// Bytes that a plan's workspace takes at least for a matrix of this size, with everything that preparation will find out
-/// taken as zero.
-pub fn least_workspace(config: &KernelConfig, features: &Features) -> u64 {
+/// Whether a configuration keeps the constraints, as far as its program and the size of the matrix tell.
+fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) -> bool {
+    let program = config.program();
+    let guarantees = &program.guarantees;
+    (guarantees.bit_reproducible || !constraints.deterministic)
+        && (!guarantees.fill_touches_x || constraints.fill_touches_x)
+        && constraints.max_extra_bytes.is_none_or(|most| least_workspace(&program, config, features) <= most)
+}
+
+/// Bytes that a plan's workspace takes at least for a matrix of this size: what its buffers take with everything that
+/// preparation will find out taken as zero, and all values where a product does not read those of the matrix.
+fn least_workspace(program: &Program, config: &KernelConfig, features: &Features) -> u64 {
     let size = |variable: Variable| match variable {
         Variable::NumRows => features.num_rows,
         Variable::NumCols => features.num_cols,
         Variable::Nnz => features.nnz,
         _ => 0,
     };
-    let program = config.program();
     let kept = program.buffers.iter().filter(|buffer| !buffer.scratch);
-    kept.fold(0u64, |sum, buffer| sum.saturating_add(buffer.bytes.eval(&size)))
-}
-
-fn allowed(config: &KernelConfig, constraints: &Constraints) -> bool {
-    let guarantees = config.program().guarantees;
-    (guarantees.bit_reproducible || !constraints.deterministic)
-        && (!guarantees.fill_touches_x || constraints.fill_touches_x)
+    let buffers = kept.fold(0u64, |sum, buffer| sum.saturating_add(buffer.bytes.eval(&size)));
+    let reads_values = program.multiply.iter().any(|pass| pass.args.contains(&Arg::Values));
+    match reads_values {
+        true => buffers,
+        false => buffers.max(features.nnz.saturating_mul(config.types().value.size() as u64)),
+    }
 }
 
 #[cfg(test)]

@@ -565,6 +565,7 @@ impl Run {
         times.upload = Some(quantity::in_ms(started.elapsed()));
         let mut on_device = OnDevice::new(device, &matrix, operation, config, operands)?;
         let plan = on_device.plan();
+        self.constraints.check(plan.workspace_bytes())?;
         let prepares = !plan.program().prepare.is_empty();
         times.prepare = prepares.then(|| quantity::in_ms(plan.prepare_time()));
         let memory_bytes = Memory {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use spmv_codegen::{Features, KernelConfig, Operation, Types};
+use spmv_codegen::{KernelConfig, Operation};
 
-use super::{Candidate, Constraints, candidates, least_workspace};
+use super::{Candidate, Constraints, candidates};
 use crate::device::Device;
 use crate::error::Error;
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
@@ -45,13 +45,10 @@ impl Spmv {
         operation: Operation,
         constraints: &Constraints,
     ) -> Result<Spmv, Error> {
-        let Ranked { matrix, features, candidates } = ranked(device, a, operation, constraints)?;
+        let (matrix, candidates) = ranked(device, a, operation, constraints)?;
         let most = constraints.max_extra_bytes.unwrap_or(u64::MAX);
         let mut refused = None;
-        // What is known to take too much is not made first.
-        for candidate in
-            candidates.iter().filter(|candidate| least_workspace(&candidate.config, &features) <= most)
-        {
+        for candidate in candidates {
             match Self::with_operation(device, &matrix, operation, candidate.config) {
                 Ok(plan) if plan.workspace_bytes() <= most => return Ok(plan),
                 Ok(_) => {}
@@ -63,22 +60,15 @@ impl Spmv {
     }
 }
 
-/// A matrix on the device and the configurations for it, the best first.
-struct Ranked {
-    matrix: Arc<DeviceMatrix>,
-    features: Features,
-    candidates: Vec<Candidate>,
-}
-
+/// The matrix on the device, and the configurations for it, the best first.
 fn ranked(
     device: &Device,
     a: &impl MatrixSource,
     operation: Operation,
     constraints: &Constraints,
-) -> Result<Ranked, Error> {
+) -> Result<(Arc<DeviceMatrix>, Vec<Candidate>), Error> {
     let (value, offset) = (a.value_type(), a.offset_type());
-    let of_one_type = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?;
-    let types: Types = of_one_type.types();
+    let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
     let of_arrays = a.storage().of_arrays(operation).ok_or(Error::Operation {
         algorithm: "every algorithm",
         operation,
@@ -88,8 +78,5 @@ fn ranked(
     let matrix = a.to_device(device, types)?;
     let features = matrix.features()?;
     let candidates = candidates(&features, types, of_arrays, device.properties().l2_bytes, constraints)?;
-    if candidates.is_empty() {
-        return Err(Error::Constraints { operation });
-    }
-    Ok(Ranked { matrix, features, candidates })
+    Ok((matrix, candidates))
 }
