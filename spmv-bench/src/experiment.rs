@@ -129,6 +129,8 @@ pub enum Metric {
     Gflops,
     /// Bytes that must move / t.
     Bandwidth,
+    /// Bytes that must move / t, of what copying reaches.
+    OfTheRoof,
     /// Resident threads of those there can be.
     Occupancy,
     /// Active threads of a warp.
@@ -342,6 +344,7 @@ impl Metric {
             Metric::Milliseconds => "time, ms",
             Metric::Gflops => "throughput, GFLOP/s",
             Metric::Bandwidth => "effective bandwidth, GB/s",
+            Metric::OfTheRoof => "share of the copy roof",
             Metric::Occupancy => "occupancy",
             Metric::WarpExecutionEfficiency => "warp execution efficiency",
             Metric::GlobalLoadEfficiency => "global load efficiency",
@@ -360,6 +363,7 @@ impl Metric {
             Metric::Milliseconds => row.time_ms(),
             Metric::Gflops => row.gflops(),
             Metric::Bandwidth => row.gb_per_s(),
+            Metric::OfTheRoof => row.roof_fraction,
             Metric::Occupancy => row.occupancy,
             Metric::WarpExecutionEfficiency => row.warp_execution_efficiency,
             Metric::GlobalLoadEfficiency => row.global_load_efficiency,

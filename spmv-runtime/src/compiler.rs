@@ -12,11 +12,12 @@ use crate::cache::{DiskCache, Lookup};
 use crate::error::Error;
 use crate::nvrtc::{self, Nvrtc};
 
-/// What is compiled: a product, the vector operations for one type of entries, or the analysis for one type of row
-/// offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What is compiled: a product, a text that somebody edited, the vector operations for one type of entries, or the
+/// analysis for one type of row offsets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ProgramKey {
     Product(KernelConfig),
+    Edited(Arc<str>),
     Vector(ValueType),
     Analysis(IndexType),
 }
@@ -25,6 +26,7 @@ impl ProgramKey {
     fn source(&self) -> String {
         match self {
             ProgramKey::Product(config) => config.program().source,
+            ProgramKey::Edited(source) => source.to_string(),
             ProgramKey::Vector(entry) => VectorProgram::new(*entry).source,
             ProgramKey::Analysis(offset) => AnalysisProgram::new(*offset).source,
         }
@@ -116,7 +118,7 @@ impl Compiler {
 
     pub(crate) fn artifact(&self, key: ProgramKey, target: Target) -> Result<(Arc<Artifact>, Origin), Error> {
         let mut origin = Origin::Memory;
-        let artifact = self.artifacts.get_or_make((key, target.clone()), || {
+        let artifact = self.artifacts.get_or_make((key.clone(), target.clone()), || {
             let nvrtc = Nvrtc::find()?;
             let request = request(&key, &target, &nvrtc)?;
             if let Lookup::Hit(artifact) = self.disk.get(&request) {

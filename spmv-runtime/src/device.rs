@@ -229,6 +229,18 @@ impl Device {
         Ok((kernel, provenance))
     }
 
+    /// The kernel of a configuration with another text: the generated one as somebody edited it. Its passes, buffers
+    /// and guarantees are those of the configuration. Machine code is cached by the text.
+    pub(crate) fn edited_kernel(
+        &self,
+        config: &KernelConfig,
+        source: &str,
+    ) -> Result<(Arc<Kernel>, Provenance), Error> {
+        let Loaded { module, artifact, provenance } = self.load(ProgramKey::Edited(source.into()))?;
+        let program = Program { source: source.to_owned(), ..config.program() };
+        Ok((Arc::new(Kernel { program, artifact, module }), provenance))
+    }
+
     pub(crate) fn vector_kernels(&self, entry: ValueType) -> Result<Arc<VectorKernels>, Error> {
         self.inner.vectors.get_or_make(entry, || {
             let Loaded { module, .. } = self.load(ProgramKey::Vector(entry))?;
@@ -277,7 +289,7 @@ impl Device {
             let mut fresh = false;
             while !fresh {
                 let started = Instant::now();
-                let (artifact, origin) = compiler.artifact(key, target.clone())?;
+                let (artifact, origin) = compiler.artifact(key.clone(), target.clone())?;
                 let compile = started.elapsed();
                 let started = Instant::now();
                 match self.backend().load(&artifact) {
@@ -288,7 +300,7 @@ impl Device {
                     Err(LoadError::Failed(error)) => return Err(error),
                     Err(LoadError::Rejected(error)) => {
                         tracing::warn!(%error, origin = origin.name(), "the driver rejected a kernel");
-                        compiler.forget(key, target.clone());
+                        compiler.forget(key.clone(), target.clone());
                         fresh = origin == Origin::Compiled;
                         rejection = Some(error);
                     }

@@ -61,11 +61,7 @@ impl Spmv {
     /// and both are stored, or the other way round; those of [`MatrixSource::to_device`] and [`Device::kernel`];
     /// [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would be mostly fill.
     pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
-        let operation = match a.storage() {
-            StorageFormat::Csr if !config.operation().is_of_triangle() => config.operation(),
-            _ => Operation::NonTranspose,
-        };
-        Self::with_operation(device, a, operation, config)
+        Self::with_operation(device, a, Self::usual_operation(a.storage(), &config), config)
     }
 
     /// As [`with`](Self::with), for this op(A).
@@ -79,25 +75,37 @@ impl Spmv {
         operation: Operation,
         config: KernelConfig,
     ) -> Result<Spmv, Error> {
-        let storage = a.storage();
-        let algorithm = config.algorithm().name();
-        let of_triangle = !matches!(storage, StorageFormat::Csr | StorageFormat::Csc);
-        if config.operation().is_of_triangle() != of_triangle {
-            let usual =
-                storage.of_arrays(Operation::NonTranspose).expect("every storage has the plain product");
-            return Err(Error::Storage { algorithm, storage, algorithms: AlgorithmSpec::computing(usual) });
-        }
-        let of_arrays = storage.of_arrays(operation);
-        // The symmetry belongs to the matrix, as its size does.
-        let config = match of_arrays {
-            Some(of_arrays) if of_triangle => config.to_builder().operation(of_arrays).build()?,
-            _ => config,
-        };
-        if Some(config.operation()) != of_arrays {
-            let algorithms = of_arrays.map(AlgorithmSpec::computing).unwrap_or_default();
-            return Err(Error::Operation { algorithm, operation, storage, algorithms });
-        }
+        let config = Self::fitted(a.storage(), operation, config)?;
         let (kernel, provenance) = device.kernel(&config)?;
+        let matrix = a.to_device(device, config.types())?;
+        Self::bind(device, matrix, operation, config, kernel, provenance)
+    }
+
+    /// As [`with`](Self::with), with this CUDA text in place of the generated one: [`Program::source`] of the same
+    /// configuration, edited. It is compiled when the plan is made; its kernels have the names and arguments of the
+    /// program's passes, and what the program guarantees is the author's to keep.
+    ///
+    /// ```no_run
+    /// use spmv_runtime::{Device, KernelConfig, Spmv, matrix::matrix_market};
+    ///
+    /// let a = matrix_market::read_file::<f32>("A.mtx")?;
+    /// let config = KernelConfig::named("csr_vector")?.build()?;
+    /// let edited = config.program().source.replace("__ldg(", "*(");
+    /// let spmv = Spmv::with_source(&Device::open()?, &a, config, &edited)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`with`](Self::with); [`Error::Compile`] has NVRTC's messages, [`Error::Driver`] names a kernel that is missing.
+    pub fn with_source(
+        device: &Device,
+        a: &impl MatrixSource,
+        config: KernelConfig,
+        source: &str,
+    ) -> Result<Spmv, Error> {
+        let operation = Self::usual_operation(a.storage(), &config);
+        let config = Self::fitted(a.storage(), operation, config)?;
+        let (kernel, provenance) = device.edited_kernel(&config, source)?;
         let matrix = a.to_device(device, config.types())?;
         Self::bind(device, matrix, operation, config, kernel, provenance)
     }
@@ -134,6 +142,40 @@ impl Spmv {
         let plain = Self::with_operation(device, a, Operation::NonTranspose, config)?;
         let transposed = Self::with_operation(device, plain.matrix(), Operation::Transpose, config_t)?;
         Ok((plain, transposed))
+    }
+
+    /// op(A) where only the configuration says what it is.
+    fn usual_operation(storage: StorageFormat, config: &KernelConfig) -> Operation {
+        match storage {
+            StorageFormat::Csr if !config.operation().is_of_triangle() => config.operation(),
+            _ => Operation::NonTranspose,
+        }
+    }
+
+    /// The configuration for a matrix that is stored like this, where its algorithm computes op(A) from that.
+    fn fitted(
+        storage: StorageFormat,
+        operation: Operation,
+        config: KernelConfig,
+    ) -> Result<KernelConfig, Error> {
+        let algorithm = config.algorithm().name();
+        let of_triangle = !matches!(storage, StorageFormat::Csr | StorageFormat::Csc);
+        if config.operation().is_of_triangle() != of_triangle {
+            let usual =
+                storage.of_arrays(Operation::NonTranspose).expect("every storage has the plain product");
+            return Err(Error::Storage { algorithm, storage, algorithms: AlgorithmSpec::computing(usual) });
+        }
+        let of_arrays = storage.of_arrays(operation);
+        // The symmetry belongs to the matrix, as its size does.
+        let config = match of_arrays {
+            Some(of_arrays) if of_triangle => config.to_builder().operation(of_arrays).build()?,
+            _ => config,
+        };
+        if Some(config.operation()) != of_arrays {
+            let algorithms = of_arrays.map(AlgorithmSpec::computing).unwrap_or_default();
+            return Err(Error::Operation { algorithm, operation, storage, algorithms });
+        }
+        Ok(config)
     }
 
     fn bind(

@@ -1,0 +1,123 @@
+//! Mutants: templates with one mistake each, of the kinds that such kernels have. The simulator finds every one, by a
+//! wrong result, a fault or a race; what it does not find is explained.
+
+mod mutants {
+    pub mod list;
+}
+mod structures;
+mod typed;
+
+use mutants::list::{MUTANTS, Mutant};
+use rayon::prelude::*;
+use spmv_codegen::KernelConfig;
+use spmv_matrix::{CsrMatrix, Value, reference};
+use spmv_runtime::ptx_sim::Schedule;
+use spmv_runtime::{Device, Error, Spmv, Vector};
+use structures::{Numbers, Structure};
+
+/// α and β: a store, everything in use, and a product that must not be looked at.
+const SCALINGS: &[(f32, f32)] = &[(1.0, 0.0), (2.5, -2.0), (0.0, -2.0)];
+
+#[test]
+fn every_mutant_is_found() {
+    let structures = structures::all();
+    let devices =
+        [Schedule::Natural, Schedule::Adversarial(1), Schedule::Adversarial(2)].map(Device::simulator_with);
+    let verdicts: Vec<Result<String, String>> =
+        MUTANTS.par_iter().map(|mutant| verdict(mutant, &devices, &structures)).collect();
+    let mut wrong = 0;
+    for (mutant, verdict) in MUTANTS.iter().zip(&verdicts) {
+        let (sign, said) = match verdict {
+            Ok(said) => ("found", said),
+            Err(said) => ("WRONG", said),
+        };
+        wrong += usize::from(verdict.is_err());
+        println!("{sign}  {}: {}: {said}", mutant.kernel, mutant.mistake);
+    }
+    println!("{} mutants, {} not as listed", MUTANTS.len(), wrong);
+    assert_eq!(wrong, 0, "run with --nocapture");
+}
+
+/// How a mutant was found, or why it stays where that is explained; else what is wrong with the list.
+fn verdict(mutant: &Mutant, devices: &[Device], structures: &[Structure]) -> Result<String, String> {
+    let config = mutant.config();
+    let source = config.program().source;
+    match source.matches(mutant.code).count() {
+        1 => {}
+        count => return Err(format!("its code stands {count} times in the text, not once")),
+    }
+    let mutated = source.replace(mutant.code, mutant.mutated);
+    for device in devices {
+        for structure in structures {
+            // The text as it is passes, or the test would prove nothing.
+            if let Err(problem) = check(device, config, &source, structure) {
+                return Err(format!("without the mistake, {}: {problem}", structure.name));
+            }
+            match (check(device, config, &mutated, structure), mutant.stays_because) {
+                (Err(problem), None) => return Ok(format!("{}: {problem}", structure.name)),
+                (Err(problem), Some(_)) => {
+                    return Err(format!("is said to stay, but {}: {problem}", structure.name));
+                }
+                (Ok(()), _) => {}
+            }
+        }
+    }
+    mutant.stays_because.map(|reason| format!("stays: {reason}")).ok_or_else(|| "was not found".into())
+}
+
+impl Mutant {
+    fn config(&self) -> KernelConfig {
+        let mut words = self.kernel.split(' ');
+        let named = KernelConfig::named(words.next().unwrap_or_default()).expect("an algorithm");
+        let settings = words.map(|word| word.split_once('=').expect("key=value"));
+        let config = settings.fold(named, |config, (key, value)| config.set(key, value).expect("a setting"));
+        config.build().expect("settings that go together")
+    }
+}
+
+/// Small whole numbers, which are exact. Entries of x that no row names are NaN, all of them where α is 0, and y where
+/// β is.
+fn check(device: &Device, config: KernelConfig, source: &str, structure: &Structure) -> Result<(), String> {
+    let told = |error: Error| error.to_string();
+    let a: CsrMatrix<f32> = structure.matrix(Numbers::Integers).convert();
+    let mut plan = match Spmv::with_source(device, &a, config, source) {
+        Err(Error::Fill { .. }) => return Ok(()),
+        plan => plan.map_err(told)?,
+    };
+    let op_a = match config.operation() {
+        spmv_codegen::Operation::Transpose => a.transpose().expect("its transpose is no larger"),
+        _ => a,
+    };
+    let mut x = Numbers::Integers.vector(op_a.num_cols(), 29);
+    let y = Numbers::Integers.vector(op_a.num_rows(), 31);
+    let wanted = |alpha: f32, beta: f32| {
+        reference(f64::from(alpha), &op_a.convert::<f64>(), &x, f64::from(beta), &y).expect("lengths fit").y
+    };
+    let expected: Vec<Vec<f64>> = SCALINGS.iter().map(|&(alpha, beta)| wanted(alpha, beta)).collect();
+    if !plan.program().guarantees.fill_touches_x {
+        let mut is_named = vec![false; x.len()];
+        op_a.col_indices().iter().for_each(|&col| is_named[col as usize] = true);
+        x.iter_mut().zip(is_named).filter(|(_, named)| !named).for_each(|(entry, _)| *entry = f64::NAN);
+    }
+    for (&(alpha, beta), expected) in SCALINGS.iter().zip(&expected) {
+        let entries = x.iter().map(|&entry| if alpha == 0.0 { f32::NAN } else { entry as f32 });
+        let x = Vector::from_slice(device, &entries.collect::<Vec<_>>()).map_err(told)?;
+        let old = y.iter().map(|&entry| if beta == 0.0 { f32::NAN } else { entry as f32 });
+        let mut result = Vector::from_slice(device, &old.collect::<Vec<_>>()).map_err(told)?;
+        // The second product of a plan finds what the first left behind.
+        for _ in 0..2 {
+            let old = y.iter().map(|&entry| if beta == 0.0 { f32::NAN } else { entry as f32 });
+            result.copy_from_slice(&old.collect::<Vec<_>>()).map_err(told)?;
+            plan.apply(alpha, &x, beta, &mut result).map_err(told)?;
+            let result = result.to_vec().map_err(told)?;
+            let differs = |(got, wanted): (&f32, &f64)| got.to_f64() != *wanted;
+            if let Some(row) = result.iter().zip(expected).position(differs) {
+                return Err(format!(
+                    "row {row} is {} and must be {}, alpha={alpha} beta={beta}",
+                    result[row], expected[row]
+                ));
+            }
+        }
+    }
+    Ok(())
+}
