@@ -14,16 +14,17 @@ pub struct AnalysisProgram {
     pub source: String,
     /// The counters, and a bit a diagonal, which only `diagonals` uses.
     pub buffers: [Buffer; 2],
-    /// Passes that look at row offsets and at samples of column indices.
-    pub structure: [Pass; 2],
+    /// Passes that look at row offsets, at samples of column indices and at groups of rows.
+    pub structure: [Pass; 3],
     /// Passes that look at all column indices.
     pub diagonals: [Pass; 2],
 }
 
 const THREADS_PER_BLOCK: u32 = 1024;
 
-/// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals.
-const COUNTERS: u32 = 1 + 33 + 6 + 2 + 1;
+/// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
+/// blocks of each shape.
+const COUNTERS: u32 = 1 + 33 + 6 + 2 + 1 + 1 + Features::BLOCK_SHAPES.len() as u32;
 
 impl AnalysisProgram {
     /// Index in [`AnalysisProgram::buffers`] of the counters.
@@ -51,6 +52,7 @@ impl AnalysisProgram {
         };
         let samples =
             nnz.clone().div_ceil(1 << Features::STRETCH[1].ilog2()).min(Features::MAX_SAMPLES as u32);
+        let groups = rows.clone().div_ceil(Features::ROWS_PER_GROUP).min(Features::MAX_GROUPS as u32);
         let counters = || Arg::Buffer(Self::COUNTERS);
         let bits = || Arg::Buffer(Self::DIAGONALS);
         AnalysisProgram {
@@ -62,6 +64,7 @@ impl AnalysisProgram {
             structure: [
                 pass("rows", stride(rows.clone()), vec![num_rows(), Arg::RowOffsets, counters()]),
                 pass("columns", samples, vec![Arg::Size(nnz, IndexType::U64), Arg::ColIndices, counters()]),
+                pass("blocks", groups, vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, counters()]),
             ],
             diagonals: [
                 pass("diagonals", of_all(rows), vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, bits()]),
@@ -81,12 +84,14 @@ impl AnalysisProgram {
         counters: &[u64; Self::NUM_COUNTERS],
         diagonals: bool,
     ) -> Features {
-        let mut features = Features { num_rows: size.0, num_cols: size.1, nnz, ..Features::default() };
+        let mut features = Features::of_size(size, nnz);
         features.longest_row = counters[0];
         features.row_lengths.copy_from_slice(&counters[1..34]);
         features.warp_steps.copy_from_slice(&counters[34..40]);
         features.marked.copy_from_slice(&counters[40..42]);
         features.num_diagonals = diagonals.then_some(counters[42]);
+        features.grouped = counters[43];
+        features.blocks.copy_from_slice(&counters[44..]);
         features
     }
 }

@@ -256,18 +256,27 @@ impl Device {
         Arc::ptr_eq(&self.inner.backend, &other.inner.backend)
     }
 
+    /// Compiles a configuration's kernel, or finds it, and does not load it: the device is not touched.
+    pub(crate) fn compile(&self, key: ProgramKey) -> Result<(), Error> {
+        let target = self.target()?;
+        self.inner.compiler.artifact(key, target).map(drop)
+    }
+
+    fn target(&self) -> Result<Target, Error> {
+        if let Some(target) = self.inner.target.get() {
+            return Ok(target.clone());
+        }
+        let properties = self.properties();
+        let target = self.inner.compiler.target_for(&properties.arch, properties.driver_version)?;
+        Ok(self.inner.target.get_or_init(|| target).clone())
+    }
+
     /// Loads a program. An artifact that the driver rejects is forgotten and compiled again, once; where fresh
     /// machine code is rejected too, the driver is given PTX.
     fn load(&self, key: ProgramKey) -> Result<Loaded, Error> {
         let properties = self.properties();
         let compiler = &self.inner.compiler;
-        let native = match self.inner.target.get() {
-            Some(target) => target.clone(),
-            None => {
-                let target = compiler.target_for(&properties.arch, properties.driver_version)?;
-                self.inner.target.get_or_init(|| target).clone()
-            }
-        };
+        let native = self.target()?;
         let mut attempts = vec![native.clone()];
         if native != Target::Virtual(properties.driver_version) {
             attempts.push(Target::Virtual(properties.driver_version));

@@ -28,6 +28,7 @@ mod simulator;
 mod spmv;
 #[cfg(test)]
 mod tests;
+pub mod tuning;
 mod vector;
 
 /// cudarc, for contexts, streams and slices of the version that this crate was built with.
@@ -55,6 +56,7 @@ pub use nvrtc::{CompileError, NVRTC_VARIABLE, Nvrtc, NvrtcError, Version};
 pub use planner::Constraints;
 pub use scalar::{Element, Scalar};
 pub use spmv::Spmv;
+pub use tuning::{Budget, Tuned};
 pub use vector::Vector;
 
 /// The README's example compiles as it is written.

@@ -7,12 +7,14 @@
 use std::sync::LazyLock;
 
 use spmv_codegen::{
-    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Dasp, Features, HolaT, KernelConfig, Operation,
+    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Dasp, Features, Hola, HolaT, KernelConfig, Operation,
     PlannedT, Program, SymCsr, Types, Variable,
 };
 
-pub use model::{Model, ModelError, Priced};
-pub use terms::{NUM_TERMS, TERMS, terms};
+pub(crate) use auto::ranked;
+pub use auto::refusal;
+pub use model::{Model, ModelError, Priced, Used};
+pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
 mod analysis;
 mod auto;
@@ -92,18 +94,74 @@ pub fn candidates(
     l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
-    let configured = |config: KernelConfig| {
-        let builder =
-            config.to_builder().value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
-        builder.offset(types.offset).operation(operation).build()
-    };
-    let mut found = match operation {
-        Operation::NonTranspose => predicted(features, l2_bytes, constraints, configured),
+    listed(&[Used::Choose], features, types, operation, l2_bytes, constraints)
+}
+
+/// As [`candidates`], for measuring them: with every configuration that was the fastest for some matrix. What is expected to
+/// be the fastest is first, whatever the prices were fitted for.
+///
+/// # Errors
+/// As [`candidates`].
+pub fn candidates_to_measure(
+    features: &Features,
+    types: Types,
+    operation: Operation,
+    l2_bytes: u64,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
+    listed(&[Used::Choose, Used::Tune], features, types, operation, l2_bytes, constraints)
+}
+
+/// A configuration that does for any structure, known by its size alone; the best first.
+///
+/// # Errors
+/// As [`candidates`].
+pub fn candidates_for_any(
+    size: (u64, u64),
+    nnz: u64,
+    types: Types,
+    operation: Operation,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
+    let features = Features::of_size(size, nnz);
+    let equal_shares = (
+        Hola { nnz_per_thread: 8, prepared: 1, ..Hola::default() }.into(),
+        "equal shares for rows of any length".to_owned(),
+    );
+    let first = (operation == Operation::NonTranspose).then_some(equal_shares);
+    let rules = first.into_iter().chain(rules(operation, &features, constraints));
+    ruled(Vec::new(), rules, &features, types, operation, constraints)
+}
+
+fn listed(
+    used: &[Used],
+    features: &Features,
+    types: Types,
+    operation: Operation,
+    l2_bytes: u64,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
+    let found = match operation {
+        Operation::NonTranspose => predicted(used, features, types, operation, l2_bytes, constraints),
         _ => Vec::new(),
     };
+    let rules = rules(operation, features, constraints).into_iter();
+    ruled(found, rules, features, types, operation, constraints)
+}
+
+/// What was found, then what the rules of thumb name and was not; of both what keeps the constraints.
+fn ruled(
+    mut found: Vec<Candidate>,
+    rules: impl Iterator<Item = (Algorithm, String)>,
+    features: &Features,
+    types: Types,
+    operation: Operation,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
     let mut problem = None;
-    for (algorithm, reason) in rules(operation, features, constraints) {
-        match KernelConfig::builder(algorithm).build().and_then(configured) {
+    for (algorithm, reason) in rules {
+        match KernelConfig::builder(algorithm).build().and_then(|config| typed(config, types, operation)) {
+            Ok(config) if found.iter().any(|candidate| candidate.config == config) => {}
             Ok(config) => found.push(Candidate { config, prediction: None, reason }),
             Err(error) => problem = Some(error),
         }
@@ -115,16 +173,24 @@ pub fn candidates(
     }
 }
 
+/// The same algorithm and parameters, for these types and this operation.
+fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<KernelConfig, ConfigError> {
+    let builder = config.to_builder().value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
+    builder.offset(types.offset).operation(operation).build()
+}
+
 /// What the model knows, the fastest first.
 fn predicted(
+    used: &[Used],
     features: &Features,
+    types: Types,
+    operation: Operation,
     l2_bytes: u64,
     constraints: &Constraints,
-    configured: impl Fn(KernelConfig) -> Result<KernelConfig, ConfigError>,
 ) -> Vec<Candidate> {
     let candidate = |priced: &Priced| {
         // A kernel that does not take these types is no candidate.
-        let config = configured(priced.config).ok()?;
+        let config = typed(priced.config, types, operation).ok()?;
         let prediction = priced.predict(&terms(&config, features, l2_bytes)?);
         let reason = format!(
             "predicted {:.1} us a product, {:.0} us to prepare",
@@ -133,7 +199,8 @@ fn predicted(
         );
         Some(Candidate { config, prediction: Some(prediction), reason })
     };
-    let mut found: Vec<_> = SM_90.priced.iter().filter_map(candidate).collect();
+    let mut found: Vec<_> =
+        SM_90.priced.iter().filter(|priced| used.contains(&priced.used)).filter_map(candidate).collect();
     let cost = |candidate: &Candidate| {
         candidate
             .prediction
@@ -196,7 +263,7 @@ fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) 
     let program = config.program();
     let guarantees = &program.guarantees;
     (guarantees.bit_reproducible || !constraints.deterministic)
-        && (!guarantees.fill_touches_x || constraints.fill_touches_x)
+        && (constraints.fill_touches_x || !multiplies_fill(config, features))
         && constraints.max_extra_bytes.is_none_or(|most| least_workspace(&program, config, features) <= most)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spmv_codegen::{KernelConfig, Operation};
+use spmv_codegen::{ConfigError, Features, KernelConfig, Operation, Types};
 
 use super::{Candidate, Constraints, candidates};
 use crate::device::Device;
@@ -45,12 +45,11 @@ impl Spmv {
         operation: Operation,
         constraints: &Constraints,
     ) -> Result<Spmv, Error> {
-        let (matrix, candidates) = ranked(device, a, operation, constraints)?;
-        let most = constraints.max_extra_bytes.unwrap_or(u64::MAX);
+        let (matrix, found) = ranked(device, a, operation, constraints, candidates)?;
         let mut refused = None;
-        for candidate in candidates {
+        for candidate in found {
             match Self::with_operation(device, &matrix, operation, candidate.config) {
-                Ok(plan) if plan.workspace_bytes() <= most => return Ok(plan),
+                Ok(plan) if refusal(&plan, constraints).is_none() => return Ok(plan),
                 Ok(_) => {}
                 Err(error @ (Error::Fill { .. } | Error::OutOfMemory { .. })) => refused = Some(error),
                 Err(error) => return Err(error),
@@ -60,12 +59,27 @@ impl Spmv {
     }
 }
 
+/// Why a plan that was made does not keep the constraints: what it takes and whether it holds fill is known in full only then.
+pub fn refusal(plan: &Spmv, constraints: &Constraints) -> Option<String> {
+    let (takes, most) = (plan.workspace_bytes(), constraints.max_extra_bytes.unwrap_or(u64::MAX));
+    if takes > most {
+        return Some(format!("it takes {takes} bytes beside the matrix, and {most} are allowed"));
+    }
+    let multiplies_fill = plan.program().guarantees.fill_touches_x && !constraints.fill_touches_x;
+    let fill = plan.slots().unwrap_or(u64::MAX).saturating_sub(plan.matrix().nnz() as u64);
+    (multiplies_fill && fill > 0).then(|| format!("it would multiply {fill} slots of fill with x"))
+}
+
+/// What lists candidates for features.
+type Lists = fn(&Features, Types, Operation, u64, &Constraints) -> Result<Vec<Candidate>, ConfigError>;
+
 /// The matrix on the device, and the configurations for it, the best first.
-fn ranked(
+pub(crate) fn ranked(
     device: &Device,
     a: &impl MatrixSource,
     operation: Operation,
     constraints: &Constraints,
+    lists: Lists,
 ) -> Result<(Arc<DeviceMatrix>, Vec<Candidate>), Error> {
     let (value, offset) = (a.value_type(), a.offset_type());
     let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
@@ -77,6 +91,6 @@ fn ranked(
     })?;
     let matrix = a.to_device(device, types)?;
     let features = matrix.features()?;
-    let candidates = candidates(&features, types, of_arrays, device.properties().l2_bytes, constraints)?;
-    Ok((matrix, candidates))
+    let found = lists(&features, types, of_arrays, device.properties().l2_bytes, constraints)?;
+    Ok((matrix, found))
 }

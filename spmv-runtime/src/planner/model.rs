@@ -25,12 +25,35 @@ pub struct Model {
 /// A configuration's prices in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Priced {
+    /// What its line is good for.
+    pub used: Used,
     /// The algorithm and its parameters; types and operation are the defaults and count for nothing.
     pub config: KernelConfig,
     /// Of a unit of each term.
     pub prices: [f64; NUM_TERMS],
     /// Of making a plan: once, and for each GB of the matrix as it is stored for the product.
     pub prepare: [f64; 2],
+}
+
+/// When a configuration is a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Used {
+    /// Always: choosing by its prices makes the choices better.
+    Choose,
+    /// Where candidates are measured: some matrix has no faster one, and its prices say no more than which to try first.
+    Tune,
+}
+
+impl Used {
+    const ALL: [Used; 2] = [Used::Choose, Used::Tune];
+
+    /// As it is in the text.
+    const fn name(self) -> &'static str {
+        match self {
+            Used::Choose => "choose",
+            Used::Tune => "tune",
+        }
+    }
 }
 
 impl Priced {
@@ -58,7 +81,10 @@ pub enum ModelError {
         expected: String,
     },
     /// A line does not have a value for each name, or one is no finite number from 0 on.
-    #[error("line {line}: expected an algorithm, its settings, and {} finite numbers from 0 on", NUM_TERMS + 2)]
+    #[error(
+        "line {line}: expected `choose` or `tune`, an algorithm, its settings, and {} finite numbers from 0 on",
+        NUM_TERMS + 2
+    )]
     Values {
         /// The line, from 1.
         line: usize,
@@ -75,8 +101,11 @@ pub enum ModelError {
 
 fn names() -> String {
     let terms = TERMS.iter().map(|(name, _)| *name);
-    let names: Vec<_> =
-        ["algorithm", "settings"].into_iter().chain(terms).chain(["prepare", "prepare_matrix"]).collect();
+    let names: Vec<_> = ["used", "algorithm", "settings"]
+        .into_iter()
+        .chain(terms)
+        .chain(["prepare", "prepare_matrix"])
+        .collect();
     names.join(",")
 }
 
@@ -108,6 +137,8 @@ impl FromStr for Model {
 fn priced(line: usize, content: &str) -> Result<Priced, ModelError> {
     let wrong = || ModelError::Values { line };
     let mut values = content.split(',');
+    let used = values.next().and_then(|name| Used::ALL.into_iter().find(|used| used.name() == name));
+    let used = used.ok_or_else(wrong)?;
     let (algorithm, settings) = values.next().zip(values.next()).ok_or_else(wrong)?;
     let settings: Option<Vec<_>> =
         settings.split_whitespace().map(|setting| setting.split_once('=')).collect();
@@ -119,18 +150,18 @@ fn priced(line: usize, content: &str) -> Result<Priced, ModelError> {
     }
     let (prices, prepare) = numbers.split_at(NUM_TERMS);
     let prices = prices.try_into().map_err(|_| wrong())?;
-    Ok(Priced { config, prices, prepare: prepare.try_into().map_err(|_| wrong())? })
+    Ok(Priced { used, config, prices, prepare: prepare.try_into().map_err(|_| wrong())? })
 }
 
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.comments.iter().try_for_each(|comment| writeln!(f, "# {comment}"))?;
         writeln!(f, "{}", names())?;
-        for Priced { config, prices, prepare } in &self.priced {
+        for Priced { used, config, prices, prepare } in &self.priced {
             let own = config.algorithm().spec().parameters.len();
             let settings: Vec<_> =
                 config.settings()[..own].iter().map(|(key, value)| format!("{key}={value}")).collect();
-            write!(f, "{},{}", config.algorithm().name(), settings.join(" "))?;
+            write!(f, "{},{},{}", used.name(), config.algorithm().name(), settings.join(" "))?;
             prices.iter().chain(prepare).try_for_each(|price| write!(f, ",{price}"))?;
             writeln!(f)?;
         }
@@ -145,6 +176,7 @@ mod tests {
     #[test]
     fn text_and_model_are_the_same() {
         let priced = Priced {
+            used: Used::Tune,
             config: KernelConfig::from_settings("csr_vector", [("threads_per_vector", "16")]).unwrap(),
             prices: std::array::from_fn(|term| term as f64 / 7.0),
             prepare: [0.25, 1e-3],
@@ -157,12 +189,15 @@ mod tests {
     fn what_is_no_model_is_told_with_its_line() {
         let text = |line: &str| format!("# made up\n{}\n{line}\n", names());
         let error = |text: &str| text.parse::<Model>().unwrap_err().to_string();
-        assert!(error("").starts_with("line 1: expected the names algorithm,settings,launch,"));
+        assert!(error("").starts_with("line 1: expected the names used,algorithm,settings,launch,"));
         assert!(error("algorithm,settings\n").starts_with("line 1: "));
-        assert!(error(&text("dia,,1,2")).starts_with("line 3: expected an algorithm, its settings, and "));
+        assert!(error(&text("tune,dia,,1,2")).starts_with("line 3: expected `choose` or "));
         let numbers =
             ["-1"].into_iter().chain(std::iter::repeat_n("1", NUM_TERMS + 1)).collect::<Vec<_>>().join(",");
-        assert!(error(&text(&format!("dia,,{numbers}"))).starts_with("line 3: expected"));
-        assert!(error(&text(&format!("dai,,{}", numbers.replace('-', "")))).starts_with("line 3: "));
+        assert!(error(&text(&format!("tune,dia,,{numbers}"))).starts_with("line 3: expected"));
+        assert!(error(&text(&format!("tune,dai,,{}", numbers.replace('-', "")))).starts_with("line 3: "));
+        assert!(
+            error(&text(&format!("guess,dia,,{}", numbers.replace('-', "")))).starts_with("line 3: expected")
+        );
     }
 }
