@@ -155,6 +155,14 @@ pub(crate) fn analysis_source(offset: IndexType, threads_per_block: u32) -> Stri
     assemble(&title, &aliases, &constants, None, &[], "analysis.cu", template)
 }
 
+/// The source of the kernel that hashes the arrays of a structure.
+pub(crate) fn fingerprint_source(threads_per_block: u32) -> String {
+    let constants = constant("int", "threads_per_block", threads_per_block);
+    let title = format!("fingerprint threads_per_block={threads_per_block}");
+    let template = include_str!("../templates/fingerprint.cu");
+    assemble(&title, &[], &constants, None, &[], "fingerprint.cu", template)
+}
+
 fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> String {
     format!("constexpr {cuda_type} {} = {value};\n", cuda_constant(name))
 }

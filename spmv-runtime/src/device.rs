@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaContext, CudaStream};
 use ptx_sim::{Counters, Schedule};
-use spmv_codegen::{AnalysisProgram, IndexType, KernelConfig, Pass, Program, ValueType, VectorProgram};
+use spmv_codegen::{
+    AnalysisProgram, FingerprintProgram, IndexType, KernelConfig, Pass, Program, ValueType, VectorProgram,
+};
 
 use crate::artifact::Artifact;
 use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
@@ -25,6 +27,7 @@ struct Inner {
     products: SingleFlight<KernelConfig, Arc<Kernel>>,
     vectors: SingleFlight<ValueType, Arc<VectorKernels>>,
     analyses: SingleFlight<IndexType, Arc<AnalysisKernels>>,
+    fingerprint: SingleFlight<(), Arc<FingerprintKernel>>,
     reduction: Mutex<Option<Arc<Vec<Allocation>>>>,
     target: OnceLock<Target>,
     compiler: Arc<Compiler>,
@@ -93,6 +96,13 @@ pub(crate) struct VectorKernels {
 #[derive(Debug)]
 pub(crate) struct AnalysisKernels {
     pub(crate) program: AnalysisProgram,
+    pub(crate) module: Arc<dyn Module>,
+}
+
+/// The hash of structures, compiled and loaded.
+#[derive(Debug)]
+pub(crate) struct FingerprintKernel {
+    pub(crate) program: FingerprintProgram,
     pub(crate) module: Arc<dyn Module>,
 }
 
@@ -170,6 +180,7 @@ impl Device {
                 products: SingleFlight::default(),
                 vectors: SingleFlight::default(),
                 analyses: SingleFlight::default(),
+                fingerprint: SingleFlight::default(),
                 reduction: Mutex::new(None),
                 target: OnceLock::new(),
                 compiler,
@@ -240,6 +251,13 @@ impl Device {
         self.inner.analyses.get_or_make(offset, || {
             let Loaded { module, .. } = self.load(ProgramKey::Analysis(offset))?;
             Ok(Arc::new(AnalysisKernels { program: AnalysisProgram::new(offset), module }))
+        })
+    }
+
+    pub(crate) fn fingerprint_kernel(&self) -> Result<Arc<FingerprintKernel>, Error> {
+        self.inner.fingerprint.get_or_make((), || {
+            let Loaded { module, .. } = self.load(ProgramKey::Fingerprint)?;
+            Ok(Arc::new(FingerprintKernel { program: FingerprintProgram::new(), module }))
         })
     }
 

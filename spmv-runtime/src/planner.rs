@@ -11,8 +11,10 @@ use spmv_codegen::{
     PlannedT, Program, SymCsr, Types, Variable,
 };
 
-pub(crate) use auto::ranked;
+use crate::device::Device;
+
 pub use auto::refusal;
+pub(crate) use auto::{ranked, usual_types};
 pub use model::{Model, ModelError, Priced, Used};
 pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
@@ -27,6 +29,14 @@ static SM_90: LazyLock<Model> =
 
 /// Bytes of the L2 cache of the GPU that the prices were measured on.
 pub const MEASURED_L2_BYTES: u64 = 62_914_560;
+
+/// Bytes of the device's L2 cache; for the simulator, which has none, those of the GPU that the prices were measured on.
+pub fn l2_bytes(device: &Device) -> u64 {
+    match device.properties().l2_bytes {
+        0 => MEASURED_L2_BYTES,
+        bytes => bytes,
+    }
+}
 
 /// What a choice must respect.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +69,13 @@ pub struct Candidate {
     pub prediction: Option<Prediction>,
     /// Why it is here, in one line.
     pub reason: String,
+}
+
+impl Candidate {
+    /// One that nothing is predicted of.
+    pub fn new(config: KernelConfig, reason: impl Into<String>) -> Candidate {
+        Candidate { config, prediction: None, reason: reason.into() }
+    }
 }
 
 /// What a model expects, in milliseconds.

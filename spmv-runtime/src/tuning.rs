@@ -6,6 +6,7 @@
 //! time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp instructions), once,
 //! and the same matrix always gets the same kernel.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -14,16 +15,22 @@ use spmv_codegen::{KernelConfig, Operation};
 use crate::compiler::ProgramKey;
 use crate::device::Device;
 use crate::error::Error;
-use crate::matrix_source::MatrixSource;
-use crate::planner::{Candidate, Constraints, Prediction, candidates_to_measure, ranked};
+use crate::matrix_source::{DeviceMatrix, MatrixSource};
+use crate::planner::{
+    Candidate, Constraints, Prediction, candidates_to_measure, ranked, refusal, usual_types,
+};
 use crate::spmv::Spmv;
 
-use contest::Contest;
+pub(crate) use background::Pending;
+use contest::{Contest, Went};
 pub use race::Stop;
 use race::{Limit, Race};
+pub use store::{Choice, ChoiceError, Question};
 
+mod background;
 mod contest;
 mod race;
+mod store;
 
 /// How long to look for the fastest kernel; compiling does not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -139,6 +146,9 @@ impl Spmv {
     /// As [`tune`](Self::tune), for op(A) and within constraints. What is compared is a product with its share of making the
     /// plan, [`Constraints::products`] of them.
     ///
+    /// What was found is kept beside the compiled kernels ([`Question`] says what for), and found again in later runs: nothing
+    /// is measured then, and the report has no candidates.
+    ///
     /// # Errors
     /// As [`tune`](Self::tune); [`Error::Constraints`] where no kernel keeps them.
     pub fn tune_with(
@@ -148,11 +158,40 @@ impl Spmv {
         constraints: &Constraints,
         budget: Budget,
     ) -> Result<Tuned, Error> {
-        let (matrix, candidates) = ranked(device, a, operation, constraints, candidates_to_measure)?;
-        Self::tune_among(device, &matrix, operation, constraints, candidates, budget)
+        let matrix = on_device(device, a)?;
+        let disk = device.compiler().disk();
+        let question = Question::new(device, &matrix, operation, constraints)?;
+        if let Some(choice) = question.choice(disk)
+            && let Ok(plan) = Self::with_operation(device, &matrix, operation, choice.config)
+            && refusal(&plan, constraints).is_none()
+        {
+            return Ok(Tuned { plan, report: TuningReport::recalled(device, choice) });
+        }
+        Self::tune_anew(device, &matrix, operation, constraints, budget)
     }
 
-    /// As [`tune_with`](Self::tune_with), among these candidates, in their order.
+    /// As [`tune_with`](Self::tune_with), measuring although the kernel may be known from before.
+    ///
+    /// # Errors
+    /// As [`tune_with`](Self::tune_with).
+    pub fn tune_anew(
+        device: &Device,
+        a: &impl MatrixSource,
+        operation: Operation,
+        constraints: &Constraints,
+        budget: Budget,
+    ) -> Result<Tuned, Error> {
+        let (matrix, candidates) = ranked(device, a, operation, constraints, candidates_to_measure)?;
+        let question = Question::new(device, &matrix, operation, constraints)?;
+        let tuned = Self::tune_among(device, &matrix, operation, constraints, candidates, budget)?;
+        if let Some(choice) = tuned.report.choice(question) {
+            choice.keep(device.compiler().disk());
+        }
+        Ok(tuned)
+    }
+
+    /// As [`tune_with`](Self::tune_with), among these candidates, in their order. Nothing is kept, and nothing that was is
+    /// looked at.
     ///
     /// # Errors
     /// As [`tune_with`](Self::tune_with).
@@ -168,17 +207,71 @@ impl Spmv {
         let matrix = a.to_device(device, first.config.types())?;
         let race = Race::new(limit(budget), device.backend().counts_cost());
         let mut contest = Contest::new(&matrix, operation, *constraints, candidates, race)?;
-        let queue = Compiling::new(contest.configs());
-        let stop = std::thread::scope(|scope| {
+        let queue = Compiling::new(contest.configs().into_iter().map(ProgramKey::Product));
+        let went = std::thread::scope(|scope| {
             for _ in 0..queue.helpers() {
                 scope.spawn(|| queue.work(device));
             }
-            let stop = contest.run();
+            // Whoever is next is waited for, so that the order does not depend on how long compiling takes.
+            let went = contest.run(|_| true, None);
             queue.stop();
-            stop
+            went
         })?;
-        contest.finish(stop)
+        let stop = match went {
+            Went::Over(stop) => stop,
+            Went::Waiting => unreachable!("all are taken as they come"),
+        };
+        let nothing = || Error::Constraints { operation };
+        let report = contest.report(stop).ok_or_else(nothing)?;
+        let plan = contest.take_best().ok_or_else(nothing)?;
+        Ok(Tuned { plan, report })
     }
+}
+
+impl TuningReport {
+    /// That of a kernel which was found before.
+    fn recalled(device: &Device, choice: Choice) -> TuningReport {
+        TuningReport {
+            unit: Unit::of(device),
+            config: choice.config,
+            tried: Vec::new(),
+            stop: Stop::Recalled,
+            spent: 0.0,
+            prepared: 0.0,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// What is worth keeping: the kernel that was taken, and its time.
+    pub fn choice(&self, question: Question) -> Option<Choice> {
+        let taken = self.tried.iter().find(|tried| tried.config == self.config)?;
+        let Outcome::Measured { product, prepare, .. } = taken.outcome else { return None };
+        Some(Choice { question, config: self.config, product, prepare, unit: self.unit })
+    }
+}
+
+impl Unit {
+    const ALL: [Unit; 2] = [Unit::Milliseconds, Unit::Counted];
+
+    /// `ms` or `counted`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Milliseconds => "ms",
+            Unit::Counted => "counted",
+        }
+    }
+
+    fn of(device: &Device) -> Unit {
+        match device.backend().counts_cost() {
+            true => Unit::Counted,
+            false => Unit::Milliseconds,
+        }
+    }
+}
+
+/// The matrix with values of its own type, on the device.
+fn on_device(device: &Device, a: &impl MatrixSource) -> Result<Arc<DeviceMatrix>, Error> {
+    a.to_device(device, usual_types(a)?)
 }
 
 fn limit(budget: Budget) -> Limit {
@@ -188,34 +281,45 @@ fn limit(budget: Budget) -> Limit {
     }
 }
 
-/// Kernels that are compiled one after the other by as many threads as there are cores. Whoever needs one that is being
+/// Programs that are compiled one after the other by as many threads as there are cores. Whoever needs one that is being
 /// compiled waits for it, and compiles it where nobody has begun.
 #[derive(Debug)]
-struct Compiling {
-    configs: Vec<KernelConfig>,
+pub(crate) struct Compiling {
+    programs: Vec<ProgramKey>,
     next: AtomicUsize,
+    /// Whether each is there, or cannot be.
+    ready: Vec<AtomicBool>,
     over: AtomicBool,
 }
 
 impl Compiling {
-    fn new(configs: Vec<KernelConfig>) -> Compiling {
-        Compiling { configs, next: AtomicUsize::new(0), over: AtomicBool::new(false) }
+    fn new(programs: impl IntoIterator<Item = ProgramKey>) -> Compiling {
+        let programs: Vec<_> = programs.into_iter().collect();
+        let ready = programs.iter().map(|_| AtomicBool::new(false)).collect();
+        Compiling { programs, next: AtomicUsize::new(0), ready, over: AtomicBool::new(false) }
     }
 
     /// Threads that are worth starting.
     fn helpers(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from).min(self.configs.len())
+        std::thread::available_parallelism().map_or(1, usize::from).min(self.programs.len())
     }
 
     /// Compiles what nobody has begun, until there is nothing more or it is over.
     fn work(&self, device: &Device) {
         while !self.over.load(Ordering::Relaxed) {
-            let Some(config) = self.configs.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
-            if let Err(error) = device.compile(ProgramKey::Product(*config)) {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(program) = self.programs.get(index) else { return };
+            if let Err(error) = device.compile(*program) {
                 // Whoever needs the kernel meets the error again.
-                tracing::debug!(%error, %config, "a candidate was not compiled");
+                tracing::debug!(%error, ?program, "a candidate was not compiled");
             }
+            self.ready[index].store(true, Ordering::Release);
         }
+    }
+
+    /// Whether the program of this index can be had without waiting.
+    fn is_ready(&self, index: usize) -> bool {
+        self.ready[index].load(Ordering::Acquire)
     }
 
     fn stop(&self) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spmv_codegen::{ConfigError, Features, KernelConfig, Operation, Types};
 
-use super::{Candidate, Constraints, candidates};
+use super::{Candidate, Constraints, candidates, l2_bytes};
 use crate::device::Device;
 use crate::error::Error;
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
@@ -73,6 +73,12 @@ pub fn refusal(plan: &Spmv, constraints: &Constraints) -> Option<String> {
 /// What lists candidates for features.
 type Lists = fn(&Features, Types, Operation, u64, &Constraints) -> Result<Vec<Candidate>, ConfigError>;
 
+/// The types of a product where nobody says: vectors and sums as the values, sums of f16 and bf16 in f32.
+pub(crate) fn usual_types(a: &impl MatrixSource) -> Result<Types, ConfigError> {
+    let builder = KernelConfig::named("csr_vector")?.value(a.value_type()).offset(a.offset_type());
+    Ok(builder.build()?.types())
+}
+
 /// The matrix on the device, and the configurations for it, the best first.
 pub(crate) fn ranked(
     device: &Device,
@@ -81,8 +87,7 @@ pub(crate) fn ranked(
     constraints: &Constraints,
     lists: Lists,
 ) -> Result<(Arc<DeviceMatrix>, Vec<Candidate>), Error> {
-    let (value, offset) = (a.value_type(), a.offset_type());
-    let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
+    let types = usual_types(a)?;
     let of_arrays = a.storage().of_arrays(operation).ok_or(Error::Operation {
         algorithm: "every algorithm",
         operation,
@@ -91,6 +96,6 @@ pub(crate) fn ranked(
     })?;
     let matrix = a.to_device(device, types)?;
     let features = matrix.features()?;
-    let found = lists(&features, types, of_arrays, device.properties().l2_bytes, constraints)?;
+    let found = lists(&features, types, of_arrays, l2_bytes(device), constraints)?;
     Ok((matrix, found))
 }

@@ -14,20 +14,22 @@ use crate::scalar::Scalar;
 use crate::spmv::Spmv;
 
 use super::race::{Limit, Next, Race, Stop};
-use super::{Outcome, Tried, Tuned, TuningReport, Unit};
+use super::{Outcome, Tried, TuningReport, Unit};
 
 /// Predicted times over that of the fastest, beyond which a candidate is not worth a plan.
 const HOPELESS: f64 = 3.0;
 
 /// Candidates, those of them that have a plan, and what they are multiplied with.
 #[derive(Debug)]
-pub(super) struct Contest {
+pub(crate) struct Contest {
     matrix: Arc<DeviceMatrix>,
     operation: Operation,
     constraints: Constraints,
     entries: Vec<Entry>,
     /// The candidate that each runner is.
     runners: Vec<usize>,
+    /// The candidate whose plan somebody else has, who lends it.
+    lent: Option<usize>,
     race: Race,
     x: Allocation,
     y: Allocation,
@@ -41,7 +43,17 @@ struct Entry {
     candidate: Candidate,
     plan: Option<Spmv>,
     prepare: f64,
+    entered: bool,
     outcome: Outcome,
+}
+
+/// What became of the race for now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Went {
+    /// It is over.
+    Over(Stop),
+    /// Those that have not entered are not ready.
+    Waiting,
 }
 
 impl Contest {
@@ -60,7 +72,13 @@ impl Contest {
         let x_bytes = bytes(|config| config.types().x.size(), x_length);
         let y_bytes = bytes(|config| config.types().y.size(), y_length);
         let backend = matrix.device().backend();
-        let entry = |candidate| Entry { candidate, plan: None, prepare: 0.0, outcome: Outcome::NotTried };
+        let entry = |candidate| Entry {
+            candidate,
+            plan: None,
+            prepare: 0.0,
+            entered: false,
+            outcome: Outcome::NotTried,
+        };
         Ok(Contest {
             x: Allocation::zeroed(backend, x_bytes, "x, to measure with")?,
             y: Allocation::zeroed(backend, y_bytes, "y, to measure with")?,
@@ -69,6 +87,7 @@ impl Contest {
             constraints,
             entries: candidates.into_iter().map(entry).collect(),
             runners: Vec::new(),
+            lent: None,
             race,
             spent: 0.0,
             prepared: 0.0,
@@ -81,24 +100,61 @@ impl Contest {
         self.entries.iter().map(|entry| entry.candidate.config).collect()
     }
 
-    /// Lets all candidates race.
-    pub(super) fn run(&mut self) -> Result<Stop, Error> {
-        let mut next = 0;
+    /// Lets all candidates race, those that are `ready` as the others are not. `lent` is the plan of the candidate that
+    /// [`Contest::lend`] said.
+    pub(super) fn run(
+        &mut self,
+        ready: impl Fn(usize) -> bool,
+        mut lent: Option<&mut Spmv>,
+    ) -> Result<Went, Error> {
         loop {
-            match self.race.next(next < self.entries.len()) {
+            let waiting = self.entries.iter().any(|entry| !entry.entered);
+            match self.race.next(waiting) {
                 Next::Enter => {
-                    self.enter(next)?;
-                    next += 1;
+                    let next =
+                        (0..self.entries.len()).find(|index| !self.entries[*index].entered && ready(*index));
+                    let Some(next) = next else { return Ok(Went::Waiting) };
+                    self.entries[next].entered = true;
+                    self.enter(next, lent.as_deref())?;
                 }
-                Next::Measure { runner, products } => self.measure(runner, products)?,
-                Next::Stop(stop) => return Ok(stop),
+                Next::Measure { runner, products } => self.measure(runner, products, lent.as_deref_mut())?,
+                Next::Stop(stop) => return Ok(Went::Over(stop)),
             }
         }
     }
 
+    /// Says which candidate's plan is lent from now on.
+    pub(super) fn lend(&mut self, index: usize) {
+        self.lent = Some(index);
+    }
+
+    /// Gives the plan of the fastest candidate for the one that is lent, where that is another.
+    pub(super) fn swap_best(&mut self, lent: &mut Spmv) -> bool {
+        let best = self.race.best().map(|(best, _)| self.runners[best]);
+        let (Some(best), Some(before)) = (best, self.lent) else { return false };
+        let Some(mut plan) = self.entries[best].plan.take() else { return false };
+        std::mem::swap(lent, &mut plan);
+        let still_runs = self.runners.iter().position(|index| *index == before);
+        if still_runs.is_some_and(|runner| self.race.runs(runner)) {
+            self.entries[before].plan = Some(plan);
+        }
+        self.lent = Some(best);
+        true
+    }
+
     /// Makes the candidate's plan. One that cannot have its memory, whose layout is refused or that turns out not to keep the
     /// constraints does not enter.
-    fn enter(&mut self, index: usize) -> Result<(), Error> {
+    fn enter(&mut self, index: usize, lent: Option<&Spmv>) -> Result<(), Error> {
+        if let Some(plan) = lent.filter(|_| self.lent == Some(index)) {
+            let prepare = match plan.device().backend().counts_cost() {
+                true => 0.0,
+                false => plan.prepare_time().as_secs_f64() * 1e3,
+            };
+            self.race.enter(prepare / self.constraints.products.max(1) as f64);
+            self.runners.push(index);
+            self.entries[index].prepare = prepare;
+            return Ok(());
+        }
         let Candidate { config, prediction, .. } = self.entries[index].candidate;
         let of_products =
             |prediction: crate::planner::Prediction| prediction.ms_of_product(self.constraints.products);
@@ -156,7 +212,7 @@ impl Contest {
     }
 
     /// Measures products of a runner, and frees the plans of those that are clearly behind by now.
-    fn measure(&mut self, runner: usize, products: u32) -> Result<(), Error> {
+    fn measure(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<(), Error> {
         let device = self.matrix.device().clone();
         let operands = Operands {
             x: self.x.address(),
@@ -165,7 +221,7 @@ impl Contest {
             beta: Scalar::F64(0.0),
         };
         let entry = &mut self.entries[self.runners[runner]];
-        let plan = entry.plan.as_mut().expect("a runner that is measured has a plan");
+        let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
         let times =
             device.backend().time(products, &mut || plan.launch_on(StreamHandle::default(), &operands))?;
@@ -185,8 +241,14 @@ impl Contest {
         Ok(())
     }
 
-    /// The plan that was the fastest, and the report.
-    pub(super) fn finish(mut self, stop: Stop) -> Result<Tuned, Error> {
+    /// The plan of the fastest candidate.
+    pub(super) fn take_best(&mut self) -> Option<Spmv> {
+        let (best, _) = self.race.best()?;
+        self.entries[self.runners[best]].plan.take()
+    }
+
+    /// What came of all candidates; `None` where nothing was measured.
+    pub(super) fn report(&mut self, stop: Stop) -> Option<TuningReport> {
         for (runner, index) in self.runners.iter().enumerate() {
             let (product, spread, products) = self.race.measured(runner);
             if products > 0 {
@@ -196,29 +258,20 @@ impl Contest {
                     Outcome::Measured { product, spread, products, prepare: entry.prepare, stayed };
             }
         }
-        let unit = match self.matrix.device().backend().counts_cost() {
-            true => Unit::Counted,
-            false => Unit::Milliseconds,
-        };
-        let best = self.race.best().map(|(best, _)| self.runners[best]);
-        let plan = best.and_then(|best| self.entries[best].plan.take());
-        let Some(plan) = plan else {
-            return Err(Error::Constraints { operation: self.operation });
-        };
-        let tried = self.entries.into_iter().map(|entry| Tried {
+        let (best, _) = self.race.best()?;
+        let tried = self.entries.iter().map(|entry| Tried {
             config: entry.candidate.config,
             prediction: entry.candidate.prediction,
-            outcome: entry.outcome,
+            outcome: entry.outcome.clone(),
         });
-        let report = TuningReport {
-            unit,
-            config: *plan.config(),
+        Some(TuningReport {
+            unit: Unit::of(self.matrix.device()),
+            config: self.entries[self.runners[best]].candidate.config,
             tried: tried.collect(),
             stop,
             spent: self.spent,
             prepared: self.prepared,
             waited: self.waited,
-        };
-        Ok(Tuned { plan, report })
+        })
     }
 }

@@ -39,6 +39,8 @@ pub enum Stop {
     Alike,
     /// The budget is spent.
     Budget,
+    /// It was known from before; nothing was measured.
+    Recalled,
 }
 
 /// How long a race may take.
