@@ -1,7 +1,7 @@
 //! The generated kernels that find the [`Features`] of a matrix on a device.
 
 use crate::expr::{Expr, Variable};
-use crate::features::Features;
+use crate::features::{Features, Lengths};
 use crate::program::{Arg, Buffer, Pass};
 use crate::source::analysis_source;
 use crate::types::IndexType;
@@ -12,12 +12,14 @@ use crate::types::IndexType;
 pub struct AnalysisProgram {
     /// CUDA C++17 text, complete in itself.
     pub source: String,
-    /// The counters, and a bit a diagonal, which only `diagonals` uses.
-    pub buffers: [Buffer; 2],
+    /// The counters, a bit a diagonal, which only `diagonals` uses, and the length of every column, which only `columns` does.
+    pub buffers: [Buffer; 3],
     /// Passes that look at row offsets, at samples of column indices and at groups of rows.
     pub structure: [Pass; 3],
     /// Passes that look at all column indices.
     pub diagonals: [Pass; 2],
+    /// Passes that count the lengths of columns where other passes count those of rows.
+    pub columns: [Pass; 2],
 }
 
 const THREADS_PER_BLOCK: u32 = 1024;
@@ -31,6 +33,8 @@ impl AnalysisProgram {
     pub const COUNTERS: usize = 0;
     /// Index in [`AnalysisProgram::buffers`] of the bits of the diagonals.
     pub const DIAGONALS: usize = 1;
+    /// Index in [`AnalysisProgram::buffers`] of the lengths of columns.
+    pub const LENGTHS: usize = 2;
     /// How many counters there are, of 64 bits each.
     pub const NUM_COUNTERS: usize = COUNTERS as usize;
 
@@ -55,15 +59,22 @@ impl AnalysisProgram {
         let groups = rows.clone().div_ceil(Features::ROWS_PER_GROUP).min(Features::MAX_GROUPS as u32);
         let counters = || Arg::Buffer(Self::COUNTERS);
         let bits = || Arg::Buffer(Self::DIAGONALS);
+        let lengths = || Arg::Buffer(Self::LENGTHS);
+        let cols = Expr::from(Variable::NumCols);
         AnalysisProgram {
             source: analysis_source(offset, THREADS_PER_BLOCK),
             buffers: [
                 Buffer::new("counters", COUNTERS * 8).zeroed(),
                 Buffer::new("diagonals", words.clone() * 4).zeroed(),
+                Buffer::new("lengths", cols.clone() * 4).zeroed(),
             ],
             structure: [
                 pass("rows", stride(rows.clone()), vec![num_rows(), Arg::RowOffsets, counters()]),
-                pass("columns", samples, vec![Arg::Size(nnz, IndexType::U64), Arg::ColIndices, counters()]),
+                pass(
+                    "columns",
+                    samples,
+                    vec![Arg::Size(nnz.clone(), IndexType::U64), Arg::ColIndices, counters()],
+                ),
                 pass("blocks", groups, vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, counters()]),
             ],
             diagonals: [
@@ -72,6 +83,18 @@ impl AnalysisProgram {
                     "count",
                     stride(words.clone()),
                     vec![Arg::Size(words, IndexType::U64), bits(), counters()],
+                ),
+            ],
+            columns: [
+                pass(
+                    "entries",
+                    stride(nnz.clone()),
+                    vec![Arg::Size(nnz, IndexType::U64), Arg::ColIndices, lengths()],
+                ),
+                pass(
+                    "lengths",
+                    stride(cols.clone()),
+                    vec![Arg::Size(cols, IndexType::U32), lengths(), counters()],
                 ),
             ],
         }
@@ -93,5 +116,12 @@ impl AnalysisProgram {
         features.grouped = counters[43];
         features.blocks.copy_from_slice(&counters[44..]);
         features
+    }
+    /// What `columns` counted.
+    pub fn lengths(counters: &[u64; Self::NUM_COUNTERS]) -> Lengths {
+        let (mut classes, mut warp_steps) = ([0; 33], [0; 6]);
+        classes.copy_from_slice(&counters[1..34]);
+        warp_steps.copy_from_slice(&counters[34..40]);
+        Lengths { longest: counters[0], classes, warp_steps }
     }
 }

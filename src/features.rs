@@ -29,6 +29,17 @@ pub struct Features {
     pub blocks: [u64; Features::BLOCK_SHAPES.len()],
 }
 
+/// What is known of the lengths of rows, or of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Entries of the longest.
+    pub longest: u64,
+    /// As [`Features::row_lengths`].
+    pub classes: [u64; 33],
+    /// As [`Features::warp_steps`].
+    pub warp_steps: [u64; 6],
+}
+
 /// Samples of entries that follow one another: of each, how many different sectors of x it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {
@@ -62,6 +73,37 @@ impl Features {
         Features { num_rows, num_cols, nnz, ..Features::default() }
     }
 
+    /// The features of the transpose, as far as they follow from these and the lengths of the columns: how x is read is taken to
+    /// be as here, where that is possible, and blocks to lie as they do here. Of a structure that is symmetric they are its
+    /// own.
+    #[must_use]
+    pub fn transposed(&self, columns: &Lengths) -> Features {
+        let stretches = |kind: usize| {
+            let samples = Self::samples(self.nnz);
+            self.nnz.min(samples.count * samples.length).div_ceil(Self::STRETCH[kind])
+        };
+        // No stretch reads more places of x than there are.
+        let places = self.num_rows.div_ceil(u64::from(Self::COLS_PER_SECTOR));
+        let marked = |kind: usize| self.marked[kind].min(stretches(kind) * places);
+        let may_be_diagonal = Self::may_be_diagonal(self.num_cols, self.nnz, columns.longest);
+        let blocks_of = |(rows, cols): (u32, u32)| {
+            let mirrored = Self::BLOCK_SHAPES.iter().position(|shape| *shape == (cols, rows));
+            self.blocks[mirrored.expect("the mirror image of every shape is one, too")]
+        };
+        Features {
+            num_rows: self.num_cols,
+            num_cols: self.num_rows,
+            nnz: self.nnz,
+            longest_row: columns.longest,
+            row_lengths: columns.classes,
+            warp_steps: columns.warp_steps,
+            num_diagonals: self.num_diagonals.filter(|_| may_be_diagonal),
+            marked: [marked(0), marked(1)],
+            grouped: self.grouped,
+            blocks: Self::BLOCK_SHAPES.map(blocks_of),
+        }
+    }
+
     /// Threads that share a row, for [`Features::warp_steps`].
     pub const THREADS_PER_ROW: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
@@ -92,7 +134,7 @@ impl Features {
         (col / Self::COLS_PER_SECTOR).wrapping_mul(Self::HASH_FACTOR) >> (32 - Self::LOG_BITS[kind])
     }
 
-    /// Rows and columns of the dense blocks that are counted, no more than 15 each.
+    /// Rows and columns of the dense blocks that are counted, no more than 15 each, with all their mirror images.
     pub const BLOCK_SHAPES: [(u32, u32); 11] =
         [(2, 2), (3, 3), (4, 4), (6, 6), (8, 8), (1, 2), (2, 1), (2, 4), (4, 2), (1, 4), (4, 1)];
 

@@ -48,7 +48,7 @@ pub use config::{
 };
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
-pub use features::{Features, Samples};
+pub use features::{Features, Lengths, Samples};
 pub use fingerprint::FingerprintProgram;
 pub use parameter::ParameterSpec;
 pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program, Slots};

@@ -1,7 +1,7 @@
 // analysis: counts what a kernel's time depends on in the structure of a matrix.
 //
 // Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; dense blocks that groups of rows consist of; diagonals that hold an entry
-// Bytes:     row offsets once, at most 2^24 column indices and 2^19 more; for diagonals, row offsets and column indices once more
+// Bytes:     row offsets once, at most 2^24 column indices and 2^19 more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
 // Launch:    grid stride over rows; a block a sample; a block a group of rows; diagonals a thread a row, only where no row is long
 #ifndef SPMV_GENERATED
@@ -41,8 +41,8 @@ __device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
 }
 
 // A warp takes 32 rows that follow one another.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, Counters* counters) {
+template <typename LengthOf>
+__device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length_of, Counters* counters) {
   __shared__ uint64_t rows_of_class[kLengthClasses];
   if (threadIdx.x < kLengthClasses) rows_of_class[threadIdx.x] = 0;
   __syncthreads();
@@ -54,7 +54,7 @@ spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, C
        warp += gridDim.x * (kThreadsPerBlock / 32)) {
     const uint32_t row = warp * 32 + lane;
     const bool is_row = row < num_rows;
-    const uint64_t length = is_row ? uint64_t(row_offsets[row + 1] - row_offsets[row]) : 0;
+    const uint64_t length = is_row ? uint64_t(length_of(row)) : 0;
     int length_class = 64 - __clzll(length);
     if (length_class > kLengthClasses - 1) length_class = kLengthClasses - 1;
     // One addition for all lanes of a class, and most warps have few classes.
@@ -87,6 +87,26 @@ spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, C
   if (lane == 0) atomicMax(&counters->longest_row, longest);
   __syncthreads();
   if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], rows_of_class[threadIdx.x]);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, Counters* counters) {
+  count_lengths(num_rows, [=](uint32_t row) { return row_offsets[row + 1] - row_offsets[row]; }, counters);
+}
+
+// Columns are the rows of the transpose.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_lengths(uint32_t num_cols, const uint32_t* __restrict__ lengths, Counters* counters) {
+  count_lengths(num_cols, [=](uint32_t col) { return lengths[col]; }, counters);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_entries(uint64_t nnz, const IndexT* __restrict__ col_indices, uint32_t* lengths) {
+  const uint64_t stride = gridDim.x * uint64_t(kThreadsPerBlock);
+#pragma unroll 4
+  for (uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; i < nnz; i += stride) {
+    atomicAdd(lengths + __ldcs(col_indices + i), 1u);
+  }
 }
 
 template <int kLogBits>

@@ -148,7 +148,7 @@ fn the_analysis_compiles() {
     for &offset in IndexType::ALL {
         for arch in ARCHS {
             let (artifact, _) = compiler().compile_analysis(offset, arch).unwrap();
-            assert_eq!(artifact.kernels.len(), 5, "{offset} for {arch}");
+            assert_eq!(artifact.kernels.len(), 7, "{offset} for {arch}");
             assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
             Module::load(&artifact.ptx).unwrap_or_else(|error| panic!("{offset} for {arch}: {error}"));
         }

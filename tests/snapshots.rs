@@ -50,8 +50,11 @@ fn semirings() {
 fn analysis() {
     let program = AnalysisProgram::new(IndexType::U32);
     insta::assert_snapshot!("analysis_u32.cu", program.source);
-    let AnalysisProgram { source: _, buffers, structure, diagonals } = program;
-    insta::assert_snapshot!("launches_analysis", format!("{buffers:#?}\n{structure:#?}\n{diagonals:#?}"));
+    let AnalysisProgram { source: _, buffers, structure, diagonals, columns } = program;
+    insta::assert_snapshot!(
+        "launches_analysis",
+        format!("{buffers:#?}\n{structure:#?}\n{diagonals:#?}\n{columns:#?}")
+    );
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The features of a structure, counted on the host.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use rayon::prelude::*;
-use spmv_codegen::Features;
+use spmv_codegen::{Features, Lengths};
 
 use crate::{CsrMatrix, Entry, Offset};
 
@@ -29,6 +31,21 @@ pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     features
 }
 
+/// The features of the transpose, as far as they follow from those of the structure and from the lengths of its columns.
+pub fn features_of_transpose<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
+    let lengths: Vec<AtomicU32> = (0..a.num_cols()).map(|_| AtomicU32::new(0)).collect();
+    a.col_indices().par_iter().with_min_len(BLOCK).for_each(|col| {
+        lengths[*col as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    let length = |col: usize| u64::from(lengths[col].load(Ordering::Relaxed));
+    let warps = a.num_cols().div_ceil(WARP);
+    let cols = (0..warps).into_par_iter().with_min_len(1024);
+    let cols =
+        cols.map(|warp| Rows::of_lengths(a.num_cols(), warp, length)).reduce(Rows::default, Rows::merge);
+    let Rows { longest, lengths: classes, warp_steps } = cols;
+    features(a).transposed(&Lengths { longest, classes, warp_steps })
+}
+
 /// What is known of some rows.
 struct Rows {
     longest: u64,
@@ -44,10 +61,14 @@ impl Default for Rows {
 
 impl Rows {
     fn of_warp<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, warp: usize) -> Rows {
+        Rows::of_lengths(a.num_rows(), warp, |row| a.row_range(row).len() as u64)
+    }
+
+    fn of_lengths(num_rows: usize, warp: usize, length_of: impl Fn(usize) -> u64) -> Rows {
         let mut lengths = [0u64; WARP];
-        let rows = warp * WARP..((warp + 1) * WARP).min(a.num_rows());
+        let rows = warp * WARP..((warp + 1) * WARP).min(num_rows);
         for (length, row) in lengths.iter_mut().zip(rows.clone()) {
-            *length = a.row_range(row).len() as u64;
+            *length = length_of(row);
         }
         let known = &lengths[..rows.len()];
         let mut found = Rows { longest: known.iter().copied().max().unwrap_or(0), ..Rows::default() };

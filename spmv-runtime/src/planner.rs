@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use spmv_codegen::{
-    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Dasp, Features, Hola, HolaT, KernelConfig, Operation,
+    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Operation,
     PlannedT, Program, SymCsr, Types, Variable,
 };
 
@@ -98,7 +98,7 @@ impl Prediction {
 }
 
 /// Configurations for a product, the best first; none where nothing keeps the constraints. `operation` is that of the arrays
-/// whose features these are, and `types` are what the matrix and the vectors are made of; `l2_bytes` is the device's L2
+/// whose features these are, or those of whose transpose where the operation is [`Operation::Transpose`]; `types` are what the matrix and the vectors are made of; `l2_bytes` is the device's L2
 /// cache. What a plan takes beside the matrix is known in full only when it has been made: those are left out that take too
 /// much whatever preparation finds out.
 ///
@@ -159,12 +159,25 @@ fn listed(
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
     let found = match operation {
-        Operation::NonTranspose => predicted(used, features, types, operation, l2_bytes, constraints),
+        Operation::NonTranspose | Operation::Transpose => {
+            predicted(used, features, types, operation, l2_bytes, constraints)
+        }
         _ => Vec::new(),
     };
     let rules = rules(operation, features, constraints).into_iter();
-    ruled(found, rules, features, types, operation, constraints)
+    let mut found = ruled(found, rules, features, types, operation, constraints)?;
+    if operation == Operation::Transpose && constraints.products < WORTH_A_COPY {
+        found.sort_by_key(|candidate| candidate.prediction.is_some());
+    }
+    Ok(found)
 }
+
+/// Products from which on a transposed copy of the matrix pays off: before, what needs none is first.
+const WORTH_A_COPY: u64 = 200;
+
+/// Milliseconds that the copy takes beside what else preparation does: once, and for each entry. Of an NVIDIA H200, from the
+/// record of 2026-11-20: 0.8 to 1.4 times what was measured there for any matrix.
+const COPY_MS: [f64; 2] = [0.4, 1.8e-7];
 
 /// What was found, then what the rules of thumb name and was not; of both what keeps the constraints.
 fn ruled(
@@ -208,7 +221,10 @@ fn predicted(
     let candidate = |priced: &Priced| {
         // A kernel that does not take these types is no candidate.
         let config = typed(priced.config, types, operation).ok()?;
-        let prediction = priced.predict(&terms(&config, features, l2_bytes)?);
+        let mut prediction = priced.predict(&terms(&config, features, l2_bytes)?);
+        if operation == Operation::Transpose {
+            prediction.prepare_ms += COPY_MS[0] + COPY_MS[1] * features.nnz as f64;
+        }
         let reason = format!(
             "predicted {:.1} us a product, {:.0} us to prepare",
             prediction.product_ms * 1e3,
@@ -227,13 +243,11 @@ fn predicted(
     found
 }
 
-/// Rules of thumb: for operations that the model does not cover, and for what is left where constraints leave nothing
-/// else.
+/// Rules of thumb: for kernels and operations that the model does not cover, and for what is left where constraints leave
+/// nothing else.
 fn rules(operation: Operation, features: &Features, constraints: &Constraints) -> Vec<(Algorithm, String)> {
     match operation {
         Operation::Transpose => {
-            let copy =
-                (Dasp::default().into(), "a transposed copy, which pays off over many products".to_owned());
             let planned =
                 (PlannedT::default().into(), "no copy of the values, the same bits every time".to_owned());
             let direct = (
@@ -241,8 +255,8 @@ fn rules(operation: Operation, features: &Features, constraints: &Constraints) -
                 "equal shares for rows of any length, nothing to prepare".to_owned(),
             );
             match constraints.products {
-                0..200 => vec![direct, planned],
-                _ => vec![copy, planned, direct],
+                0..WORTH_A_COPY => vec![direct, planned],
+                _ => vec![planned, direct],
             }
         }
         Operation::Symmetric | Operation::SkewSymmetric => {
@@ -287,9 +301,14 @@ fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) 
 /// Bytes that a plan's workspace takes at least for a matrix of this size: what its buffers take with everything that
 /// preparation will find out taken as zero, and all values where a product does not read those of the matrix.
 fn least_workspace(program: &Program, config: &KernelConfig, features: &Features) -> u64 {
+    // Sizes are those of the arrays.
+    let (num_rows, num_cols) = match config.operation() {
+        Operation::Transpose => (features.num_cols, features.num_rows),
+        _ => (features.num_rows, features.num_cols),
+    };
     let size = |variable: Variable| match variable {
-        Variable::NumRows => features.num_rows,
-        Variable::NumCols => features.num_cols,
+        Variable::NumRows => num_rows,
+        Variable::NumCols => num_cols,
         Variable::Nnz => features.nnz,
         _ => 0,
     };

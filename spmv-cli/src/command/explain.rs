@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use spmv_runtime::Device;
 use spmv_runtime::codegen::{Features, Operation};
-use spmv_runtime::matrix::features;
+use spmv_runtime::matrix::{features, features_of_transpose};
 use spmv_runtime::planner::{self, Candidate, TERMS};
 
 use crate::choice::{self, ConstraintArgs};
@@ -125,7 +125,10 @@ impl Explain {
             .get("operation")
             .and_then(|name| name.parse().ok())
             .unwrap_or(Operation::NonTranspose);
-        let features = features(&a);
+        let features = match operation {
+            Operation::Transpose => features_of_transpose(&a),
+            _ => features(&a),
+        };
         let constraints = self.constraints.constraints();
         // That of the GPU which is there, and of the one that was measured where there is none.
         let l2_bytes =

@@ -12,6 +12,7 @@ use spmv_runtime::codegen::{
 };
 use spmv_runtime::matrix::{
     CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16, features,
+    features_of_transpose,
 };
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::{Question, Unit};
@@ -184,8 +185,12 @@ impl<V: Element, O: DeviceOffset> Stored<V, O> {
         }
     }
 
-    /// The features of the arrays.
-    fn features(&self, by_rows: &CsrMatrix<V, O>) -> Features {
+    /// The features of the arrays, or of their transpose where that is multiplied with.
+    fn features(&self, by_rows: &CsrMatrix<V, O>, of_arrays: Operation) -> Features {
+        let features = match of_arrays {
+            Operation::Transpose => features_of_transpose,
+            _ => features,
+        };
         match self {
             Stored::ByRows => features(by_rows),
             Stored::ByColumns(a) => features(a.transpose()),
@@ -526,8 +531,14 @@ impl Run {
         let constraints = self.constraints.constraints();
         let changed = if self.settings.settings.is_empty() { "" } else { "; changed by --set" };
         let l2_bytes = device.map_or(planner::MEASURED_L2_BYTES, planner::l2_bytes);
-        let found =
-            choice::choose(of_arrays, &stored.features(a), types, l2_bytes, &constraints, &self.settings)?;
+        let found = choice::choose(
+            of_arrays,
+            &stored.features(a, of_arrays),
+            types,
+            l2_bytes,
+            &constraints,
+            &self.settings,
+        )?;
         let planned = found.into_iter().map(|candidate| Named {
             builder: KernelConfig::builder(candidate.config.algorithm()),
             reason: format!("{}{changed}", candidate.reason),

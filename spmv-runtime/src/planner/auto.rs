@@ -95,7 +95,10 @@ pub(crate) fn ranked(
         algorithms: Vec::new(),
     })?;
     let matrix = a.to_device(device, types)?;
-    let features = matrix.features()?;
+    let features = match of_arrays {
+        Operation::Transpose => matrix.features_of_transpose()?,
+        _ => matrix.features()?,
+    };
     let found = lists(&features, types, of_arrays, l2_bytes(device), constraints)?;
     Ok((matrix, found))
 }
