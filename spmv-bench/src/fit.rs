@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, ValueType};
 use spmv_runtime::matrix::features;
-use spmv_runtime::planner::{Model, NUM_TERMS, Priced, Used, multiplies_fill, terms};
+use spmv_runtime::planner::{Model, NUM_TERMS, Priced, multiplies_fill, terms};
 
 use crate::geomean;
 use crate::record::{Record, Row};
@@ -198,11 +198,10 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
     ];
     let (added, missed) = cover(&table, &selected, &best_ms);
     model.comments.push(format!(
-        "With those to measure, the best of all candidates over the best of all that was measured: {missed:.3} (largest)."
+        "With those that are only measured, the best of all candidates over the best of all that was measured: {missed:.3} (largest)."
     ));
-    let chosen = selected.iter().map(|index| priced(&measured[*index], Used::Choose));
-    let tuned = added.iter().map(|index| priced(&measured[*index], Used::Tune));
-    model.priced = chosen.chain(tuned).collect();
+    model.priced = selected.iter().map(|index| priced(&measured[*index])).collect();
+    model.measured = added.iter().map(|index| measured[*index].config).collect();
     Ok(Fitted { model, choices })
 }
 
@@ -348,12 +347,12 @@ fn cover(table: &Table, selected: &[usize], best_ms: &[f64]) -> (Vec<usize>, f64
     (added, left.into_iter().fold(0.0, f64::max).exp())
 }
 
-fn priced(measured: &Measured, used: Used) -> Priced {
+fn priced(measured: &Measured) -> Priced {
     let points = measured.points.iter();
     let prices = prices(points.clone().map(|point| (point.terms, point.ms))).unwrap_or_default();
     let prepared = points.filter(|point| point.is_plain);
     let prepare = nonnegative(prepared.map(|point| ([1.0, point.terms[1]], point.prepare_ms, 1.0)));
-    Priced { used, config: measured.config, prices: prices.map(rounded), prepare: prepare.map(rounded) }
+    Priced { config: measured.config, prices: prices.map(rounded), prepare: prepare.map(rounded) }
 }
 
 /// Four digits are more than the measurements have.

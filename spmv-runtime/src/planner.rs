@@ -15,7 +15,7 @@ use crate::device::Device;
 
 pub use auto::refusal;
 pub(crate) use auto::{ranked, usual_types};
-pub use model::{Model, ModelError, Priced, Used};
+pub use model::{Model, ModelError, Priced};
 pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
 mod analysis;
@@ -111,11 +111,11 @@ pub fn candidates(
     l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
-    listed(&[Used::Choose], features, types, operation, l2_bytes, constraints)
+    listed(false, features, types, operation, l2_bytes, constraints)
 }
 
-/// As [`candidates`], for measuring them: with every configuration that was the fastest for some matrix. What is expected to
-/// be the fastest is first, whatever the prices were fitted for.
+/// As [`candidates`], for measuring them: behind those that are predicted the configurations without which some matrix would
+/// lack a kernel as fast as its fastest.
 ///
 /// # Errors
 /// As [`candidates`].
@@ -126,7 +126,7 @@ pub fn candidates_to_measure(
     l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
-    listed(&[Used::Choose, Used::Tune], features, types, operation, l2_bytes, constraints)
+    listed(true, features, types, operation, l2_bytes, constraints)
 }
 
 /// A configuration that does for any structure, known by its size alone; the best first.
@@ -151,19 +151,25 @@ pub fn candidates_for_any(
 }
 
 fn listed(
-    used: &[Used],
+    to_measure: bool,
     features: &Features,
     types: Types,
     operation: Operation,
     l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
-    let found = match operation {
+    let mut found = match operation {
         Operation::NonTranspose | Operation::Transpose => {
-            predicted(used, features, types, operation, l2_bytes, constraints)
+            predicted(features, types, operation, l2_bytes, constraints)
         }
         _ => Vec::new(),
     };
+    if to_measure && !found.is_empty() {
+        let measured = SM_90.measured.iter().filter_map(|config| typed(*config, types, operation).ok());
+        // What would be mostly fill is not worth measuring.
+        let measured = measured.filter(|config| terms(config, features, l2_bytes).is_some());
+        found.extend(measured.map(|config| Candidate::new(config, "the fastest for some matrix")));
+    }
     let rules = rules(operation, features, constraints).into_iter();
     let mut found = ruled(found, rules, features, types, operation, constraints)?;
     if operation == Operation::Transpose && constraints.products < WORTH_A_COPY {
@@ -211,7 +217,6 @@ fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<Ker
 
 /// What the model knows, the fastest first.
 fn predicted(
-    used: &[Used],
     features: &Features,
     types: Types,
     operation: Operation,
@@ -232,8 +237,7 @@ fn predicted(
         );
         Some(Candidate { config, prediction: Some(prediction), reason })
     };
-    let mut found: Vec<_> =
-        SM_90.priced.iter().filter(|priced| used.contains(&priced.used)).filter_map(candidate).collect();
+    let mut found: Vec<_> = SM_90.priced.iter().filter_map(candidate).collect();
     let cost = |candidate: &Candidate| {
         candidate
             .prediction

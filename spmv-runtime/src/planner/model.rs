@@ -12,48 +12,28 @@ use super::terms::{NUM_TERMS, TERMS};
 const MATRIX: usize = 1;
 
 /// Configurations with their prices. As text: comment lines that begin with `#`, then comma-separated values, one line a
-/// configuration, under a line of names.
+/// configuration, under a line of names; one that is only measured has no prices in its line.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Model {
     /// What the text says of itself: where the prices come from.
     pub comments: Vec<String>,
-    /// The configurations.
+    /// Configurations to choose from by what their prices predict.
     pub priced: Vec<Priced>,
+    /// Configurations to measure beside those: without them some matrix would lack a kernel as fast as its fastest. Their types
+    /// and operation count for nothing, either.
+    pub measured: Vec<KernelConfig>,
 }
 
 /// A configuration's prices in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Priced {
-    /// What its line is good for.
-    pub used: Used,
     /// The algorithm and its parameters; types and operation are the defaults and count for nothing.
     pub config: KernelConfig,
     /// Of a unit of each term.
     pub prices: [f64; NUM_TERMS],
     /// Of making a plan: once, and for each GB of the matrix as it is stored for the product.
     pub prepare: [f64; 2],
-}
-
-/// When a configuration is a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Used {
-    /// Always: choosing by its prices makes the choices better.
-    Choose,
-    /// Where candidates are measured: some matrix has no faster one, and its prices say no more than which to try first.
-    Tune,
-}
-
-impl Used {
-    const ALL: [Used; 2] = [Used::Choose, Used::Tune];
-
-    /// As it is in the text.
-    const fn name(self) -> &'static str {
-        match self {
-            Used::Choose => "choose",
-            Used::Tune => "tune",
-        }
-    }
 }
 
 impl Priced {
@@ -82,7 +62,7 @@ pub enum ModelError {
     },
     /// A line does not have a value for each name, or one is no finite number from 0 on.
     #[error(
-        "line {line}: expected `choose` or `tune`, an algorithm, its settings, and {} finite numbers from 0 on",
+        "line {line}: expected an algorithm, its settings, and {} finite numbers from 0 on, or none",
         NUM_TERMS + 2
     )]
     Values {
@@ -101,11 +81,8 @@ pub enum ModelError {
 
 fn names() -> String {
     let terms = TERMS.iter().map(|(name, _)| *name);
-    let names: Vec<_> = ["used", "algorithm", "settings"]
-        .into_iter()
-        .chain(terms)
-        .chain(["prepare", "prepare_matrix"])
-        .collect();
+    let names: Vec<_> =
+        ["algorithm", "settings"].into_iter().chain(terms).chain(["prepare", "prepare_matrix"]).collect();
     names.join(",")
 }
 
@@ -124,7 +101,11 @@ impl FromStr for Model {
                     return Err(ModelError::Names { line, expected: names() });
                 }
             } else {
-                model.priced.push(priced(line, content)?);
+                let (config, prices) = parsed(line, content)?;
+                match prices {
+                    Some((prices, prepare)) => model.priced.push(Priced { config, prices, prepare }),
+                    None => model.measured.push(config),
+                }
             }
         }
         match named {
@@ -134,35 +115,46 @@ impl FromStr for Model {
     }
 }
 
-fn priced(line: usize, content: &str) -> Result<Priced, ModelError> {
+/// Prices of a product's terms and of making a plan.
+type Prices = ([f64; NUM_TERMS], [f64; 2]);
+
+fn parsed(line: usize, content: &str) -> Result<(KernelConfig, Option<Prices>), ModelError> {
     let wrong = || ModelError::Values { line };
     let mut values = content.split(',');
-    let used = values.next().and_then(|name| Used::ALL.into_iter().find(|used| used.name() == name));
-    let used = used.ok_or_else(wrong)?;
     let (algorithm, settings) = values.next().zip(values.next()).ok_or_else(wrong)?;
     let settings: Option<Vec<_>> =
         settings.split_whitespace().map(|setting| setting.split_once('=')).collect();
     let config = KernelConfig::from_settings(algorithm, settings.ok_or_else(wrong)?)
         .map_err(|source| ModelError::Config { line, source })?;
     let numbers: Vec<f64> = values.map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    if numbers.is_empty() {
+        return Ok((config, None));
+    }
     if numbers.len() != NUM_TERMS + 2 || numbers.iter().any(|number| !number.is_finite() || *number < 0.0) {
         return Err(wrong());
     }
     let (prices, prepare) = numbers.split_at(NUM_TERMS);
     let prices = prices.try_into().map_err(|_| wrong())?;
-    Ok(Priced { used, config, prices, prepare: prepare.try_into().map_err(|_| wrong())? })
+    Ok((config, Some((prices, prepare.try_into().map_err(|_| wrong())?))))
 }
 
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.comments.iter().try_for_each(|comment| writeln!(f, "# {comment}"))?;
         writeln!(f, "{}", names())?;
-        for Priced { used, config, prices, prepare } in &self.priced {
+        let named = |f: &mut fmt::Formatter<'_>, config: &KernelConfig| {
             let own = config.algorithm().spec().parameters.len();
             let settings: Vec<_> =
                 config.settings()[..own].iter().map(|(key, value)| format!("{key}={value}")).collect();
-            write!(f, "{},{},{}", used.name(), config.algorithm().name(), settings.join(" "))?;
+            write!(f, "{},{}", config.algorithm().name(), settings.join(" "))
+        };
+        for Priced { config, prices, prepare } in &self.priced {
+            named(f, config)?;
             prices.iter().chain(prepare).try_for_each(|price| write!(f, ",{price}"))?;
+            writeln!(f)?;
+        }
+        for config in &self.measured {
+            named(f, config)?;
             writeln!(f)?;
         }
         Ok(())
@@ -176,12 +168,12 @@ mod tests {
     #[test]
     fn text_and_model_are_the_same() {
         let priced = Priced {
-            used: Used::Tune,
             config: KernelConfig::from_settings("csr_vector", [("threads_per_vector", "16")]).unwrap(),
             prices: std::array::from_fn(|term| term as f64 / 7.0),
             prepare: [0.25, 1e-3],
         };
-        let model = Model { comments: vec!["of a test".to_owned()], priced: vec![priced] };
+        let measured = vec![KernelConfig::from_settings("hola", [("nnz_per_thread", "16")]).unwrap()];
+        let model = Model { comments: vec!["of a test".to_owned()], priced: vec![priced], measured };
         assert_eq!(model.to_string().parse::<Model>().unwrap(), model);
     }
 
@@ -189,15 +181,12 @@ mod tests {
     fn what_is_no_model_is_told_with_its_line() {
         let text = |line: &str| format!("# made up\n{}\n{line}\n", names());
         let error = |text: &str| text.parse::<Model>().unwrap_err().to_string();
-        assert!(error("").starts_with("line 1: expected the names used,algorithm,settings,launch,"));
+        assert!(error("").starts_with("line 1: expected the names algorithm,settings,launch,"));
         assert!(error("algorithm,settings\n").starts_with("line 1: "));
-        assert!(error(&text("tune,dia,,1,2")).starts_with("line 3: expected `choose` or "));
+        assert!(error(&text("dia,,1,2")).starts_with("line 3: expected an algorithm, its settings, and "));
         let numbers =
             ["-1"].into_iter().chain(std::iter::repeat_n("1", NUM_TERMS + 1)).collect::<Vec<_>>().join(",");
-        assert!(error(&text(&format!("tune,dia,,{numbers}"))).starts_with("line 3: expected"));
-        assert!(error(&text(&format!("tune,dai,,{}", numbers.replace('-', "")))).starts_with("line 3: "));
-        assert!(
-            error(&text(&format!("guess,dia,,{}", numbers.replace('-', "")))).starts_with("line 3: expected")
-        );
+        assert!(error(&text(&format!("dia,,{numbers}"))).starts_with("line 3: expected"));
+        assert!(error(&text(&format!("dai,,{}", numbers.replace('-', "")))).starts_with("line 3: "));
     }
 }
