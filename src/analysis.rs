@@ -1,7 +1,7 @@
 //! The generated kernels that find the [`Features`] of a matrix on a device.
 
 use crate::expr::{Expr, Variable};
-use crate::features::Features;
+use crate::features::{Features, Lengths};
 use crate::program::{Arg, Buffer, Pass};
 use crate::source::analysis_source;
 use crate::types::IndexType;
@@ -12,24 +12,29 @@ use crate::types::IndexType;
 pub struct AnalysisProgram {
     /// CUDA C++17 text, complete in itself.
     pub source: String,
-    /// The counters, and a bit a diagonal, which only `diagonals` uses.
-    pub buffers: [Buffer; 2],
-    /// Passes that look at row offsets and at samples of column indices.
-    pub structure: [Pass; 2],
+    /// The counters, a bit a diagonal, which only `diagonals` uses, and the length of every column, which only `columns` does.
+    pub buffers: [Buffer; 3],
+    /// Passes that look at row offsets, at samples of column indices and at groups of rows.
+    pub structure: [Pass; 3],
     /// Passes that look at all column indices.
     pub diagonals: [Pass; 2],
+    /// Passes that count the lengths of columns where other passes count those of rows.
+    pub columns: [Pass; 2],
 }
 
 const THREADS_PER_BLOCK: u32 = 1024;
 
-/// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals.
-const COUNTERS: u32 = 1 + 33 + 6 + 2 + 1;
+/// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
+/// blocks of each shape.
+const COUNTERS: u32 = 1 + 33 + 6 + 2 + 1 + 1 + Features::BLOCK_SHAPES.len() as u32;
 
 impl AnalysisProgram {
     /// Index in [`AnalysisProgram::buffers`] of the counters.
     pub const COUNTERS: usize = 0;
     /// Index in [`AnalysisProgram::buffers`] of the bits of the diagonals.
     pub const DIAGONALS: usize = 1;
+    /// Index in [`AnalysisProgram::buffers`] of the lengths of columns.
+    pub const LENGTHS: usize = 2;
     /// How many counters there are, of 64 bits each.
     pub const NUM_COUNTERS: usize = COUNTERS as usize;
 
@@ -51,17 +56,26 @@ impl AnalysisProgram {
         };
         let samples =
             nnz.clone().div_ceil(1 << Features::STRETCH[1].ilog2()).min(Features::MAX_SAMPLES as u32);
+        let groups = rows.clone().div_ceil(Features::ROWS_PER_GROUP).min(Features::MAX_GROUPS as u32);
         let counters = || Arg::Buffer(Self::COUNTERS);
         let bits = || Arg::Buffer(Self::DIAGONALS);
+        let lengths = || Arg::Buffer(Self::LENGTHS);
+        let cols = Expr::from(Variable::NumCols);
         AnalysisProgram {
             source: analysis_source(offset, THREADS_PER_BLOCK),
             buffers: [
                 Buffer::new("counters", COUNTERS * 8).zeroed(),
                 Buffer::new("diagonals", words.clone() * 4).zeroed(),
+                Buffer::new("lengths", cols.clone() * 4).zeroed(),
             ],
             structure: [
                 pass("rows", stride(rows.clone()), vec![num_rows(), Arg::RowOffsets, counters()]),
-                pass("columns", samples, vec![Arg::Size(nnz, IndexType::U64), Arg::ColIndices, counters()]),
+                pass(
+                    "columns",
+                    samples,
+                    vec![Arg::Size(nnz.clone(), IndexType::U64), Arg::ColIndices, counters()],
+                ),
+                pass("blocks", groups, vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, counters()]),
             ],
             diagonals: [
                 pass("diagonals", of_all(rows), vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, bits()]),
@@ -69,6 +83,18 @@ impl AnalysisProgram {
                     "count",
                     stride(words.clone()),
                     vec![Arg::Size(words, IndexType::U64), bits(), counters()],
+                ),
+            ],
+            columns: [
+                pass(
+                    "entries",
+                    stride(nnz.clone()),
+                    vec![Arg::Size(nnz, IndexType::U64), Arg::ColIndices, lengths()],
+                ),
+                pass(
+                    "lengths",
+                    stride(cols.clone()),
+                    vec![Arg::Size(cols, IndexType::U32), lengths(), counters()],
                 ),
             ],
         }
@@ -81,12 +107,21 @@ impl AnalysisProgram {
         counters: &[u64; Self::NUM_COUNTERS],
         diagonals: bool,
     ) -> Features {
-        let mut features = Features { num_rows: size.0, num_cols: size.1, nnz, ..Features::default() };
+        let mut features = Features::of_size(size, nnz);
         features.longest_row = counters[0];
         features.row_lengths.copy_from_slice(&counters[1..34]);
         features.warp_steps.copy_from_slice(&counters[34..40]);
         features.marked.copy_from_slice(&counters[40..42]);
         features.num_diagonals = diagonals.then_some(counters[42]);
+        features.grouped = counters[43];
+        features.blocks.copy_from_slice(&counters[44..]);
         features
+    }
+    /// What `columns` counted.
+    pub fn lengths(counters: &[u64; Self::NUM_COUNTERS]) -> Lengths {
+        let (mut classes, mut warp_steps) = ([0; 33], [0; 6]);
+        classes.copy_from_slice(&counters[1..34]);
+        warp_steps.copy_from_slice(&counters[34..40]);
+        Lengths { longest: counters[0], classes, warp_steps }
     }
 }

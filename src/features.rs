@@ -23,6 +23,21 @@ pub struct Features {
     pub num_diagonals: Option<u64>,
     /// Bits that the columns of short stretches of entries set, and of long ones, in all samples.
     pub marked: [u64; 2],
+    /// Entries of the groups of rows in which blocks were counted.
+    pub grouped: u64,
+    /// Dense blocks that hold an entry in those groups, for each of [`Features::BLOCK_SHAPES`].
+    pub blocks: [u64; Features::BLOCK_SHAPES.len()],
+}
+
+/// What is known of the lengths of rows, or of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Entries of the longest.
+    pub longest: u64,
+    /// As [`Features::row_lengths`].
+    pub classes: [u64; 33],
+    /// As [`Features::warp_steps`].
+    pub warp_steps: [u64; 6],
 }
 
 /// Samples of entries that follow one another: of each, how many different sectors of x it reads.
@@ -46,11 +61,49 @@ impl Default for Features {
             warp_steps: [0; 6],
             num_diagonals: None,
             marked: [0; 2],
+            grouped: 0,
+            blocks: [0; Features::BLOCK_SHAPES.len()],
         }
     }
 }
 
 impl Features {
+    /// What is known of a matrix of this size before anybody has looked at it.
+    pub fn of_size((num_rows, num_cols): (u64, u64), nnz: u64) -> Features {
+        Features { num_rows, num_cols, nnz, ..Features::default() }
+    }
+
+    /// The features of the transpose, as far as they follow from these and the lengths of the columns: how x is read is taken to
+    /// be as here, where that is possible, and blocks to lie as they do here. Of a structure that is symmetric they are its
+    /// own.
+    #[must_use]
+    pub fn transposed(&self, columns: &Lengths) -> Features {
+        let stretches = |kind: usize| {
+            let samples = Self::samples(self.nnz);
+            self.nnz.min(samples.count * samples.length).div_ceil(Self::STRETCH[kind])
+        };
+        // No stretch reads more places of x than there are.
+        let places = self.num_rows.div_ceil(u64::from(Self::COLS_PER_SECTOR));
+        let marked = |kind: usize| self.marked[kind].min(stretches(kind) * places);
+        let may_be_diagonal = Self::may_be_diagonal(self.num_cols, self.nnz, columns.longest);
+        let blocks_of = |(rows, cols): (u32, u32)| {
+            let mirrored = Self::BLOCK_SHAPES.iter().position(|shape| *shape == (cols, rows));
+            self.blocks[mirrored.expect("the mirror image of every shape is one, too")]
+        };
+        Features {
+            num_rows: self.num_cols,
+            num_cols: self.num_rows,
+            nnz: self.nnz,
+            longest_row: columns.longest,
+            row_lengths: columns.classes,
+            warp_steps: columns.warp_steps,
+            num_diagonals: self.num_diagonals.filter(|_| may_be_diagonal),
+            marked: [marked(0), marked(1)],
+            grouped: self.grouped,
+            blocks: Self::BLOCK_SHAPES.map(blocks_of),
+        }
+    }
+
     /// Threads that share a row, for [`Features::warp_steps`].
     pub const THREADS_PER_ROW: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
@@ -79,6 +132,27 @@ impl Features {
     /// The bit that a column marks in a stretch of this kind, 0 for a short one and 1 for a long one.
     pub const fn bit(kind: usize, col: u32) -> u32 {
         (col / Self::COLS_PER_SECTOR).wrapping_mul(Self::HASH_FACTOR) >> (32 - Self::LOG_BITS[kind])
+    }
+
+    /// Rows and columns of the dense blocks that are counted, no more than 15 each, with all their mirror images.
+    pub const BLOCK_SHAPES: [(u32, u32); 11] =
+        [(2, 2), (3, 3), (4, 4), (6, 6), (8, 8), (1, 2), (2, 1), (2, 4), (4, 2), (1, 4), (4, 1)];
+
+    /// Rows of a group, which all heights of blocks divide.
+    pub const ROWS_PER_GROUP: u32 = 24;
+
+    /// Groups in which blocks are counted, at most, spread over all rows.
+    pub const MAX_GROUPS: u64 = 256;
+
+    /// Entries of a group in which blocks are counted, at most: one with more tells nothing.
+    pub const MAX_GROUP_ENTRIES: u64 = 2048;
+
+    /// Slots an entry where it is stored in dense blocks of this shape, in the groups that were looked at: 1 where no block
+    /// has fill. `None` where blocks of this shape are not counted, or no group was looked at.
+    pub fn slots_per_entry(&self, shape: (u32, u32)) -> Option<f64> {
+        let index = Self::BLOCK_SHAPES.iter().position(|counted| *counted == shape)?;
+        let slots = self.blocks[index] * u64::from(shape.0) * u64::from(shape.1);
+        (self.grouped > 0).then(|| slots as f64 / self.grouped as f64)
     }
 
     /// Whether diagonals are worth counting: as many as the longest row has entries would hold no more than half fill.

@@ -29,6 +29,7 @@ mod config;
 mod error;
 mod expr;
 mod features;
+mod fingerprint;
 mod jagged_diagonals;
 mod parameter;
 mod primitive;
@@ -47,7 +48,8 @@ pub use config::{
 };
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
-pub use features::{Features, Samples};
+pub use features::{Features, Lengths, Samples};
+pub use fingerprint::FingerprintProgram;
 pub use parameter::ParameterSpec;
 pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program, Slots};
 pub use semiring::{Semiring, SemiringNumber};

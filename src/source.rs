@@ -135,14 +135,32 @@ pub(crate) fn analysis_source(offset: IndexType, threads_per_block: u32) -> Stri
         ("log_short_bits", Features::LOG_BITS[0]),
         ("log_long_bits", Features::LOG_BITS[1]),
         ("cols_per_sector", Features::COLS_PER_SECTOR),
+        ("rows_per_group", Features::ROWS_PER_GROUP),
+        ("max_group_entries", Features::MAX_GROUP_ENTRIES as u32),
+        ("num_shapes", Features::BLOCK_SHAPES.len() as u32),
     ];
     let mut constants = constant("int", "threads_per_block", threads_per_block);
     constants.extend(numbers.map(|(name, number)| constant("int", name, number)));
     constants += &constant("uint32_t", "hash_factor", format_args!("{:#x}u", Features::HASH_FACTOR));
+    // Four bits a shape.
+    let packed = |of: fn(&(u32, u32)) -> u32| {
+        Features::BLOCK_SHAPES.iter().rev().fold(0u64, |bits, shape| bits << 4 | u64::from(of(shape)))
+    };
+    for (name, bits) in [("shape_rows", packed(|shape| shape.0)), ("shape_cols", packed(|shape| shape.1))] {
+        constants += &constant("uint64_t", name, format_args!("{bits:#x}u"));
+    }
     let title = format!("analysis threads_per_block={threads_per_block} offset={offset}");
     let template = include_str!("../templates/analysis.cu");
     let aliases = [("OffsetT", offset.cuda()), ("IndexT", IndexType::U32.cuda())];
     assemble(&title, &aliases, &constants, None, &[], "analysis.cu", template)
+}
+
+/// The source of the kernel that hashes the arrays of a structure.
+pub(crate) fn fingerprint_source(threads_per_block: u32) -> String {
+    let constants = constant("int", "threads_per_block", threads_per_block);
+    let title = format!("fingerprint threads_per_block={threads_per_block}");
+    let template = include_str!("../templates/fingerprint.cu");
+    assemble(&title, &[], &constants, None, &[], "fingerprint.cu", template)
 }
 
 fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> String {

@@ -1,9 +1,9 @@
 // analysis: counts what a kernel's time depends on in the structure of a matrix.
 //
-// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; diagonals that hold an entry
-// Bytes:     row offsets once, at most 2^24 column indices; for diagonals, row offsets and column indices once more
+// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; dense blocks that groups of rows consist of; diagonals that hold an entry
+// Bytes:     row offsets once, at most 2^24 column indices and 2^19 more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
-// Launch:    grid stride over rows; a block a sample; diagonals a thread a row, only where no row is long
+// Launch:    grid stride over rows; a block a sample; a block a group of rows; diagonals a thread a row, only where no row is long
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLogShortStretch = 12;
@@ -11,6 +11,11 @@ constexpr int kLogLongStretch = 16;
 constexpr int kLogShortBits = 14;
 constexpr int kLogLongBits = 17;
 constexpr int kColsPerSector = 8;
+constexpr int kRowsPerGroup = 24;
+constexpr int kMaxGroupEntries = 2048;
+constexpr int kNumShapes = 11;
+constexpr uint64_t kShapeRows = 0x41422186432u;
+constexpr uint64_t kShapeCols = 0x14241286432u;
 constexpr uint32_t kHashFactor = 0x9e3779b1u;
 #endif
 
@@ -25,6 +30,8 @@ struct Counters {
   uint64_t warp_steps[kWidths];
   uint64_t marked[2];
   uint64_t num_diagonals;
+  uint64_t grouped;
+  uint64_t blocks[kNumShapes];
 };
 
 __device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
@@ -34,8 +41,8 @@ __device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
 }
 
 // A warp takes 32 rows that follow one another.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, Counters* counters) {
+template <typename LengthOf>
+__device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length_of, Counters* counters) {
   __shared__ uint64_t rows_of_class[kLengthClasses];
   if (threadIdx.x < kLengthClasses) rows_of_class[threadIdx.x] = 0;
   __syncthreads();
@@ -47,7 +54,7 @@ spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, C
        warp += gridDim.x * (kThreadsPerBlock / 32)) {
     const uint32_t row = warp * 32 + lane;
     const bool is_row = row < num_rows;
-    const uint64_t length = is_row ? uint64_t(row_offsets[row + 1] - row_offsets[row]) : 0;
+    const uint64_t length = is_row ? uint64_t(length_of(row)) : 0;
     int length_class = 64 - __clzll(length);
     if (length_class > kLengthClasses - 1) length_class = kLengthClasses - 1;
     // One addition for all lanes of a class, and most warps have few classes.
@@ -80,6 +87,26 @@ spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, C
   if (lane == 0) atomicMax(&counters->longest_row, longest);
   __syncthreads();
   if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], rows_of_class[threadIdx.x]);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, Counters* counters) {
+  count_lengths(num_rows, [=](uint32_t row) { return row_offsets[row + 1] - row_offsets[row]; }, counters);
+}
+
+// Columns are the rows of the transpose.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_lengths(uint32_t num_cols, const uint32_t* __restrict__ lengths, Counters* counters) {
+  count_lengths(num_cols, [=](uint32_t col) { return lengths[col]; }, counters);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_entries(uint64_t nnz, const IndexT* __restrict__ col_indices, uint32_t* lengths) {
+  const uint64_t stride = gridDim.x * uint64_t(kThreadsPerBlock);
+#pragma unroll 4
+  for (uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; i < nnz; i += stride) {
+    atomicAdd(lengths + __ldcs(col_indices + i), 1u);
+  }
 }
 
 template <int kLogBits>
@@ -121,6 +148,48 @@ spmv_analysis_columns(uint64_t nnz, const IndexT* __restrict__ col_indices, Coun
   if (threadIdx.x % 32 == 0) {
     atomicAdd(&counters->marked[0], marked_short);
     atomicAdd(&counters->marked[1], marked_long);
+  }
+}
+
+// Puts a block into a table of those that are there, and says whether it is new.
+template <int kPlaces>
+__device__ __forceinline__ bool insert(uint64_t* table, uint64_t block) {
+  constexpr uint64_t kNone = ~0ull;
+  const uint32_t hash = (uint32_t(block) ^ uint32_t(block >> 32) * 0x85ebca6bu) * kHashFactor;
+  for (uint32_t place = (hash >> 8) % kPlaces;; place = (place + 1) % kPlaces) {
+    const uint64_t there = atomicCAS(table + place, kNone, block);
+    if (there == kNone) return true;
+    if (there == block) return false;
+  }
+}
+
+// A block takes a group of rows, and one shape after the other.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                     const IndexT* __restrict__ col_indices, Counters* counters) {
+  constexpr int kPlaces = 2 * kMaxGroupEntries;
+  __shared__ uint64_t table[kPlaces];
+  const uint32_t num_groups = (num_rows + kRowsPerGroup - 1) / kRowsPerGroup;
+  const uint32_t first = uint32_t(uint64_t(blockIdx.x) * num_groups / gridDim.x) * kRowsPerGroup;
+  const uint32_t last = first + kRowsPerGroup < num_rows ? first + kRowsPerGroup : num_rows;
+  const OffsetT begin = row_offsets[first], end = row_offsets[last];
+  if (end - begin > kMaxGroupEntries) return;
+  if (threadIdx.x == 0) atomicAdd(&counters->grouped, uint64_t(end - begin));
+  for (int shape = 0; shape < kNumShapes; ++shape) {
+    const uint32_t rows = kShapeRows >> 4 * shape & 15;
+    const uint32_t cols = kShapeCols >> 4 * shape & 15;
+    for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
+    __syncthreads();
+    uint64_t blocks = 0;
+    uint32_t row = first;
+    for (OffsetT i = begin + threadIdx.x; i < end; i += kThreadsPerBlock) {
+      while (row_offsets[row + 1] <= i) ++row;
+      const uint64_t row_of_blocks = (row - first) / rows;
+      blocks += insert<kPlaces>(table, row_of_blocks << 32 | uint32_t(col_indices[i]) / cols);
+    }
+    blocks = warp_sum(blocks);
+    if (threadIdx.x % 32 == 0) atomicAdd(&counters->blocks[shape], blocks);
+    __syncthreads();
   }
 }
 

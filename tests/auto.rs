@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use spmv_codegen::{IndexType, Operation};
 use spmv_matrix::generate::Generator;
-use spmv_matrix::{CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features};
+use spmv_matrix::{
+    CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features, features_of_transpose,
+};
 use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv, Vector};
 
 /// The GPU where there is one, else the simulator.
@@ -56,8 +58,25 @@ fn the_device_counts_as_the_host_does() {
         for offset in [IndexType::U32, IndexType::U64] {
             let there = DeviceMatrix::upload(&device, &a, offset).unwrap();
             assert_eq!(there.features().unwrap(), host, "{offset}");
+            assert_eq!(there.features_of_transpose().unwrap(), features_of_transpose(&a), "{offset}");
         }
     }
+}
+
+#[test]
+fn features_of_the_transpose_are_nearly_those_of_a_transpose() {
+    for a in structures() {
+        let (found, exact) = (features_of_transpose(&a), features(&a.transpose().unwrap()));
+        assert_eq!((found.num_rows, found.num_cols, found.nnz), (exact.num_rows, exact.num_cols, exact.nnz));
+        assert_eq!((found.longest_row, found.row_lengths), (exact.longest_row, exact.row_lengths));
+        assert_eq!(found.warp_steps, exact.warp_steps);
+        for kind in [0, 1] {
+            assert!(found.sectors_per_entry(kind) <= 1.0);
+        }
+    }
+    // Of a structure that is symmetric they are its own, but for the order of what follows one another.
+    let stencil = generated("stencil_5", &[("nx", 70.0), ("ny", 41.0)]);
+    assert_eq!(features_of_transpose(&stencil), features(&stencil.transpose().unwrap()));
 }
 
 #[test]

@@ -148,10 +148,20 @@ fn the_analysis_compiles() {
     for &offset in IndexType::ALL {
         for arch in ARCHS {
             let (artifact, _) = compiler().compile_analysis(offset, arch).unwrap();
-            assert_eq!(artifact.kernels.len(), 4, "{offset} for {arch}");
+            assert_eq!(artifact.kernels.len(), 7, "{offset} for {arch}");
             assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
             Module::load(&artifact.ptx).unwrap_or_else(|error| panic!("{offset} for {arch}: {error}"));
         }
+    }
+}
+
+#[test]
+fn the_hash_of_structures_compiles() {
+    for arch in ARCHS {
+        let (artifact, _) = compiler().compile_fingerprint(arch).unwrap();
+        assert_eq!(artifact.kernels.len(), 1, "{arch}");
+        assert_eq!(artifact.kernels[0].spill_store_bytes, 0, "{arch}");
+        Module::load(&artifact.ptx).unwrap_or_else(|error| panic!("{arch}: {error}"));
     }
 }
 

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use spmv_codegen::{
-    Algorithm, AlgorithmSpec, AnalysisProgram, COMMON_KEYS, IndexType, KernelConfig, Program, Semiring,
-    ValueType, VectorOp, VectorProgram,
+    Algorithm, AlgorithmSpec, AnalysisProgram, COMMON_KEYS, FingerprintProgram, IndexType, KernelConfig,
+    Program, Semiring, ValueType, VectorOp, VectorProgram,
 };
 
 fn default_config(spec: &AlgorithmSpec) -> KernelConfig {
@@ -50,8 +50,18 @@ fn semirings() {
 fn analysis() {
     let program = AnalysisProgram::new(IndexType::U32);
     insta::assert_snapshot!("analysis_u32.cu", program.source);
-    let AnalysisProgram { source: _, buffers, structure, diagonals } = program;
-    insta::assert_snapshot!("launches_analysis", format!("{buffers:#?}\n{structure:#?}\n{diagonals:#?}"));
+    let AnalysisProgram { source: _, buffers, structure, diagonals, columns } = program;
+    insta::assert_snapshot!(
+        "launches_analysis",
+        format!("{buffers:#?}\n{structure:#?}\n{diagonals:#?}\n{columns:#?}")
+    );
+}
+
+#[test]
+fn fingerprint() {
+    let program = FingerprintProgram::new();
+    insta::assert_snapshot!("fingerprint.cu", program.source);
+    insta::assert_snapshot!("launches_fingerprint", format!("{:#?}", program.pass));
 }
 
 /// How programs are run: passes, arguments, buffers, guarantees.

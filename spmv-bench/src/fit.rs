@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, ValueType};
 use spmv_runtime::matrix::features;
-use spmv_runtime::planner::{Model, NUM_TERMS, Priced, terms};
+use spmv_runtime::planner::{Model, NUM_TERMS, Priced, multiplies_fill, terms};
 
 use crate::geomean;
 use crate::record::{Record, Row};
@@ -131,15 +131,19 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
         let key = (&*row.matrix, &*row.value, &*row.operation);
         let problem = problems.binary_search(&key).expect("the keys are those of the rows");
         let ms = row.time_ms().expect("rows without a time do not count");
-        if ms < best[problem].ms {
-            best[problem] = Made { label: row.label(), ms };
-        }
         let config =
             |value| config(row, value).map_err(|source| FitError::Config { label: row.label(), source });
         let Some(usual) = config(ValueType::F32)? else { continue };
         let Ok(value) = row.value.parse() else { continue };
         let Some(typed) = config(value)? else { continue };
         let Some(features) = structures.get(&(&*row.matrix, &*row.operation)) else { continue };
+        // Nobody gets it who does not ask for it.
+        if multiplies_fill(&typed, features) {
+            continue;
+        }
+        if ms < best[problem].ms {
+            best[problem] = Made { label: row.label(), ms };
+        }
         let Some(terms) = terms(&typed, features, record.head.l2_bytes) else { continue };
         let point = Point {
             problem,
@@ -192,7 +196,12 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
         ),
         format!("With each matrix left out of the fit in turn: {}, {:.2}.", mean(left_out.0), left_out.1),
     ];
+    let (added, missed) = cover(&table, &selected, &best_ms);
+    model.comments.push(format!(
+        "With those that are only measured, the best of all candidates over the best of all that was measured: {missed:.3} (largest)."
+    ));
     model.priced = selected.iter().map(|index| priced(&measured[*index])).collect();
+    model.measured = added.iter().map(|index| measured[*index].config).collect();
     Ok(Fitted { model, choices })
 }
 
@@ -307,6 +316,35 @@ fn loss(table: &Table, selected: &[usize], best_ms: &[f64]) -> f64 {
     };
     let (fitted, left_out) = (of_kind(0), of_kind(1));
     (fitted.0 + left_out.0) / 2.0 + WORST * fitted.1.max(left_out.1)
+}
+
+/// Configurations to measure beside those that are `selected`, so that none is much faster than all of them on any problem; and
+/// how much that is at most.
+fn cover(table: &Table, selected: &[usize], best_ms: &[f64]) -> (Vec<usize>, f64) {
+    /// The largest difference that is left, in logarithms.
+    const MOST: f64 = 0.01;
+    let ratio = |index: usize, problem: usize| {
+        table[index][problem].map_or(f64::INFINITY, |tried| (tried.ms / best_ms[problem]).ln())
+    };
+    let mut left: Vec<f64> = (0..best_ms.len())
+        .map(|problem| selected.iter().map(|index| ratio(*index, problem)).fold(f64::INFINITY, f64::min))
+        .collect();
+    let mut added = Vec::new();
+    while left.iter().any(|left| *left > MOST) {
+        // What is nearly as good as the best counts as much.
+        let gain = |index: usize| -> f64 {
+            let gains = left.iter().enumerate().map(|(problem, left)| {
+                (left.min(3.0) - MOST).max(0.0) - (ratio(index, problem).min(3.0) - MOST).max(0.0)
+            });
+            gains.map(|gain| gain.max(0.0)).sum()
+        };
+        let best = (0..table.len()).map(|index| (gain(index), index));
+        let best = best.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        let Some((_, index)) = best.filter(|(gain, _)| *gain > 0.0) else { break };
+        added.push(index);
+        left.iter_mut().enumerate().for_each(|(problem, left)| *left = left.min(ratio(index, problem)));
+    }
+    (added, left.into_iter().fold(0.0, f64::max).exp())
 }
 
 fn priced(measured: &Measured) -> Priced {

@@ -28,22 +28,6 @@ impl ConstraintArgs {
         self.deterministic || self.products.is_some() || self.max_extra_bytes.is_some()
     }
 
-    /// Whether a plan may take so much memory beside the matrix, which is known in full only when it has been made.
-    pub fn check(&self, extra_bytes: u64) -> Result<(), Failure> {
-        match self.max_extra_bytes {
-            Some(most) if extra_bytes > most => {
-                let message = format!(
-                    "the chosen kernel takes {} beside the matrix, and --max-extra-bytes allows {}",
-                    quantity::bytes(extra_bytes),
-                    quantity::bytes(most)
-                );
-                Err(Failure::new(Kind::Usage, message)
-                    .help("name another with --algorithm, or allow more or less"))
-            }
-            _ => Ok(()),
-        }
-    }
-
     pub fn constraints(&self) -> Constraints {
         let mut constraints = Constraints::default();
         constraints.deterministic = self.deterministic;
@@ -54,15 +38,16 @@ impl ConstraintArgs {
 }
 
 /// The configurations for a product of the arrays with these features, the best first, all of which have these settings;
-/// `types` are those of matrix and vectors. Without a device, its L2 cache is taken to be that of the GPU that was measured.
+/// `types` are those of matrix and vectors, `l2_bytes` is the device's L2 cache.
 pub fn choose(
     operation: Operation,
     features: &Features,
     types: Types,
+    l2_bytes: u64,
     constraints: &Constraints,
     settings: &SettingArgs,
 ) -> Result<Vec<Candidate>, Failure> {
-    let mut found = planner::candidates(features, types, operation, planner::MEASURED_L2_BYTES, constraints)?;
+    let mut found = planner::candidates(features, types, operation, l2_bytes, constraints)?;
     let semiring = settings.get("semiring").and_then(|name| name.parse().ok()).unwrap_or_default();
     let has = |config: &KernelConfig, key: &String| config.settings().iter().any(|(known, _)| known == key);
     found.retain(|candidate| {

@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
     algorithms, bench, cache, compare, compile, completions, demo, doctor, explain, fit, generate, inspect,
-    man, matrix, plot, results, run,
+    man, matrix, plot, results, run, tune,
 };
 use crate::failure::{Failure, Kind};
 
@@ -27,6 +27,7 @@ Start here:
   spmv demo                            a tour on a real matrix that comes with the command
   spmv doctor                          what this machine has, what it lacks and what to do
   spmv run A.mtx                       read, generate, compile, run, verify, time
+  spmv tune A.mtx                      find the fastest kernel for it, and keep it for spmv run
   spmv bench --suite standard          measured beside cuSPARSE and the CPU
   spmv gen --algorithm csr_vector      the CUDA text of a kernel
 
@@ -50,6 +51,7 @@ pub enum Command {
     Algorithms(algorithms::Algorithms),
     Inspect(inspect::Inspect),
     Explain(explain::Explain),
+    Tune(tune::Tune),
     Matrix(matrix::Matrix),
     Compare(compare::Compare),
     Plot(plot::Plot),
@@ -73,6 +75,7 @@ impl Command {
             Command::Algorithms(algorithms) => algorithms.output.json,
             Command::Inspect(inspect) => inspect.output.json,
             Command::Explain(explain) => explain.output.json,
+            Command::Tune(tune) => tune.output.json,
             Command::Matrix(matrix) => matrix.json(),
             Command::Compare(compare) => compare.output.json,
             Command::Plot(plot) => plot.output.json,
@@ -93,6 +96,7 @@ impl Command {
             Command::Algorithms(algorithms) => algorithms.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Tune(tune) => tune.run(),
             Command::Matrix(matrix) => matrix.run(),
             Command::Compare(compare) => compare.run(),
             Command::Plot(plot) => plot.run(),

@@ -1,7 +1,9 @@
 //! The features of a structure, counted on the host.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use rayon::prelude::*;
-use spmv_codegen::Features;
+use spmv_codegen::{Features, Lengths};
 
 use crate::{CsrMatrix, Entry, Offset};
 
@@ -19,16 +21,29 @@ pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     let rows = (0..warps).into_par_iter().with_min_len(1024).map(|warp| Rows::of_warp(a, warp));
     let rows = rows.reduce(Rows::default, Rows::merge);
     let may_be_diagonal = Features::may_be_diagonal(num_rows, nnz, rows.longest);
-    let mut features = Features::default();
-    features.num_rows = num_rows;
-    features.num_cols = num_cols;
-    features.nnz = nnz;
+    let mut features = Features::of_size((num_rows, num_cols), nnz);
     features.longest_row = rows.longest;
     features.row_lengths = rows.lengths;
     features.warp_steps = rows.warp_steps;
     features.num_diagonals = may_be_diagonal.then(|| num_diagonals(a));
     features.marked = marked(a.col_indices());
+    (features.grouped, features.blocks) = blocks(a);
     features
+}
+
+/// The features of the transpose, as far as they follow from those of the structure and from the lengths of its columns.
+pub fn features_of_transpose<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
+    let lengths: Vec<AtomicU32> = (0..a.num_cols()).map(|_| AtomicU32::new(0)).collect();
+    a.col_indices().par_iter().with_min_len(BLOCK).for_each(|col| {
+        lengths[*col as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    let length = |col: usize| u64::from(lengths[col].load(Ordering::Relaxed));
+    let warps = a.num_cols().div_ceil(WARP);
+    let cols = (0..warps).into_par_iter().with_min_len(1024);
+    let cols =
+        cols.map(|warp| Rows::of_lengths(a.num_cols(), warp, length)).reduce(Rows::default, Rows::merge);
+    let Rows { longest, lengths: classes, warp_steps } = cols;
+    features(a).transposed(&Lengths { longest, classes, warp_steps })
 }
 
 /// What is known of some rows.
@@ -46,10 +61,14 @@ impl Default for Rows {
 
 impl Rows {
     fn of_warp<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, warp: usize) -> Rows {
+        Rows::of_lengths(a.num_rows(), warp, |row| a.row_range(row).len() as u64)
+    }
+
+    fn of_lengths(num_rows: usize, warp: usize, length_of: impl Fn(usize) -> u64) -> Rows {
         let mut lengths = [0u64; WARP];
-        let rows = warp * WARP..((warp + 1) * WARP).min(a.num_rows());
+        let rows = warp * WARP..((warp + 1) * WARP).min(num_rows);
         for (length, row) in lengths.iter_mut().zip(rows.clone()) {
-            *length = a.row_range(row).len() as u64;
+            *length = length_of(row);
         }
         let known = &lengths[..rows.len()];
         let mut found = Rows { longest: known.iter().copied().max().unwrap_or(0), ..Rows::default() };
@@ -118,4 +137,36 @@ fn marked(cols: &[u32]) -> [u64; 2] {
     };
     let marked = (0..samples.count).into_par_iter().map(sample);
     marked.reduce(|| [0, 0], |a, b| [a[0] + b[0], a[1] + b[1]])
+}
+
+/// Entries of the groups of rows that are looked at, and the blocks of each shape that they consist of.
+fn blocks<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> (u64, [u64; Features::BLOCK_SHAPES.len()]) {
+    let rows_per_group = Features::ROWS_PER_GROUP as usize;
+    let groups = a.num_rows().div_ceil(rows_per_group) as u64;
+    let looked_at = groups.min(Features::MAX_GROUPS);
+    let of_group = |number: u64| {
+        let first = (number * groups / looked_at) as usize * rows_per_group;
+        let rows = first..(first + rows_per_group).min(a.num_rows());
+        let entries = a.row_range(rows.end - 1).end - a.row_range(first).start;
+        if entries as u64 > Features::MAX_GROUP_ENTRIES {
+            return (0, [0; Features::BLOCK_SHAPES.len()]);
+        }
+        let count = |(block_rows, block_cols): (u32, u32)| {
+            let of_row = |row: usize| {
+                let row_of_blocks = (row - first) as u32 / block_rows;
+                a.row(row).0.iter().map(move |col| (row_of_blocks, col / block_cols))
+            };
+            let mut blocks: Vec<(u32, u32)> = rows.clone().flat_map(of_row).collect();
+            blocks.sort_unstable();
+            blocks.dedup();
+            blocks.len() as u64
+        };
+        (entries as u64, Features::BLOCK_SHAPES.map(count))
+    };
+    let add = |mut a: (u64, [u64; _]), b: (u64, [u64; _])| {
+        a.0 += b.0;
+        a.1.iter_mut().zip(b.1).for_each(|(a, b)| *a += b);
+        a
+    };
+    (0..looked_at).into_par_iter().map(of_group).reduce(|| (0, [0; Features::BLOCK_SHAPES.len()]), add)
 }

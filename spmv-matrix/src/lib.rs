@@ -58,7 +58,7 @@ pub use crate::coo::CooMatrix;
 pub use crate::csc::CscMatrix;
 pub use crate::csr::CsrMatrix;
 pub use crate::error::MatrixError;
-pub use crate::features::features;
+pub use crate::features::{features, features_of_transpose};
 pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{Reference, Verification, reference, verify};
 pub use crate::scalar::{Entry, Offset, Value};

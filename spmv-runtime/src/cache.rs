@@ -8,6 +8,11 @@
 //! The cache can be slow or absent, never wrong and never an error: what goes wrong with the folder leaves the
 //! process without a disk cache, is told once through `tracing`, and stays readable in [`DiskCache::status`].
 //!
+//! # Notes
+//!
+//! The same folder keeps small answers to questions, for [`tuning`](crate::tuning): a file each, named by the hash of the
+//! question, which it repeats, with a checksum. What holds of entries holds of notes.
+//!
 //! # Several processes
 //!
 //! There are no locks. An entry is written to a temporary file in the same folder and renamed, so a reader sees
@@ -33,6 +38,7 @@ mod folder;
 mod key;
 mod location;
 mod manage;
+mod note;
 mod problem;
 
 pub use entry::Damage;
@@ -48,7 +54,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use crate::artifact::{Artifact, CompileRequest};
-use folder::{Folder, ReadError};
+use folder::{Folder, Found, ReadError};
 
 /// A hit renews an entry's time of last use when that is older than this.
 const RENEW_AFTER: Duration = Duration::from_secs(60);
@@ -137,41 +143,37 @@ impl DiskCache {
         let Some(folder) = self.folder() else { return Lookup::Miss };
         let request = key::encode(request);
         let name = Key::of_encoded(&request).file_name();
-        let found = match folder.read(&name, MAX_ENTRY_BYTES) {
+        let found = match self.read(&folder, &name) {
             Ok(Some(found)) => found,
             Ok(None) => return Lookup::Miss,
-            Err(ReadError::Damaged(reason)) => return discard(&folder, &name, reason),
-            Err(ReadError::Io(source)) => {
-                self.report(CacheProblem::io("read from", folder.path(), source));
-                return Lookup::Miss;
-            }
+            Err(reason) => return Lookup::Discarded { reason: discard(&folder, &name, reason) },
         };
         match entry::decode_for(&found.bytes, &request) {
             Ok(artifact) => {
-                let now = SystemTime::now();
-                if now.duration_since(found.modified).map_or(true, |age| age >= RENEW_AFTER) {
-                    // Only the order of eviction depends on it.
-                    let _ = found.file.set_modified(now);
-                }
+                found.renew();
                 Lookup::Hit(artifact)
             }
-            Err(reason) => discard(&folder, &name, reason),
+            Err(reason) => Lookup::Discarded { reason: discard(&folder, &name, reason) },
         }
     }
 
     /// Stores an artifact and says whether it is on disk now. It is not where there is no disk cache, where the
     /// folder cannot be written, and where the entry is larger than the cap or than 64 MiB.
     pub fn put(&self, request: &CompileRequest, artifact: &Artifact) -> bool {
-        let Some(folder) = self.folder() else { return false };
         let request = key::encode(request);
         let name = Key::of_encoded(&request).file_name();
-        let bytes = entry::encode(&request, artifact);
+        self.store(&name, &entry::encode(&request, artifact))
+    }
+
+    /// Writes a file, and says whether it is there now.
+    fn store(&self, name: &str, bytes: &[u8]) -> bool {
+        let Some(folder) = self.folder() else { return false };
         let len = bytes.len() as u64;
         if len > MAX_ENTRY_BYTES || len > manage::low_water(self.max_bytes) {
             tracing::debug!(bytes = len, max_bytes = self.max_bytes, "kernel too large for the cache");
             return false;
         }
-        let stored = match self.write(&folder, &name, &bytes) {
+        let stored = match self.write(&folder, name, bytes) {
             // The folder is gone: someone removed it while this process runs.
             Err(error) if error.kind() == io::ErrorKind::NotFound => match Folder::open(folder.path()) {
                 Ok(fresh) => {
@@ -179,7 +181,7 @@ impl DiskCache {
                     if let Some(slot) = &self.folder {
                         *slot.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
                     }
-                    self.write(&fresh, &name, &bytes)
+                    self.write(&fresh, name, bytes)
                 }
                 Err(problem) => {
                     self.report(problem);
@@ -210,6 +212,18 @@ impl DiskCache {
         }
     }
 
+    /// A whole file, where there is one; what the system refuses is reported, and no file.
+    fn read(&self, folder: &Folder, name: &str) -> Result<Option<Found>, Damage> {
+        match folder.read(name, MAX_ENTRY_BYTES) {
+            Ok(found) => Ok(found),
+            Err(ReadError::Damaged(reason)) => Err(reason),
+            Err(ReadError::Io(source)) => {
+                self.report(CacheProblem::io("read from", folder.path(), source));
+                Ok(None)
+            }
+        }
+    }
+
     fn write(&self, folder: &Folder, name: &str, bytes: &[u8]) -> io::Result<()> {
         manage::make_room(folder, bytes.len() as u64, self.max_bytes);
         let temporary = temporary_name();
@@ -234,11 +248,22 @@ impl DiskCache {
     }
 }
 
-fn discard(folder: &Folder, name: &str, reason: Damage) -> Lookup {
+impl Found {
+    /// Says that the file was of use.
+    fn renew(&self) {
+        let now = SystemTime::now();
+        if now.duration_since(self.modified).map_or(true, |age| age >= RENEW_AFTER) {
+            // Only the order of eviction depends on it.
+            let _ = self.file.set_modified(now);
+        }
+    }
+}
+
+fn discard(folder: &Folder, name: &str, reason: Damage) -> Damage {
     let _ = folder.remove(name);
     let path = folder.path().join(name);
-    tracing::warn!(path = %path.display(), %reason, "deleted an unusable cache entry; the kernel is compiled again");
-    Lookup::Discarded { reason }
+    tracing::warn!(path = %path.display(), %reason, "deleted an unusable cache entry; what it held is made again");
+    reason
 }
 
 /// Different in every call of every process; the standard library seeds its hashers from the system.

@@ -5,21 +5,22 @@ use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use spmv_codegen::{AnalysisProgram, IndexType, KernelConfig, ValueType, VectorProgram};
+use spmv_codegen::{AnalysisProgram, FingerprintProgram, IndexType, KernelConfig, ValueType, VectorProgram};
 
 use crate::artifact::{Artifact, CompileRequest};
 use crate::cache::{DiskCache, Lookup};
 use crate::error::Error;
 use crate::nvrtc::{self, Nvrtc};
 
-/// What is compiled: a product, a text that somebody edited, the vector operations for one type of entries, or the
-/// analysis for one type of row offsets.
+/// What is compiled: a product, a text that somebody edited, the vector operations for one type of entries, the analysis
+/// for one type of row offsets, or the hash of structures.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ProgramKey {
     Product(KernelConfig),
     Edited(Arc<str>),
     Vector(ValueType),
     Analysis(IndexType),
+    Fingerprint,
 }
 
 impl ProgramKey {
@@ -29,6 +30,7 @@ impl ProgramKey {
             ProgramKey::Edited(source) => source.to_string(),
             ProgramKey::Vector(entry) => VectorProgram::new(*entry).source,
             ProgramKey::Analysis(offset) => AnalysisProgram::new(*offset).source,
+            ProgramKey::Fingerprint => FingerprintProgram::new().source,
         }
     }
 }
@@ -114,6 +116,14 @@ impl Compiler {
     /// As [`Compiler::compile`].
     pub fn compile_analysis(&self, offset: IndexType, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
         self.artifact(ProgramKey::Analysis(offset), Target::Real(arch.to_owned()))
+    }
+
+    /// As [`Compiler::compile`], for the hash of structures.
+    ///
+    /// # Errors
+    /// As [`Compiler::compile`].
+    pub fn compile_fingerprint(&self, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
+        self.artifact(ProgramKey::Fingerprint, Target::Real(arch.to_owned()))
     }
 
     pub(crate) fn artifact(&self, key: ProgramKey, target: Target) -> Result<(Arc<Artifact>, Origin), Error> {

@@ -316,6 +316,46 @@ impl Backend for Cuda {
         };
         check("cuLaunchKernel", launched)
     }
+
+    fn time(&self, times: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
+        self.bind()?;
+        let events = (0..=times).map(|_| Event::new()).collect::<Result<Vec<_>, _>>()?;
+        work()?;
+        for (index, event) in events.iter().enumerate() {
+            // SAFETY: event and stream are alive.
+            let recorded = unsafe { result::event::record(event.0, self.stream.cu_stream()) };
+            check("cuEventRecord", recorded)?;
+            if index < times as usize {
+                work()?;
+            }
+        }
+        self.synchronize(StreamHandle::default())?;
+        let between = |pair: &[Event]| {
+            // SAFETY: both events were recorded and have been reached.
+            let ms = unsafe { result::event::elapsed(pair[0].0, pair[1].0) };
+            Ok(f64::from(check("cuEventElapsedTime", ms)?))
+        };
+        events.windows(2).map(between).collect()
+    }
+}
+
+/// An event that takes the time.
+struct Event(sys::CUevent);
+
+impl Event {
+    fn new() -> Result<Event, Error> {
+        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
+        Ok(Event(check("cuEventCreate", result::event::create(flags))?))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: the event is alive, and CUDA defers its end until it has been reached.
+        if let Err(error) = unsafe { result::event::destroy(self.0) } {
+            tracing::debug!(?error, "an event was not destroyed");
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaContext, CudaStream};
 use ptx_sim::{Counters, Schedule};
-use spmv_codegen::{AnalysisProgram, IndexType, KernelConfig, Pass, Program, ValueType, VectorProgram};
+use spmv_codegen::{
+    AnalysisProgram, FingerprintProgram, IndexType, KernelConfig, Pass, Program, ValueType, VectorProgram,
+};
 
 use crate::artifact::Artifact;
 use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
@@ -25,6 +27,7 @@ struct Inner {
     products: SingleFlight<KernelConfig, Arc<Kernel>>,
     vectors: SingleFlight<ValueType, Arc<VectorKernels>>,
     analyses: SingleFlight<IndexType, Arc<AnalysisKernels>>,
+    fingerprint: SingleFlight<(), Arc<FingerprintKernel>>,
     reduction: Mutex<Option<Arc<Vec<Allocation>>>>,
     target: OnceLock<Target>,
     compiler: Arc<Compiler>,
@@ -93,6 +96,13 @@ pub(crate) struct VectorKernels {
 #[derive(Debug)]
 pub(crate) struct AnalysisKernels {
     pub(crate) program: AnalysisProgram,
+    pub(crate) module: Arc<dyn Module>,
+}
+
+/// The hash of structures, compiled and loaded.
+#[derive(Debug)]
+pub(crate) struct FingerprintKernel {
+    pub(crate) program: FingerprintProgram,
     pub(crate) module: Arc<dyn Module>,
 }
 
@@ -170,6 +180,7 @@ impl Device {
                 products: SingleFlight::default(),
                 vectors: SingleFlight::default(),
                 analyses: SingleFlight::default(),
+                fingerprint: SingleFlight::default(),
                 reduction: Mutex::new(None),
                 target: OnceLock::new(),
                 compiler,
@@ -255,6 +266,13 @@ impl Device {
         })
     }
 
+    pub(crate) fn fingerprint_kernel(&self) -> Result<Arc<FingerprintKernel>, Error> {
+        self.inner.fingerprint.get_or_make((), || {
+            let Loaded { module, .. } = self.load(ProgramKey::Fingerprint)?;
+            Ok(Arc::new(FingerprintKernel { program: FingerprintProgram::new(), module }))
+        })
+    }
+
     /// The workspace of operations that give a number, with the lock that keeps it to one of them at a time.
     pub(crate) fn reduction_workspace(&self) -> &Mutex<Option<Arc<Vec<Allocation>>>> {
         &self.inner.reduction
@@ -268,18 +286,27 @@ impl Device {
         Arc::ptr_eq(&self.inner.backend, &other.inner.backend)
     }
 
+    /// Compiles a configuration's kernel, or finds it, and does not load it: the device is not touched.
+    pub(crate) fn compile(&self, key: ProgramKey) -> Result<(), Error> {
+        let target = self.target()?;
+        self.inner.compiler.artifact(key, target).map(drop)
+    }
+
+    fn target(&self) -> Result<Target, Error> {
+        if let Some(target) = self.inner.target.get() {
+            return Ok(target.clone());
+        }
+        let properties = self.properties();
+        let target = self.inner.compiler.target_for(&properties.arch, properties.driver_version)?;
+        Ok(self.inner.target.get_or_init(|| target).clone())
+    }
+
     /// Loads a program. An artifact that the driver rejects is forgotten and compiled again, once; where fresh
     /// machine code is rejected too, the driver is given PTX.
     fn load(&self, key: ProgramKey) -> Result<Loaded, Error> {
         let properties = self.properties();
         let compiler = &self.inner.compiler;
-        let native = match self.inner.target.get() {
-            Some(target) => target.clone(),
-            None => {
-                let target = compiler.target_for(&properties.arch, properties.driver_version)?;
-                self.inner.target.get_or_init(|| target).clone()
-            }
-        };
+        let native = self.target()?;
         let mut attempts = vec![native.clone()];
         if native != Target::Virtual(properties.driver_version) {
             attempts.push(Target::Virtual(properties.driver_version));

@@ -159,6 +159,26 @@ pub enum Error {
         /// Nonzeros of the matrix.
         nnz: u64,
     },
+    /// The values of the matrix were replaced, and the plan's layout holds copies of those before.
+    #[error(
+        "the values of the matrix were replaced, and {algorithm} keeps copies of them; `refresh` the plan first"
+    )]
+    StaleValues {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
+    /// Values come with another structure than the matrix has.
+    #[error(
+        "the matrix on the device has {} rows, {} columns and {} entries, and values come with another structure ({} x {}, \
+         {} entries); upload that matrix",
+        expected.0, expected.1, expected.2, got.0, got.1, got.2
+    )]
+    Structure {
+        /// Rows, columns and entries of the matrix.
+        expected: (usize, usize, usize),
+        /// Those of the matrix that the values come with.
+        got: (usize, usize, usize),
+    },
     /// A matrix or vector lives on another device than the plan.
     #[error("{what} lives on another device than {with}; upload it to that one")]
     OtherDevice {
@@ -243,6 +263,8 @@ impl Error {
             | Error::ValueType { .. }
             | Error::OffsetType { .. }
             | Error::OffsetRange { .. }
+            | Error::StaleValues { .. }
+            | Error::Structure { .. }
             | Error::OtherDevice { .. }
             | Error::Scaling { .. }
             | Error::SemiringScaling { .. }

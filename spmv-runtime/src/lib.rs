@@ -17,6 +17,7 @@ mod cuda;
 mod declared;
 mod device;
 mod error;
+mod fingerprint;
 mod launcher;
 mod library;
 mod matrix_source;
@@ -28,6 +29,7 @@ mod simulator;
 mod spmv;
 #[cfg(test)]
 mod tests;
+pub mod tuning;
 mod vector;
 
 /// cudarc, for contexts, streams and slices of the version that this crate was built with.
@@ -49,12 +51,14 @@ pub use cuda::{devices, driver_version};
 pub use declared::{DeclaredKernel, Plan};
 pub use device::{Device, Kernel, Stream};
 pub use error::{Error, ErrorKind};
+pub use fingerprint::Fingerprint;
 pub use library::{FoundBy, data_folder};
 pub use matrix_source::{DeviceMatrix, DeviceOffset, MatrixSource};
 pub use nvrtc::{CompileError, NVRTC_VARIABLE, Nvrtc, NvrtcError, Version};
 pub use planner::Constraints;
 pub use scalar::{Element, Scalar};
 pub use spmv::Spmv;
+pub use tuning::{Budget, Tuned};
 pub use vector::Vector;
 
 /// The README's example compiles as it is written.

@@ -1,14 +1,17 @@
 //! Sparse matrices on a device.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spmv_codegen::{IndexType, StorageFormat, Types, ValueType};
 use spmv_matrix::{CscMatrix, CsrMatrix, Offset, SymmetricCsr, Symmetry};
 
-use crate::backend::{Allocation, Bytes};
+use crate::backend::{Allocation, Bytes, as_bytes};
 use crate::device::Device;
 use crate::error::Error;
+use crate::fingerprint::Fingerprint;
 use crate::scalar::Element;
+use crate::vector::{Vector, check_length};
 
 /// A matrix in device memory, in CSR or CSC, or one triangle of it in CSR. Several plans share one through an [`Arc`].
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub struct DeviceMatrix {
     row_offsets: Allocation,
     col_indices: Allocation,
     values: Allocation,
+    /// How often the values were replaced.
+    updates: AtomicU64,
 }
 
 /// The most nonzeros that 32-bit offsets serve: strides past the end of a row then stay in range.
@@ -70,6 +75,7 @@ impl DeviceMatrix {
             row_offsets,
             col_indices: Allocation::holding(backend, a.col_indices(), "column indices")?,
             values: Allocation::holding(backend, a.values(), "values")?,
+            updates: AtomicU64::new(0),
         })
     }
 
@@ -98,6 +104,89 @@ impl DeviceMatrix {
     ) -> Result<DeviceMatrix, Error> {
         let lower = Self::upload(device, a.lower(), offset)?;
         Ok(DeviceMatrix { storage: MatrixSource::storage(a), ..lower })
+    }
+
+    /// Replaces the values, in the order of the arrays, for all plans of the matrix: products that are launched from now on have
+    /// the new ones. A plan whose layout holds copies of the old ones refuses products until
+    /// [`Spmv::refresh`](crate::Spmv::refresh). Waits for the device's own stream; products on other streams are the user's to
+    /// order.
+    ///
+    /// ```no_run
+    /// use std::sync::Arc;
+    /// use spmv_runtime::{Device, DeviceMatrix, IndexType, Spmv, matrix::CooMatrix};
+    ///
+    /// let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0])?.to_csr::<u32>()?;
+    /// let device = Device::open()?;
+    /// let matrix = Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32)?);
+    /// let mut spmv = Spmv::auto(&device, &matrix)?;
+    /// matrix.update_values(&[2.0f32, 6.0, 4.0, 10.0])?;
+    /// spmv.refresh()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ValueType`], [`Error::Length`], [`Error::Fault`].
+    pub fn update_values<V: Element>(&self, values: &[V]) -> Result<(), Error> {
+        check_value(self.value, V::TYPE)?;
+        check_length("the slice of values", self.nnz, values.len())?;
+        if self.nnz > 0 {
+            // SAFETY: the allocation was made for so many values of this type.
+            unsafe { self.device.backend().write(self.values.address(), as_bytes(values))? };
+        }
+        self.updates.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// As [`update_values`](Self::update_values), with values that are on the device; waits for nothing.
+    ///
+    /// # Errors
+    /// As [`update_values`](Self::update_values); [`Error::OtherDevice`], and those of [`Vector::copy_from`].
+    pub fn update_values_from<V: Element>(&self, values: &Vector<V>) -> Result<(), Error> {
+        check_value(self.value, V::TYPE)?;
+        check_length("the vector of values", self.nnz, values.len())?;
+        // SAFETY: the allocation holds so many values of this type, outlives the copy and is written by nobody else meanwhile.
+        let mut own = unsafe { Vector::<V>::from_raw(&self.device, self.values.address(), self.nnz) };
+        own.copy_from(values)?;
+        self.updates.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// As [`update_values`](Self::update_values), with the values of a matrix of the same structure: for one in CSC its transpose
+    /// by rows, for one of which a triangle is stored that. Sizes are compared; where debug assertions are on, the whole
+    /// structure is, as [`has_structure_of`](Self::has_structure_of) does.
+    ///
+    /// # Errors
+    /// As [`update_values`](Self::update_values); [`Error::Structure`] where the structure is another one.
+    pub fn update_from<V: Element, O: DeviceOffset>(&self, a: &CsrMatrix<V, O>) -> Result<(), Error> {
+        let (expected, got) = (self.shape(), (a.num_rows(), a.num_cols(), a.nnz()));
+        if expected != got {
+            return Err(Error::Structure { expected, got });
+        }
+        if cfg!(debug_assertions) && !self.has_structure_of(a)? {
+            return Err(Error::Structure { expected, got });
+        }
+        self.update_values(a.values())
+    }
+
+    /// Whether a matrix has the same rows, columns and entries in the same order, whatever their values are. Reads both
+    /// structures once: this one on the device, the other on the host.
+    ///
+    /// # Errors
+    /// Those of [`fingerprint`](Self::fingerprint).
+    pub fn has_structure_of<V: Element, O: DeviceOffset>(&self, a: &CsrMatrix<V, O>) -> Result<bool, Error> {
+        let same_size = self.shape() == (a.num_rows(), a.num_cols(), a.nnz());
+        Ok(same_size && self.fingerprint()? == Fingerprint::of(a, self.offset))
+    }
+
+    /// Rows, columns and entries of the arrays.
+    fn shape(&self) -> (usize, usize, usize) {
+        let (num_rows, num_cols) = self.stored_size();
+        (num_rows, num_cols, self.nnz)
+    }
+
+    /// How often the values were replaced.
+    pub(crate) fn updates(&self) -> u64 {
+        self.updates.load(Ordering::Acquire)
     }
 
     /// Bytes of device memory that a matrix in CSR takes; in CSC, with its columns for rows. Of a triangle, `nnz` are the

@@ -7,12 +7,16 @@
 use std::sync::LazyLock;
 
 use spmv_codegen::{
-    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Dasp, Features, HolaT, KernelConfig, Operation,
+    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Operation,
     PlannedT, Program, SymCsr, Types, Variable,
 };
 
+use crate::device::Device;
+
+pub use auto::refusal;
+pub(crate) use auto::{ranked, usual_types};
 pub use model::{Model, ModelError, Priced};
-pub use terms::{NUM_TERMS, TERMS, terms};
+pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
 mod analysis;
 mod auto;
@@ -25,6 +29,14 @@ static SM_90: LazyLock<Model> =
 
 /// Bytes of the L2 cache of the GPU that the prices were measured on.
 pub const MEASURED_L2_BYTES: u64 = 62_914_560;
+
+/// Bytes of the device's L2 cache; for the simulator, which has none, those of the GPU that the prices were measured on.
+pub fn l2_bytes(device: &Device) -> u64 {
+    match device.properties().l2_bytes {
+        0 => MEASURED_L2_BYTES,
+        bytes => bytes,
+    }
+}
 
 /// What a choice must respect.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +71,13 @@ pub struct Candidate {
     pub reason: String,
 }
 
+impl Candidate {
+    /// One that nothing is predicted of.
+    pub fn new(config: KernelConfig, reason: impl Into<String>) -> Candidate {
+        Candidate { config, prediction: None, reason: reason.into() }
+    }
+}
+
 /// What a model expects, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -79,7 +98,7 @@ impl Prediction {
 }
 
 /// Configurations for a product, the best first; none where nothing keeps the constraints. `operation` is that of the arrays
-/// whose features these are, and `types` are what the matrix and the vectors are made of; `l2_bytes` is the device's L2
+/// whose features these are, or those of whose transpose where the operation is [`Operation::Transpose`]; `types` are what the matrix and the vectors are made of; `l2_bytes` is the device's L2
 /// cache. What a plan takes beside the matrix is known in full only when it has been made: those are left out that take too
 /// much whatever preparation finds out.
 ///
@@ -92,18 +111,93 @@ pub fn candidates(
     l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
-    let configured = |config: KernelConfig| {
-        let builder =
-            config.to_builder().value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
-        builder.offset(types.offset).operation(operation).build()
-    };
+    listed(false, features, types, operation, l2_bytes, constraints)
+}
+
+/// As [`candidates`], for measuring them: behind those that are predicted the configurations without which some matrix would
+/// lack a kernel as fast as its fastest.
+///
+/// # Errors
+/// As [`candidates`].
+pub fn candidates_to_measure(
+    features: &Features,
+    types: Types,
+    operation: Operation,
+    l2_bytes: u64,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
+    listed(true, features, types, operation, l2_bytes, constraints)
+}
+
+/// A configuration that does for any structure, known by its size alone; the best first.
+///
+/// # Errors
+/// As [`candidates`].
+pub fn candidates_for_any(
+    size: (u64, u64),
+    nnz: u64,
+    types: Types,
+    operation: Operation,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
+    let features = Features::of_size(size, nnz);
+    let equal_shares = (
+        Hola { nnz_per_thread: 8, prepared: 1, ..Hola::default() }.into(),
+        "equal shares for rows of any length".to_owned(),
+    );
+    let first = (operation == Operation::NonTranspose).then_some(equal_shares);
+    let rules = first.into_iter().chain(rules(operation, &features, constraints));
+    ruled(Vec::new(), rules, &features, types, operation, constraints)
+}
+
+fn listed(
+    to_measure: bool,
+    features: &Features,
+    types: Types,
+    operation: Operation,
+    l2_bytes: u64,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
     let mut found = match operation {
-        Operation::NonTranspose => predicted(features, l2_bytes, constraints, configured),
+        Operation::NonTranspose | Operation::Transpose => {
+            predicted(features, types, operation, l2_bytes, constraints)
+        }
         _ => Vec::new(),
     };
+    if to_measure && !found.is_empty() {
+        let measured = SM_90.measured.iter().filter_map(|config| typed(*config, types, operation).ok());
+        // What would be mostly fill is not worth measuring.
+        let measured = measured.filter(|config| terms(config, features, l2_bytes).is_some());
+        found.extend(measured.map(|config| Candidate::new(config, "the fastest for some matrix")));
+    }
+    let rules = rules(operation, features, constraints).into_iter();
+    let mut found = ruled(found, rules, features, types, operation, constraints)?;
+    if operation == Operation::Transpose && constraints.products < WORTH_A_COPY {
+        found.sort_by_key(|candidate| candidate.prediction.is_some());
+    }
+    Ok(found)
+}
+
+/// Products from which on a transposed copy of the matrix pays off: before, what needs none is first.
+const WORTH_A_COPY: u64 = 200;
+
+/// Milliseconds that the copy takes beside what else preparation does: once, and for each entry. Of an NVIDIA H200, from the
+/// record of 2026-11-20: 0.8 to 1.4 times what was measured there for any matrix.
+const COPY_MS: [f64; 2] = [0.4, 1.8e-7];
+
+/// What was found, then what the rules of thumb name and was not; of both what keeps the constraints.
+fn ruled(
+    mut found: Vec<Candidate>,
+    rules: impl Iterator<Item = (Algorithm, String)>,
+    features: &Features,
+    types: Types,
+    operation: Operation,
+    constraints: &Constraints,
+) -> Result<Vec<Candidate>, ConfigError> {
     let mut problem = None;
-    for (algorithm, reason) in rules(operation, features, constraints) {
-        match KernelConfig::builder(algorithm).build().and_then(configured) {
+    for (algorithm, reason) in rules {
+        match KernelConfig::builder(algorithm).build().and_then(|config| typed(config, types, operation)) {
+            Ok(config) if found.iter().any(|candidate| candidate.config == config) => {}
             Ok(config) => found.push(Candidate { config, prediction: None, reason }),
             Err(error) => problem = Some(error),
         }
@@ -115,17 +209,27 @@ pub fn candidates(
     }
 }
 
+/// The same algorithm and parameters, for these types and this operation.
+fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<KernelConfig, ConfigError> {
+    let builder = config.to_builder().value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
+    builder.offset(types.offset).operation(operation).build()
+}
+
 /// What the model knows, the fastest first.
 fn predicted(
     features: &Features,
+    types: Types,
+    operation: Operation,
     l2_bytes: u64,
     constraints: &Constraints,
-    configured: impl Fn(KernelConfig) -> Result<KernelConfig, ConfigError>,
 ) -> Vec<Candidate> {
     let candidate = |priced: &Priced| {
         // A kernel that does not take these types is no candidate.
-        let config = configured(priced.config).ok()?;
-        let prediction = priced.predict(&terms(&config, features, l2_bytes)?);
+        let config = typed(priced.config, types, operation).ok()?;
+        let mut prediction = priced.predict(&terms(&config, features, l2_bytes)?);
+        if operation == Operation::Transpose {
+            prediction.prepare_ms += COPY_MS[0] + COPY_MS[1] * features.nnz as f64;
+        }
         let reason = format!(
             "predicted {:.1} us a product, {:.0} us to prepare",
             prediction.product_ms * 1e3,
@@ -143,13 +247,11 @@ fn predicted(
     found
 }
 
-/// Rules of thumb: for operations that the model does not cover, and for what is left where constraints leave nothing
-/// else.
+/// Rules of thumb: for kernels and operations that the model does not cover, and for what is left where constraints leave
+/// nothing else.
 fn rules(operation: Operation, features: &Features, constraints: &Constraints) -> Vec<(Algorithm, String)> {
     match operation {
         Operation::Transpose => {
-            let copy =
-                (Dasp::default().into(), "a transposed copy, which pays off over many products".to_owned());
             let planned =
                 (PlannedT::default().into(), "no copy of the values, the same bits every time".to_owned());
             let direct = (
@@ -157,8 +259,8 @@ fn rules(operation: Operation, features: &Features, constraints: &Constraints) -
                 "equal shares for rows of any length, nothing to prepare".to_owned(),
             );
             match constraints.products {
-                0..200 => vec![direct, planned],
-                _ => vec![copy, planned, direct],
+                0..WORTH_A_COPY => vec![direct, planned],
+                _ => vec![planned, direct],
             }
         }
         Operation::Symmetric | Operation::SkewSymmetric => {
@@ -196,16 +298,21 @@ fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) 
     let program = config.program();
     let guarantees = &program.guarantees;
     (guarantees.bit_reproducible || !constraints.deterministic)
-        && (!guarantees.fill_touches_x || constraints.fill_touches_x)
+        && (constraints.fill_touches_x || !multiplies_fill(config, features))
         && constraints.max_extra_bytes.is_none_or(|most| least_workspace(&program, config, features) <= most)
 }
 
 /// Bytes that a plan's workspace takes at least for a matrix of this size: what its buffers take with everything that
 /// preparation will find out taken as zero, and all values where a product does not read those of the matrix.
 fn least_workspace(program: &Program, config: &KernelConfig, features: &Features) -> u64 {
+    // Sizes are those of the arrays.
+    let (num_rows, num_cols) = match config.operation() {
+        Operation::Transpose => (features.num_cols, features.num_rows),
+        _ => (features.num_rows, features.num_cols),
+    };
     let size = |variable: Variable| match variable {
-        Variable::NumRows => features.num_rows,
-        Variable::NumCols => features.num_cols,
+        Variable::NumRows => num_rows,
+        Variable::NumCols => num_cols,
         Variable::Nnz => features.nnz,
         _ => 0,
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spmv_codegen::{
-    AlgorithmSpec, Coefficient, KernelConfig, Operation, Program, Semiring, StorageFormat, ValueType,
+    AlgorithmSpec, Arg, Coefficient, KernelConfig, Operation, Program, Semiring, StorageFormat, ValueType,
 };
 
 use crate::backend::StreamHandle;
@@ -15,6 +15,7 @@ use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
 use crate::prepare::{Prepared, Purpose, prepare};
 use crate::scalar::{Element, Scalar};
+use crate::tuning::Pending;
 use crate::vector::{Vector, check_length};
 
 /// A plan: one matrix, one kernel, one device. It owns the kernel's workspace, so two products of one plan
@@ -43,6 +44,10 @@ pub struct Spmv {
     multiply: Vec<BoundPass>,
     prepared: Prepared,
     last_stream: StreamHandle,
+    /// How often the matrix's values had been replaced when `prepare` passes copied them; `None` where they copy none.
+    copied: Option<u64>,
+    /// Faster plans that are being looked for.
+    pub(crate) pending: Option<Box<Pending>>,
 }
 
 impl Spmv {
@@ -208,6 +213,8 @@ impl Spmv {
             ),
             entry_bytes: config.types().index.size() + config.types().value.size(),
         };
+        let copies = kernel.program().prepare.iter().any(|pass| pass.args.contains(&Arg::Values));
+        let copied = copies.then(|| matrix.updates());
         let prepared = prepare(device, &kernel, sizes, purpose)?;
         let bindings = Bindings { buffers: &prepared.workspace, counts: &prepared.counts, ..sizes };
         let bound = |pass| BoundPass::new(pass, &*kernel.module, &bindings);
@@ -221,6 +228,8 @@ impl Spmv {
             prepared,
             last_stream: StreamHandle::default(),
             kernel,
+            copied,
+            pending: None,
         })
     }
 
@@ -234,7 +243,8 @@ impl Spmv {
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::Scaling`] and
-    /// [`Error::SemiringScaling`] where an operand does not fit; nothing is launched then. [`Error::Fault`] where an earlier kernel faulted.
+    /// [`Error::SemiringScaling`] where an operand does not fit, [`Error::StaleValues`] where the matrix has other values
+    /// than the plan; nothing is launched then. [`Error::Fault`] where an earlier kernel faulted.
     pub fn apply<X: Element, Y: Element>(
         &mut self,
         alpha: impl Into<Scalar>,
@@ -284,6 +294,9 @@ impl Spmv {
         if !x.device().is(device) || !y.device().is(device) {
             return Err(Error::OtherDevice { what: "a vector", with: "the plan" });
         }
+        if self.is_stale() {
+            return Err(Error::StaleValues { algorithm: self.config.algorithm().name() });
+        }
         check_semiring(self.config.semiring(), alpha, beta)?;
         let scaling = self.config.scaling();
         check_scaling("alpha", scaling.alpha, alpha)?;
@@ -306,6 +319,40 @@ impl Spmv {
             unsafe { pass.launch(&**backend, stream, operands)? };
         }
         Ok(())
+    }
+
+    /// Whether the plan keeps copies of the matrix's values, so that it must be [refreshed](Self::refresh) where they are
+    /// [replaced](DeviceMatrix::update_values).
+    pub fn copies_values(&self) -> bool {
+        self.copied.is_some()
+    }
+
+    /// Copies the matrix's values again, where the plan keeps copies and they were replaced since: runs the program's `prepare`
+    /// passes into workspace of its own, and frees that of before. Graphs that captured products before it must be captured
+    /// again then. Does nothing otherwise.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for the workspace, where the plan stays as it was; [`Error::Fault`].
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        if !self.is_stale() {
+            return Ok(());
+        }
+        let fresh = Self::bind(
+            self.device(),
+            self.matrix.clone(),
+            self.operation,
+            self.config,
+            self.kernel.clone(),
+            self.provenance,
+        )?;
+        let pending = self.pending.take();
+        *self = Spmv { pending, last_stream: self.last_stream, ..fresh };
+        Ok(())
+    }
+
+    /// Whether the plan would multiply with values that were replaced.
+    fn is_stale(&self) -> bool {
+        self.copied.is_some_and(|copied| copied != self.matrix.updates())
     }
 
     /// The configuration.

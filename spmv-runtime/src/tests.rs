@@ -163,6 +163,10 @@ impl Backend for Recorder {
         });
         Ok(())
     }
+
+    fn time(&self, times: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
+        (0..times).map(|_| work().map(|()| 1.0)).collect()
+    }
 }
 
 #[derive(Debug)]

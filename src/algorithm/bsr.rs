@@ -62,6 +62,11 @@ impl Lanes {
 }
 
 impl Bsr {
+    /// Rows and columns of a block.
+    pub fn block_shape(&self) -> (u32, u32) {
+        (self.block_rows, self.cols())
+    }
+
     fn cols(&self) -> u32 {
         if self.block_cols == 0 { self.block_rows } else { self.block_cols }
     }

@@ -1,4 +1,4 @@
-//! `spmv cache`: looks after the compiled kernels on disk.
+//! `spmv cache`: looks after the compiled kernels on disk, and what `spmv tune` found.
 
 use std::io::{self, Write};
 use std::time::SystemTime;
@@ -7,6 +7,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use spmv_runtime::cache::{DiskCache, EntryInfo, SweepReport};
 use spmv_runtime::codegen::KernelConfig;
+use spmv_runtime::tuning::Choice;
 
 use crate::failure::{Failure, Kind};
 use crate::kernel::{ResourceFacts, config_text};
@@ -32,7 +33,8 @@ Examples:
 JSON (--json), one object:
   path          folder, max_bytes, problem
   ls            folder, bytes, entries (key, path, bytes, last_used_s, arch, nvrtc_version,
-                kernel, resources)
+                kernel, resources), choices of `spmv tune` (fingerprint, operation, device, version,
+                kernel, product, unit)
   verify        folder, right, bytes, damaged (path, reason), which are deleted
   gc and clear  folder, removed_entries, removed_temporaries, removed_bytes, kept_entries,
                 kept_bytes";
@@ -41,17 +43,17 @@ JSON (--json), one object:
 enum Action {
     /// Print the folder
     Path,
-    /// List the kernels, the most recently used first
+    /// List the kernels, the most recently used first, and what `spmv tune` found
     Ls,
-    /// Read every kernel in full and delete damaged ones
+    /// Read every kernel and choice in full and delete damaged ones
     Verify,
-    /// Delete the least recently used kernels until the rest is small enough
+    /// Delete the least recently used kernels and choices until the rest is small enough
     Gc {
         /// What may stay: 67108864, 64M, 1G; without it, the size of the cache
         #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
         max_bytes: Option<u64>,
     },
-    /// Delete all kernels
+    /// Delete all kernels and choices
     Clear,
 }
 
@@ -76,7 +78,8 @@ impl Cache {
             Action::Ls => {
                 let entries: Vec<_> = cache.entries()?.into_iter().map(EntryFacts::from).collect();
                 let bytes = entries.iter().map(|entry| entry.bytes).sum();
-                self.output.print(&ListReport { folder, entries, bytes })
+                let choices = Choice::kept(&cache)?.iter().map(ChoiceFacts::from).collect();
+                self.output.print(&ListReport { folder, entries, bytes, choices })
             }
             Action::Verify => {
                 let report = cache.verify()?;
@@ -119,6 +122,32 @@ struct ListReport {
     folder: String,
     entries: Vec<EntryFacts>,
     bytes: u64,
+    choices: Vec<ChoiceFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChoiceFacts {
+    fingerprint: String,
+    operation: &'static str,
+    device: String,
+    version: String,
+    kernel: String,
+    product: f64,
+    unit: &'static str,
+}
+
+impl From<&Choice> for ChoiceFacts {
+    fn from(choice: &Choice) -> ChoiceFacts {
+        ChoiceFacts {
+            fingerprint: choice.question.fingerprint.to_string(),
+            operation: choice.question.operation.name(),
+            device: choice.question.device.clone(),
+            version: choice.question.version.clone(),
+            kernel: config_text(&choice.config),
+            product: choice.product,
+            unit: choice.unit.name(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -179,7 +208,23 @@ impl Report for ListReport {
             print_table(out, table)?;
         }
         let (entries, bytes) = (quantity::count(self.entries.len()), quantity::bytes(self.bytes));
-        writeln!(out, "{entries} kernels, {bytes} in {}", self.folder)
+        writeln!(out, "{entries} kernels, {bytes} in {}", self.folder)?;
+        if self.choices.is_empty() {
+            return Ok(());
+        }
+        let mut table = table(&["structure", "operation", "device", "a product", "kernel"]);
+        for choice in &self.choices {
+            table.add_row([
+                &choice.fingerprint[..12],
+                choice.operation,
+                &choice.device,
+                &format!("{} {}", quantity::significant(choice.product), choice.unit),
+                &choice.kernel,
+            ]);
+        }
+        writeln!(out)?;
+        print_table(out, table)?;
+        writeln!(out, "{} choices of spmv tune", quantity::count(self.choices.len()))
     }
 }
 
@@ -213,7 +258,7 @@ impl Report for VerifyFacts {
             writeln!(out, "deleted {path}: {reason}")?;
         }
         let (right, damaged) = (quantity::count(self.right), quantity::count(self.damaged.len()));
-        writeln!(out, "{right} kernels are right ({}), {damaged} were damaged", quantity::bytes(self.bytes))
+        writeln!(out, "{right} entries are right ({}), {damaged} were damaged", quantity::bytes(self.bytes))
     }
 }
 
@@ -245,8 +290,8 @@ impl Report for SweepFacts {
         let [removed, left_over, kept] =
             [self.removed_entries, self.removed_temporaries, self.kept_entries].map(quantity::count);
         let [removed_bytes, kept_bytes] = [self.removed_bytes, self.kept_bytes].map(quantity::bytes);
-        fact(out, "deleted", format_args!("{removed} kernels and {left_over} leftovers, {removed_bytes}"))?;
-        fact(out, "left", format_args!("{kept} kernels, {kept_bytes}, in {}", self.folder))
+        fact(out, "deleted", format_args!("{removed} entries and {left_over} leftovers, {removed_bytes}"))?;
+        fact(out, "left", format_args!("{kept} entries, {kept_bytes}, in {}", self.folder))
     }
 }
 

@@ -13,6 +13,8 @@ use spmv_runtime::matrix::{CsrMatrix, Statistics, cpu_parallel, cpu_serial, feat
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv};
 
+use spmv_runtime::planner::MEASURED_L2_BYTES;
+
 use crate::choice;
 use crate::command::inspect::histogram_text;
 use crate::counters::{CounterFacts, percent};
@@ -122,6 +124,7 @@ impl Demo {
             Operation::NonTranspose,
             &features(&a),
             types,
+            MEASURED_L2_BYTES,
             &constraints,
             &SettingArgs::default(),
         )?;

@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
+use spmv_runtime::Device;
 use spmv_runtime::codegen::{Features, Operation};
-use spmv_runtime::matrix::features;
-use spmv_runtime::planner::{Candidate, TERMS};
+use spmv_runtime::matrix::{features, features_of_transpose};
+use spmv_runtime::planner::{self, Candidate, TERMS};
 
 use crate::choice::{self, ConstraintArgs};
 use crate::failure::Failure;
@@ -124,9 +125,15 @@ impl Explain {
             .get("operation")
             .and_then(|name| name.parse().ok())
             .unwrap_or(Operation::NonTranspose);
-        let features = features(&a);
+        let features = match operation {
+            Operation::Transpose => features_of_transpose(&a),
+            _ => features(&a),
+        };
         let constraints = self.constraints.constraints();
-        let found = choice::choose(operation, &features, types, &constraints, &self.settings)?;
+        // That of the GPU which is there, and of the one that was measured where there is none.
+        let l2_bytes =
+            Device::cuda(0).map_or(planner::MEASURED_L2_BYTES, |device| planner::l2_bytes(&device));
+        let found = choice::choose(operation, &features, types, l2_bytes, &constraints, &self.settings)?;
         self.output.print(&ExplainReport {
             path: self.matrix.display().to_string(),
             features: (&features).into(),

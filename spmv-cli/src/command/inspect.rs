@@ -9,6 +9,8 @@ use spmv_runtime::matrix::format::{Fit, FormatKind};
 use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics, features};
 use spmv_runtime::{Constraints, DeviceMatrix};
 
+use spmv_runtime::planner::MEASURED_L2_BYTES;
+
 use crate::choice;
 use crate::failure::Failure;
 use crate::kernel::config_text;
@@ -103,6 +105,7 @@ impl Inspect {
             Operation::NonTranspose,
             &features(&a),
             types,
+            MEASURED_L2_BYTES,
             &constraints,
             &SettingArgs::default(),
         )?;

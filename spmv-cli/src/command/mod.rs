@@ -17,3 +17,4 @@ pub mod matrix;
 pub mod plot;
 pub mod results;
 pub mod run;
+pub mod tune;

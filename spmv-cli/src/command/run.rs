@@ -7,14 +7,18 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spmv_runtime::codegen::{
-    AlgorithmSpec, Features, IndexType, KernelConfig, Operation, Semiring, StorageFormat, UnknownName,
-    ValueType,
+    AlgorithmSpec, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
+    StorageFormat, UnknownName, ValueType,
 };
 use spmv_runtime::matrix::{
     CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16, features,
+    features_of_transpose,
 };
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Element, Error, MatrixSource, Nvrtc};
+use spmv_runtime::tuning::{Question, Unit};
+use spmv_runtime::{
+    Device, DeviceMatrix, DeviceOffset, Element, Error, Fingerprint, MatrixSource, Nvrtc, planner,
+};
 
 use crate::choice::{self, ConstraintArgs};
 use crate::counters::CounterFacts;
@@ -47,7 +51,8 @@ pub struct Run {
     /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
     #[arg(value_name = "A.mtx")]
     matrix: PathBuf,
-    /// The algorithm; without it the one that is expected to be the fastest (`spmv explain` says why)
+    /// The algorithm; without it the one that `spmv tune` found for this matrix, else the one that is expected to be the
+    /// fastest (`spmv explain` says why)
     #[arg(long, value_name = "NAME", value_parser = algorithm_names())]
     algorithm: Option<String>,
     #[command(flatten)]
@@ -124,8 +129,8 @@ JSON (--json), one object; numbers that are not finite are null:
                 other fields of `spmv inspect`
   device        kind (cuda, sim, cpu), name, arch, multiprocessors, memory_bytes, l2_bytes,
                 cuda_version, schedule, notice
-  kernel        algorithm, chosen_by (user, planner), reason, warning (null where there is none),
-                config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
+  kernel        algorithm, chosen_by (user, tuning, planner), reason, passed_over (better ones
+                that do not keep the constraints), warning (null where there is none), config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
                 resources); null with --device cpu
   product       computed_by, operation, semiring, storage, type, alpha, beta, seed
   times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,
@@ -180,12 +185,25 @@ impl<V: Element, O: DeviceOffset> Stored<V, O> {
         }
     }
 
-    /// The features of the arrays.
-    fn features(&self, by_rows: &CsrMatrix<V, O>) -> Features {
+    /// The features of the arrays, or of their transpose where that is multiplied with.
+    fn features(&self, by_rows: &CsrMatrix<V, O>, of_arrays: Operation) -> Features {
+        let features = match of_arrays {
+            Operation::Transpose => features_of_transpose,
+            _ => features,
+        };
         match self {
             Stored::ByRows => features(by_rows),
             Stored::ByColumns(a) => features(a.transpose()),
             Stored::Triangle(a) => features(a.lower()),
+        }
+    }
+
+    /// The fingerprint of the arrays, with offsets as they are.
+    fn fingerprint(&self, by_rows: &CsrMatrix<V, O>) -> Fingerprint {
+        match self {
+            Stored::ByRows => Fingerprint::of(by_rows, O::TYPE),
+            Stored::ByColumns(a) => Fingerprint::of(a.transpose(), O::TYPE),
+            Stored::Triangle(a) => Fingerprint::of(a.lower(), O::TYPE),
         }
     }
 
@@ -223,9 +241,11 @@ struct RunReport {
 #[derive(Debug, Serialize)]
 struct KernelFacts {
     algorithm: &'static str,
-    /// `user` or `rule`.
+    /// `user`, `tuning` or `planner`.
     chosen_by: &'static str,
     reason: String,
+    /// Configurations that were better and turned out not to keep the constraints, and why.
+    passed_over: Vec<String>,
     /// Why another algorithm would suit the matrix better.
     warning: Option<String>,
     /// The configuration in one line, without what is usual.
@@ -237,13 +257,26 @@ struct KernelFacts {
 
 /// Which kernel it will be.
 struct Chosen {
-    config: KernelConfig,
+    /// The configurations with their reasons, the best first: one that turns out not to keep the constraints gives way to the
+    /// next. There is one at least.
+    configs: Vec<(KernelConfig, String)>,
     /// op(A), which is the configuration's for a matrix by rows alone.
     operation: Operation,
     chosen_by: &'static str,
-    reason: String,
     /// Nonzeros of the matrix's longest row.
     longest_row: usize,
+}
+
+impl Chosen {
+    fn first(&self) -> &KernelConfig {
+        &self.configs[0].0
+    }
+}
+
+/// What is to become a configuration, and who says so.
+struct Named {
+    builder: KernelConfigBuilder,
+    reason: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -383,18 +416,23 @@ impl Run {
         let path = self.matrix.display().to_string();
         let matrix = MatrixFacts::new(path, header.as_ref(), statistics);
         let storage = stored.format();
-        let chosen = self.choose(&stored, &a, matrix.statistics.row_nnz_max)?;
-        let operation = chosen.operation;
-        let lengths = operation.vector_lengths(a.num_rows(), a.num_cols());
-        let types = chosen.config.types();
-        let semiring = chosen.config.semiring();
-        let operands = Operands::new(lengths, types, self.alpha, self.beta, self.seed)?;
         let mut times = Times { read, ..Times::default() };
         let started = Instant::now();
         let opened = open(self.device_choice()?, self.schedule.unwrap_or_default())?;
+        let opening = quantity::in_ms(started.elapsed());
+        let device = match &opened {
+            Opened::Device(device, _) => Some(device),
+            Opened::Cpu(_) => None,
+        };
+        let chosen = self.choose(device, &stored, &a, matrix.statistics.row_nnz_max)?;
+        let operation = chosen.operation;
+        let lengths = operation.vector_lengths(a.num_rows(), a.num_cols());
+        let types = chosen.first().types();
+        let semiring = chosen.first().semiring();
+        let operands = Operands::new(lengths, types, self.alpha, self.beta, self.seed)?;
         let (device, kernel, done) = match opened {
             Opened::Device(device, facts) => {
-                times.open_device = Some(quantity::in_ms(started.elapsed()));
+                times.open_device = Some(opening);
                 let (kernel, done) = self.on_device(&device, &a, &stored, chosen, &operands, &mut times)?;
                 (facts, Some(kernel), done)
             }
@@ -444,36 +482,97 @@ impl Run {
         Ok(Read { by_rows: a, stored, ms: read })
     }
 
-    /// The configuration: what the user says, else the planner; alpha and beta where the text is shorter
-    /// for knowing them.
+    /// The configurations: what the user says, else what was tuned before, else the planner; alpha and beta where the text is
+    /// shorter for knowing them.
     fn choose<V: Element, O: DeviceOffset>(
         &self,
+        device: Option<&Device>,
         stored: &Stored<V, O>,
         a: &CsrMatrix<V, O>,
         longest_row: usize,
     ) -> Result<Chosen, Failure> {
         let storage = stored.format();
         let of_arrays = storage.of_arrays(self.operation());
-        let (mut builder, chosen_by, reason) = match &self.algorithm {
+        let (found, chosen_by) = match &self.algorithm {
             Some(_) if self.constraints.is_given() => {
                 let message = "--deterministic, --products and --max-extra-bytes say what may be chosen, and --algorithm chooses";
                 return Err(Failure::new(Kind::Usage, message.to_owned()).help("leave out --algorithm"));
             }
-            Some(name) => (KernelConfig::named(name)?, "user", "named on the command line".to_owned()),
-            None => {
-                let of_arrays = of_arrays.unwrap_or(Operation::NonTranspose);
-                let types = self.settings.types(O::TYPE)?;
-                let constraints = self.constraints.constraints();
-                let found =
-                    choice::choose(of_arrays, &stored.features(a), types, &constraints, &self.settings)?;
-                let changed = if self.settings.settings.is_empty() { "" } else { "; changed by --set" };
-                (
-                    KernelConfig::builder(found[0].config.algorithm()),
-                    "planner",
-                    format!("{}{changed}", found[0].reason),
-                )
+            Some(name) => {
+                let reason = "named on the command line".to_owned();
+                (vec![Named { builder: KernelConfig::named(name)?, reason }], "user")
             }
+            None => self.planned(device, stored, a, of_arrays.unwrap_or(Operation::NonTranspose))?,
         };
+        let mut configs = Vec::with_capacity(found.len());
+        let mut problem = None;
+        for Named { builder, reason } in found {
+            match self.configured::<O>(builder, chosen_by, storage) {
+                Ok(config) => configs.push((config, reason)),
+                Err(failure) => problem = problem.or(Some(failure)),
+            }
+        }
+        let Some((config, _)) = configs.first() else {
+            return Err(problem.expect("a configuration that was found is one, or why not was told"));
+        };
+        let operation = if self.storage == Storage::Csr { config.operation() } else { self.operation() };
+        Ok(Chosen { configs, operation, chosen_by, longest_row })
+    }
+
+    /// What was tuned before for this matrix and device, else what the planner expects to be the fastest.
+    fn planned<V: Element, O: DeviceOffset>(
+        &self,
+        device: Option<&Device>,
+        stored: &Stored<V, O>,
+        a: &CsrMatrix<V, O>,
+        of_arrays: Operation,
+    ) -> Result<(Vec<Named>, &'static str), Failure> {
+        let types = self.settings.types(O::TYPE)?;
+        let constraints = self.constraints.constraints();
+        let changed = if self.settings.settings.is_empty() { "" } else { "; changed by --set" };
+        let l2_bytes = device.map_or(planner::MEASURED_L2_BYTES, planner::l2_bytes);
+        let found = choice::choose(
+            of_arrays,
+            &stored.features(a, of_arrays),
+            types,
+            l2_bytes,
+            &constraints,
+            &self.settings,
+        )?;
+        let planned = found.into_iter().map(|candidate| Named {
+            builder: KernelConfig::builder(candidate.config.algorithm()),
+            reason: format!("{}{changed}", candidate.reason),
+        });
+        // Whatever else is set is not what was tuned.
+        let is_plain = self.settings.semiring.is_none_or(|semiring| semiring == Semiring::default())
+            && self.settings.settings.iter().all(|(key, _)| key == "value" || key == "operation");
+        let tuned = device.filter(|_| is_plain).and_then(|device| {
+            let fingerprint = stored.fingerprint(a);
+            let (storage, operation) = (stored.format(), self.operation());
+            let question = Question::of(device, fingerprint, storage, operation, types, &constraints);
+            question.choice(device.compiler().disk())
+        });
+        match tuned {
+            Some(choice) => {
+                let time = match choice.unit {
+                    Unit::Milliseconds => quantity::milliseconds(choice.product),
+                    _ => format!("{} counted", quantity::count(choice.product as usize)),
+                };
+                let reason = format!("`spmv tune` found it to be the fastest, {time} a product");
+                let tuned = Named { builder: KernelConfig::builder(choice.config.algorithm()), reason };
+                Ok((std::iter::once(tuned).chain(planned).collect(), "tuning"))
+            }
+            None => Ok((planned.collect(), "planner")),
+        }
+    }
+
+    /// The configuration with everything that the command line says.
+    fn configured<O: DeviceOffset>(
+        &self,
+        mut builder: KernelConfigBuilder,
+        chosen_by: &str,
+        storage: StorageFormat,
+    ) -> Result<KernelConfig, Failure> {
         builder.set("offset", O::TYPE.name())?;
         for (key, value) in [("alpha", self.alpha), ("beta", self.beta)] {
             let known = ["1", "-1", "0"].into_iter().find(|known| known.parse() == Ok(value));
@@ -483,13 +582,13 @@ impl Run {
             }
         }
         self.settings.apply(&mut builder).map_err(|failure| match chosen_by {
-            "planner" => failure.help("this algorithm was chosen for the matrix; name one with --algorithm"),
-            _ => failure,
+            "user" => failure,
+            _ => failure.help("this algorithm was chosen for the matrix; name one with --algorithm"),
         })?;
         if self.storage != Storage::Csr {
-            let Some(of_arrays) = of_arrays else {
-                let message =
-                    format!("there is no {} product of a matrix in {storage} storage", self.operation());
+            let operation = self.operation();
+            let Some(of_arrays) = storage.of_arrays(operation) else {
+                let message = format!("there is no {operation} product of a matrix in {storage} storage");
                 return Err(Failure::new(Kind::Usage, message).help("leave out --set operation"));
             };
             builder = builder.operation(of_arrays);
@@ -499,7 +598,6 @@ impl Run {
             let message = format!("{} multiplies with one triangle of a matrix", config.algorithm().name());
             return Err(Failure::new(Kind::Usage, message).help("with --storage symmetric it gets one"));
         }
-        let operation = if self.storage == Storage::Csr { config.operation() } else { self.operation() };
         let semiring = config.semiring();
         if let Some((what, got, allowed)) = semiring.refused_scaling(self.alpha, self.beta) {
             return Err(Error::SemiringScaling { what, semiring, got, allowed }.into());
@@ -516,7 +614,7 @@ impl Run {
                     .help(format!("leave out --set {key}: it follows --{key}")));
             }
         }
-        Ok(Chosen { config, operation, chosen_by, reason, longest_row })
+        Ok(config)
     }
 
     fn on_device<V: Element, O: DeviceOffset>(
@@ -528,32 +626,10 @@ impl Run {
         operands: &Operands,
         times: &mut Times,
     ) -> Result<(KernelFacts, Done), Failure> {
-        let Chosen { config, operation, chosen_by, reason, longest_row } = chosen;
         let started = Instant::now();
         Nvrtc::find().map_err(|error| Failure::from(error).help(WITHOUT_NVRTC))?;
         times.find_nvrtc = Some(quantity::in_ms(started.elapsed()));
-        // For its size, time and guarantees; the compiler generates it again where it needs it.
-        let started = Instant::now();
-        let program = config.program();
-        let source_bytes = program.source.len();
-        times.generate = Some(quantity::in_ms(started.elapsed()));
-        let warning = (!program.guarantees.splits_rows).then(|| giant_row(longest_row, a.nnz())).flatten();
-        let (kernel, provenance) = device.kernel(&config)?;
-        times.compile = Some(quantity::in_ms(provenance.compile));
-        times.load_module = Some(quantity::in_ms(provenance.load));
-        let arch = &device.properties().arch;
-        let facts = KernelFacts {
-            algorithm: config.algorithm().name(),
-            chosen_by,
-            reason,
-            warning,
-            config: config_text(&config),
-            settings: SettingFacts(config.settings()),
-            source_bytes,
-            compiled: CompiledFacts::new(arch, provenance.origin, kernel.artifact()),
-        };
-
-        let types = config.types();
+        let types = chosen.first().types();
         let vectors = (operands.x.len() * types.x.size() + operands.y.len() * types.y.size()) as u64;
         if device.is_simulator() {
             let matrix = DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), types.value, types.offset);
@@ -563,9 +639,9 @@ impl Run {
         let matrix = Arc::new(stored.upload(device, a, types.offset)?);
         device.synchronize()?;
         times.upload = Some(quantity::in_ms(started.elapsed()));
-        let mut on_device = OnDevice::new(device, &matrix, operation, config, operands)?;
+        let (mut on_device, facts) = self.plan(device, &matrix, chosen, a.nnz(), operands, times)?;
         let plan = on_device.plan();
-        self.constraints.check(plan.workspace_bytes())?;
+        let (config, operation) = (*plan.config(), plan.operation());
         let prepares = !plan.program().prepare.is_empty();
         times.prepare = prepares.then(|| quantity::in_ms(plan.prepare_time()));
         let memory_bytes = Memory {
@@ -575,11 +651,65 @@ impl Run {
             scratch: plan.scratch_bytes(),
         };
         let slots = plan.slots();
+        let promise = Promise::of_kernel(config, &plan.program().guarantees);
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
-        let promise = Promise::of_kernel(config, &kernel.program().guarantees);
         let verification = computed
             .verify(&Expected::over(config.semiring(), types.accumulator, a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
+    }
+
+    /// The plan of the first configuration that keeps the constraints, which is known of most when their plans are made.
+    fn plan(
+        &self,
+        device: &Device,
+        matrix: &Arc<DeviceMatrix>,
+        chosen: Chosen,
+        nnz: usize,
+        operands: &Operands,
+        times: &mut Times,
+    ) -> Result<(OnDevice, KernelFacts), Failure> {
+        let Chosen { configs, operation, chosen_by, longest_row } = chosen;
+        let mut passed_over = Vec::new();
+        for (config, reason) in configs {
+            // For its size, time and guarantees; the compiler generates it again where it needs it.
+            let started = Instant::now();
+            let program = config.program();
+            let source_bytes = program.source.len();
+            times.generate = Some(quantity::in_ms(started.elapsed()));
+            let (kernel, provenance) = device.kernel(&config)?;
+            times.compile = Some(quantity::in_ms(provenance.compile));
+            times.load_module = Some(quantity::in_ms(provenance.load));
+            let on_device = match OnDevice::new(device, matrix, operation, config, operands) {
+                Ok(on_device) => on_device,
+                // Another may need less.
+                Err(failure) if chosen_by != "user" && failure.kind() == Kind::Memory => {
+                    passed_over.push(format!("{}: {failure}", config_text(&config)));
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            let refusal = planner::refusal(on_device.plan(), &self.constraints.constraints());
+            if let Some(why) = refusal.filter(|_| chosen_by != "user") {
+                passed_over.push(format!("{}: {why}", config_text(&config)));
+                continue;
+            }
+            let warning = (!program.guarantees.splits_rows).then(|| giant_row(longest_row, nnz)).flatten();
+            let facts = KernelFacts {
+                algorithm: config.algorithm().name(),
+                chosen_by,
+                reason,
+                passed_over,
+                warning,
+                config: config_text(&config),
+                settings: SettingFacts(config.settings()),
+                source_bytes,
+                compiled: CompiledFacts::new(&device.properties().arch, provenance.origin, kernel.artifact()),
+            };
+            return Ok((on_device, facts));
+        }
+        let message =
+            format!("no kernel that would be chosen keeps the constraints: {}", passed_over.join("; "));
+        Err(Failure::new(Kind::Usage, message).help("name one with --algorithm, or allow more"))
     }
 
     /// Everything in the type of the values: other types need a kernel.
@@ -647,6 +777,9 @@ impl Report for RunReport {
         if let Some(kernel) = &self.kernel {
             fact(out, "kernel", &kernel.config)?;
             fact(out, "", format_args!("because {}", kernel.reason))?;
+            for passed_over in &kernel.passed_over {
+                fact(out, "passed over", passed_over)?;
+            }
             if let Some(warning) = &kernel.warning {
                 fact(out, "warning", warning)?;
             }

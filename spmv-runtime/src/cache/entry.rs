@@ -1,5 +1,5 @@
 //! The file format of an entry: eight bytes of magic, the format's version, a BLAKE3 checksum over everything
-//! after it, the request, the artifact. Integers are little endian.
+//! after it, the request, the artifact; of a note the question and the answer. Integers are little endian.
 
 use thiserror::Error;
 
@@ -7,6 +7,9 @@ use super::key::{self, Reader, put_bytes, put_u64};
 use crate::artifact::{Artifact, CompileRequest, KernelResources};
 
 const MAGIC: [u8; 8] = *b"spmvKERN";
+
+/// What a note starts with.
+const NOTE_MAGIC: [u8; 8] = *b"spmvNOTE";
 
 /// Goes up whenever the bytes change, or what is derived from them when they are made (the resources that are
 /// read out of the compiler's log).
@@ -85,9 +88,7 @@ pub(super) fn encode(request: &[u8], artifact: &Artifact) -> Vec<u8> {
             + kernel_bytes
             + 5 * size_of::<u64>(),
     );
-    out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&FORMAT.to_le_bytes());
-    out.extend_from_slice(&[0; blake3::OUT_LEN]);
+    begin(&mut out, MAGIC);
     put_bytes(&mut out, request);
     put_bytes(&mut out, cubin);
     put_bytes(&mut out, ptx.as_bytes());
@@ -99,14 +100,46 @@ pub(super) fn encode(request: &[u8], artifact: &Artifact) -> Vec<u8> {
             out.extend_from_slice(&count.to_le_bytes());
         }
     }
+    seal(&mut out);
+    out
+}
+
+pub(super) fn encode_note(question: &[u8], answer: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(PAYLOAD_AT + question.len() + answer.len() + 2 * size_of::<u64>());
+    begin(&mut out, NOTE_MAGIC);
+    put_bytes(&mut out, question);
+    put_bytes(&mut out, answer);
+    seal(&mut out);
+    out
+}
+
+/// Question and answer of a file that must be a note.
+pub(super) fn decode_note(file: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Damage> {
+    let mut reader = Reader(payload(file, NOTE_MAGIC)?);
+    let mut decode = || {
+        let (question, answer) = (reader.bytes()?.to_vec(), reader.bytes()?.to_vec());
+        reader.end()?;
+        Some((question, answer))
+    };
+    decode().ok_or(Damage::Malformed)
+}
+
+/// The header, without its checksum.
+fn begin(out: &mut Vec<u8>, magic: [u8; 8]) {
+    out.extend_from_slice(&magic);
+    out.extend_from_slice(&FORMAT.to_le_bytes());
+    out.extend_from_slice(&[0; blake3::OUT_LEN]);
+}
+
+/// Puts the checksum of all that follows the header into it.
+fn seal(out: &mut [u8]) {
     let checksum = blake3::hash(&out[PAYLOAD_AT..]);
     out[CHECKSUM_AT..PAYLOAD_AT].copy_from_slice(checksum.as_bytes());
-    out
 }
 
 /// The artifact of a file that must be the entry of exactly this encoded request.
 pub(super) fn decode_for(file: &[u8], request: &[u8]) -> Result<Artifact, Damage> {
-    let (found, artifact) = split(payload(file)?).ok_or(Damage::Malformed)?;
+    let (found, artifact) = split(payload(file, MAGIC)?).ok_or(Damage::Malformed)?;
     // The encoding is injective: equal bytes are equal in every field.
     if found != request {
         return Err(Damage::OtherRequest);
@@ -118,16 +151,16 @@ pub(super) type Content = (CompileRequest, Artifact);
 
 /// What a file holds, whatever request that is.
 pub(super) fn decode(file: &[u8]) -> Result<Content, Damage> {
-    decode_payload(payload(file)?).ok_or(Damage::Malformed)
+    decode_payload(payload(file, MAGIC)?).ok_or(Damage::Malformed)
 }
 
-fn payload(file: &[u8]) -> Result<&[u8], Damage> {
+fn payload(file: &[u8], expected: [u8; 8]) -> Result<&[u8], Damage> {
     let truncated = Damage::Truncated { bytes: file.len() as u64 };
     let mut reader = Reader(file);
     let magic: [u8; 8] = reader.array().ok_or(truncated.clone())?;
     let format = reader.u32().ok_or(truncated.clone())?;
     let checksum: [u8; blake3::OUT_LEN] = reader.array().ok_or(truncated)?;
-    if magic != MAGIC {
+    if magic != expected {
         return Err(Damage::Foreign);
     }
     if format != FORMAT {

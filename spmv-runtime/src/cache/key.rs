@@ -4,6 +4,7 @@ use super::entry::FORMAT;
 use crate::artifact::CompileRequest;
 
 const SUFFIX: &str = ".spmv";
+const NOTE_SUFFIX: &str = ".note";
 
 /// The name of an entry: BLAKE3 over the tagged, length-prefixed fields of a [`CompileRequest`]. Displays as 64
 /// hexadecimal digits.
@@ -24,13 +25,33 @@ impl Key {
         Key(hasher.finalize().into())
     }
 
+    /// The key of a note.
+    pub(super) fn of_question(question: &[u8]) -> Key {
+        let mut hasher = blake3::Hasher::new_derive_key("spmv kernel cache: question of a note");
+        hasher.update(&FORMAT.to_le_bytes());
+        hasher.update(question);
+        Key(hasher.finalize().into())
+    }
+
     pub(super) fn file_name(self) -> String {
         format!("{self}{SUFFIX}")
     }
 
+    pub(super) fn note_name(self) -> String {
+        format!("{self}{NOTE_SUFFIX}")
+    }
+
+    /// The key whose note this file is.
+    pub(super) fn from_note_name(name: &str) -> Option<Key> {
+        Key::from_hex(name.strip_suffix(NOTE_SUFFIX)?)
+    }
+
     /// The key whose file name this is.
     pub(super) fn from_file_name(name: &str) -> Option<Key> {
-        let hex = name.strip_suffix(SUFFIX)?;
+        Key::from_hex(name.strip_suffix(SUFFIX)?)
+    }
+
+    fn from_hex(hex: &str) -> Option<Key> {
         let key = Key(blake3::Hash::from_hex(hex).ok()?.into());
         // Upper-case digits would be a second name for one key.
         (key.to_string() == hex).then_some(key)

@@ -45,7 +45,7 @@ pub struct EntryInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// Entries that are whole.
+    /// Entries and notes that are whole.
     pub ok: usize,
     /// Bytes of those.
     pub bytes: u64,
@@ -57,13 +57,13 @@ pub struct VerifyReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SweepReport {
-    /// Entries deleted.
+    /// Entries and notes deleted.
     pub removed_entries: usize,
     /// Leftovers of killed processes deleted.
     pub removed_temporaries: usize,
     /// Bytes of both.
     pub removed_bytes: u64,
-    /// Entries left.
+    /// Entries and notes left.
     pub kept_entries: usize,
     /// Bytes left, those of files being written included.
     pub kept_bytes: u64,
@@ -91,9 +91,10 @@ impl DiskCache {
         Ok(entries)
     }
 
-    /// Reads every entry in full and deletes those that are damaged.
+    /// Reads every entry and every note in full and deletes those that are damaged.
     pub fn verify(&self) -> Result<VerifyReport, CacheProblem> {
         let mut report = VerifyReport::default();
+        self.verify_notes(&mut report)?;
         self.inspect(|path, listed, _, content| match content {
             Ok(_) => {
                 report.ok += 1;
@@ -106,6 +107,34 @@ impl DiskCache {
             }
         })?;
         Ok(report)
+    }
+
+    fn verify_notes(&self, report: &mut VerifyReport) -> Result<(), CacheProblem> {
+        let Some(folder) = self.folder() else { return Ok(()) };
+        let problem = |action, source| CacheProblem::io(action, folder.path(), source);
+        let listed = folder.list(|name| Key::from_note_name(name).is_some());
+        for listed in listed.map_err(|source| problem("list", source))? {
+            let read = match folder.read(&listed.name, MAX_ENTRY_BYTES) {
+                Ok(Some(found)) => entry::decode_note(&found.bytes).and_then(|(question, _)| {
+                    let named = Key::of_question(&question).note_name() == listed.name;
+                    if named { Ok(()) } else { Err(Damage::OtherRequest) }
+                }),
+                Ok(None) => continue,
+                Err(ReadError::Damaged(damage)) => Err(damage),
+                Err(ReadError::Io(source)) => return Err(problem("read from", source)),
+            };
+            match read {
+                Ok(()) => {
+                    report.ok += 1;
+                    report.bytes += listed.bytes;
+                }
+                Err(damage) => {
+                    folder.remove(&listed.name).map_err(|source| problem("delete from", source))?;
+                    report.damaged.push((folder.path().join(&listed.name), damage));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Deletes leftovers of killed processes that are an hour old, then the least recently used entries until
@@ -184,11 +213,15 @@ fn count(folder: &Folder, bytes: u64, max_bytes: u64) -> io::Result<bool> {
     Ok(due)
 }
 
+/// Whether a file is an entry or a note.
+fn is_ours(name: &str) -> bool {
+    Key::from_file_name(name).or_else(|| Key::from_note_name(name)).is_some()
+}
+
 fn sweep(folder: &Folder, max_bytes: u64, expires: Duration) -> io::Result<SweepReport> {
     let now = SystemTime::now();
     let mut report = SweepReport::default();
-    let listed =
-        folder.list(|name| name.starts_with(TEMPORARY_PREFIX) || Key::from_file_name(name).is_some())?;
+    let listed = folder.list(|name| name.starts_with(TEMPORARY_PREFIX) || is_ours(name))?;
     let (temporaries, mut entries): (Vec<_>, Vec<_>) =
         listed.into_iter().partition(|listed| listed.name.starts_with(TEMPORARY_PREFIX));
     // One file that cannot be deleted does not protect the others.

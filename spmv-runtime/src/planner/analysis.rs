@@ -11,15 +11,30 @@ use crate::scalar::Scalar;
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
     /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets and at
-    /// most 2²⁴ column indices, or, where no row is long, all of them twice; waits for that. Takes 344 bytes of device
+    /// most 2²⁴ column indices and some more, or, where no row is long, all of them twice; waits for that. Takes 440 bytes of device
     /// memory, and for a while a bit a diagonal.
     ///
     /// # Errors
     /// Those of [`Device::kernel`](crate::Device::kernel); [`Error::OutOfMemory`], [`Error::Fault`].
     pub fn features(&self) -> Result<Features, Error> {
+        self.looked_at(false)
+    }
+
+    /// As [`features`](Self::features), of the transpose of the arrays, as far as they follow from those of the arrays and from
+    /// the lengths of the columns ([`Features::transposed`]): the same numbers as
+    /// [`spmv_matrix::features_of_transpose`]. Reads the column indices once more, and takes 4 bytes of device memory a column
+    /// for a while.
+    ///
+    /// # Errors
+    /// As [`features`](Self::features).
+    pub fn features_of_transpose(&self) -> Result<Features, Error> {
+        self.looked_at(true)
+    }
+
+    fn looked_at(&self, transposed: bool) -> Result<Features, Error> {
         let device = self.device();
         let kernels = device.analysis_kernels(self.offset_type())?;
-        let AnalysisProgram { buffers, structure, diagonals, .. } = &kernels.program;
+        let AnalysisProgram { buffers, structure, diagonals, columns, .. } = &kernels.program;
         let (row_offsets, col_indices, values) = self.addresses();
         let (num_rows, num_cols) = self.stored_size();
         let (num_rows, num_cols, nnz) = (num_rows as u64, num_cols as u64, self.nnz() as u64);
@@ -50,16 +65,22 @@ impl DeviceMatrix {
             unsafe { device.backend().read(as_bytes_mut(&mut counters), address)? };
             Ok::<_, Error>(counters)
         };
-        let mut buffers =
-            [zeroed(AnalysisProgram::COUNTERS)?, Allocation::new(device.backend(), 0, "diagonals")?];
+        let [nothing_yet, others] =
+            ["diagonals", "lengths"].map(|name| Allocation::new(device.backend(), 0, name));
+        let mut buffers = [zeroed(AnalysisProgram::COUNTERS)?, nothing_yet?, others?];
         let mut counters = run(structure, &buffers)?;
         let size = (num_rows, num_cols);
-        let found = AnalysisProgram::features(size, nnz, &counters, false);
-        if !Features::may_be_diagonal(num_rows, nnz, found.longest_row) {
+        let mut found = AnalysisProgram::features(size, nnz, &counters, false);
+        if Features::may_be_diagonal(num_rows, nnz, found.longest_row) {
+            buffers[AnalysisProgram::DIAGONALS] = zeroed(AnalysisProgram::DIAGONALS)?;
+            counters = run(diagonals, &buffers)?;
+            found = AnalysisProgram::features(size, nnz, &counters, true);
+        }
+        if !transposed {
             return Ok(found);
         }
-        buffers[AnalysisProgram::DIAGONALS] = zeroed(AnalysisProgram::DIAGONALS)?;
-        counters = run(diagonals, &buffers)?;
-        Ok(AnalysisProgram::features(size, nnz, &counters, true))
+        buffers[AnalysisProgram::COUNTERS] = zeroed(AnalysisProgram::COUNTERS)?;
+        buffers[AnalysisProgram::LENGTHS] = zeroed(AnalysisProgram::LENGTHS)?;
+        Ok(found.transposed(&AnalysisProgram::lengths(&run(columns, &buffers)?)))
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use spmv_codegen::{KernelConfig, Operation};
+use spmv_codegen::{ConfigError, Features, KernelConfig, Operation, Types};
 
-use super::{Candidate, Constraints, candidates};
+use super::{Candidate, Constraints, candidates, l2_bytes};
 use crate::device::Device;
 use crate::error::Error;
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
@@ -45,12 +45,11 @@ impl Spmv {
         operation: Operation,
         constraints: &Constraints,
     ) -> Result<Spmv, Error> {
-        let (matrix, candidates) = ranked(device, a, operation, constraints)?;
-        let most = constraints.max_extra_bytes.unwrap_or(u64::MAX);
+        let (matrix, found) = ranked(device, a, operation, constraints, candidates)?;
         let mut refused = None;
-        for candidate in candidates {
+        for candidate in found {
             match Self::with_operation(device, &matrix, operation, candidate.config) {
-                Ok(plan) if plan.workspace_bytes() <= most => return Ok(plan),
+                Ok(plan) if refusal(&plan, constraints).is_none() => return Ok(plan),
                 Ok(_) => {}
                 Err(error @ (Error::Fill { .. } | Error::OutOfMemory { .. })) => refused = Some(error),
                 Err(error) => return Err(error),
@@ -60,15 +59,35 @@ impl Spmv {
     }
 }
 
+/// Why a plan that was made does not keep the constraints: what it takes and whether it holds fill is known in full only then.
+pub fn refusal(plan: &Spmv, constraints: &Constraints) -> Option<String> {
+    let (takes, most) = (plan.workspace_bytes(), constraints.max_extra_bytes.unwrap_or(u64::MAX));
+    if takes > most {
+        return Some(format!("it takes {takes} bytes beside the matrix, and {most} are allowed"));
+    }
+    let multiplies_fill = plan.program().guarantees.fill_touches_x && !constraints.fill_touches_x;
+    let fill = plan.slots().unwrap_or(u64::MAX).saturating_sub(plan.matrix().nnz() as u64);
+    (multiplies_fill && fill > 0).then(|| format!("it would multiply {fill} slots of fill with x"))
+}
+
+/// What lists candidates for features.
+type Lists = fn(&Features, Types, Operation, u64, &Constraints) -> Result<Vec<Candidate>, ConfigError>;
+
+/// The types of a product where nobody says: vectors and sums as the values, sums of f16 and bf16 in f32.
+pub(crate) fn usual_types(a: &impl MatrixSource) -> Result<Types, ConfigError> {
+    let builder = KernelConfig::named("csr_vector")?.value(a.value_type()).offset(a.offset_type());
+    Ok(builder.build()?.types())
+}
+
 /// The matrix on the device, and the configurations for it, the best first.
-fn ranked(
+pub(crate) fn ranked(
     device: &Device,
     a: &impl MatrixSource,
     operation: Operation,
     constraints: &Constraints,
+    lists: Lists,
 ) -> Result<(Arc<DeviceMatrix>, Vec<Candidate>), Error> {
-    let (value, offset) = (a.value_type(), a.offset_type());
-    let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
+    let types = usual_types(a)?;
     let of_arrays = a.storage().of_arrays(operation).ok_or(Error::Operation {
         algorithm: "every algorithm",
         operation,
@@ -76,7 +95,10 @@ fn ranked(
         algorithms: Vec::new(),
     })?;
     let matrix = a.to_device(device, types)?;
-    let features = matrix.features()?;
-    let candidates = candidates(&features, types, of_arrays, device.properties().l2_bytes, constraints)?;
-    Ok((matrix, candidates))
+    let features = match of_arrays {
+        Operation::Transpose => matrix.features_of_transpose()?,
+        _ => matrix.features()?,
+    };
+    let found = lists(&features, types, of_arrays, l2_bytes(device), constraints)?;
+    Ok((matrix, found))
 }

@@ -12,14 +12,17 @@ use super::terms::{NUM_TERMS, TERMS};
 const MATRIX: usize = 1;
 
 /// Configurations with their prices. As text: comment lines that begin with `#`, then comma-separated values, one line a
-/// configuration, under a line of names.
+/// configuration, under a line of names; one that is only measured has no prices in its line.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Model {
     /// What the text says of itself: where the prices come from.
     pub comments: Vec<String>,
-    /// The configurations.
+    /// Configurations to choose from by what their prices predict.
     pub priced: Vec<Priced>,
+    /// Configurations to measure beside those: without them some matrix would lack a kernel as fast as its fastest. Their types
+    /// and operation count for nothing, either.
+    pub measured: Vec<KernelConfig>,
 }
 
 /// A configuration's prices in milliseconds.
@@ -58,7 +61,10 @@ pub enum ModelError {
         expected: String,
     },
     /// A line does not have a value for each name, or one is no finite number from 0 on.
-    #[error("line {line}: expected an algorithm, its settings, and {} finite numbers from 0 on", NUM_TERMS + 2)]
+    #[error(
+        "line {line}: expected an algorithm, its settings, and {} finite numbers from 0 on, or none",
+        NUM_TERMS + 2
+    )]
     Values {
         /// The line, from 1.
         line: usize,
@@ -95,7 +101,11 @@ impl FromStr for Model {
                     return Err(ModelError::Names { line, expected: names() });
                 }
             } else {
-                model.priced.push(priced(line, content)?);
+                let (config, prices) = parsed(line, content)?;
+                match prices {
+                    Some((prices, prepare)) => model.priced.push(Priced { config, prices, prepare }),
+                    None => model.measured.push(config),
+                }
             }
         }
         match named {
@@ -105,7 +115,10 @@ impl FromStr for Model {
     }
 }
 
-fn priced(line: usize, content: &str) -> Result<Priced, ModelError> {
+/// Prices of a product's terms and of making a plan.
+type Prices = ([f64; NUM_TERMS], [f64; 2]);
+
+fn parsed(line: usize, content: &str) -> Result<(KernelConfig, Option<Prices>), ModelError> {
     let wrong = || ModelError::Values { line };
     let mut values = content.split(',');
     let (algorithm, settings) = values.next().zip(values.next()).ok_or_else(wrong)?;
@@ -114,24 +127,34 @@ fn priced(line: usize, content: &str) -> Result<Priced, ModelError> {
     let config = KernelConfig::from_settings(algorithm, settings.ok_or_else(wrong)?)
         .map_err(|source| ModelError::Config { line, source })?;
     let numbers: Vec<f64> = values.map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    if numbers.is_empty() {
+        return Ok((config, None));
+    }
     if numbers.len() != NUM_TERMS + 2 || numbers.iter().any(|number| !number.is_finite() || *number < 0.0) {
         return Err(wrong());
     }
     let (prices, prepare) = numbers.split_at(NUM_TERMS);
     let prices = prices.try_into().map_err(|_| wrong())?;
-    Ok(Priced { config, prices, prepare: prepare.try_into().map_err(|_| wrong())? })
+    Ok((config, Some((prices, prepare.try_into().map_err(|_| wrong())?))))
 }
 
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.comments.iter().try_for_each(|comment| writeln!(f, "# {comment}"))?;
         writeln!(f, "{}", names())?;
-        for Priced { config, prices, prepare } in &self.priced {
+        let named = |f: &mut fmt::Formatter<'_>, config: &KernelConfig| {
             let own = config.algorithm().spec().parameters.len();
             let settings: Vec<_> =
                 config.settings()[..own].iter().map(|(key, value)| format!("{key}={value}")).collect();
-            write!(f, "{},{}", config.algorithm().name(), settings.join(" "))?;
+            write!(f, "{},{}", config.algorithm().name(), settings.join(" "))
+        };
+        for Priced { config, prices, prepare } in &self.priced {
+            named(f, config)?;
             prices.iter().chain(prepare).try_for_each(|price| write!(f, ",{price}"))?;
+            writeln!(f)?;
+        }
+        for config in &self.measured {
+            named(f, config)?;
             writeln!(f)?;
         }
         Ok(())
@@ -149,7 +172,8 @@ mod tests {
             prices: std::array::from_fn(|term| term as f64 / 7.0),
             prepare: [0.25, 1e-3],
         };
-        let model = Model { comments: vec!["of a test".to_owned()], priced: vec![priced] };
+        let measured = vec![KernelConfig::from_settings("hola", [("nnz_per_thread", "16")]).unwrap()];
+        let model = Model { comments: vec!["of a test".to_owned()], priced: vec![priced], measured };
         assert_eq!(model.to_string().parse::<Model>().unwrap(), model);
     }
 

@@ -43,10 +43,14 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     if Slots::are_refused(slots, features.nnz, entry_bytes) || slots > features.nnz.saturating_mul(8) {
         return None;
     }
-    let slot_bytes = match config.algorithm() {
-        Algorithm::Dia(_) => types.value.size(),
-        _ => entry_bytes,
-    };
+    let slot_bytes = types.value.size() as f64
+        + match config.algorithm() {
+            Algorithm::Dia(_) => 0.0,
+            // A column a block, or the distance to that of the block before.
+            Algorithm::Bsr(bsr) => types.index.size() as f64 / places(bsr.block_shape()),
+            Algorithm::Bccoo(bccoo) => 2.0 / places((bccoo.block_rows, bccoo.block_cols)),
+            _ => types.index.size() as f64,
+        };
     let x_bytes = features.num_cols as f64 * types.x.size() as f64;
     let is_wide = f64::from(u8::from(types.x.size() > 4));
     let [near, far] = [0, 1].map(|kind| nnz * features.sectors_per_entry(kind));
@@ -68,7 +72,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     };
     Some([
         1.0,
-        slots as f64 * slot_bytes as f64 / 1e9,
+        slots as f64 * slot_bytes / 1e9,
         rows * (types.offset.size() + types.y.size()) as f64 / 1e9,
         x_bytes.min(far * sector_bytes) / 1e9,
         near / 1e9,
@@ -94,11 +98,29 @@ fn slots(algorithm: Algorithm, features: &Features) -> Option<u64> {
         Algorithm::SellCSigma(sell) if sell.sigma == 1 => Some(sliced),
         // Sorting by length leaves little of the fill.
         Algorithm::SellCSigma(_) => Some(features.nnz + sliced.saturating_sub(features.nnz) / 8),
+        Algorithm::Bsr(bsr) => in_blocks(features, bsr.block_shape()),
+        Algorithm::Bccoo(bccoo) => in_blocks(features, (bccoo.block_rows, bccoo.block_cols)),
         Algorithm::Dia(_) => {
             features.num_diagonals.map(|diagonals| diagonals.saturating_mul(features.num_rows))
         }
         _ => Some(features.nnz),
     }
+}
+
+/// Slots where all entries are stored in dense blocks of this shape.
+fn in_blocks(features: &Features, shape: (u32, u32)) -> Option<u64> {
+    features.slots_per_entry(shape).map(|slots| (slots * features.nnz as f64).ceil() as u64)
+}
+
+fn places((rows, cols): (u32, u32)) -> f64 {
+    f64::from(rows * cols)
+}
+
+/// Whether a product with this configuration multiplies fill with x, as far as the features tell: whether a plan does is known
+/// when it has been made.
+pub fn multiplies_fill(config: &KernelConfig, features: &Features) -> bool {
+    config.program().guarantees.fill_touches_x
+        && slots(config.algorithm(), features).is_none_or(|slots| slots > features.nnz)
 }
 
 /// What threads share out among themselves.
@@ -114,6 +136,7 @@ fn shares(algorithm: Algorithm) -> Shares {
         Algorithm::CsrScalar(_) | Algorithm::Ell(_) | Algorithm::SellCSigma(_) | Algorithm::Dia(_) => {
             Shares::Rows { threads: 1 }
         }
+        Algorithm::Bsr(bsr) => Shares::Rows { threads: if bsr.block_shape().1 > 4 { 8 } else { 4 } },
         Algorithm::CsrVector(csr) => Shares::Rows { threads: csr.threads_per_vector },
         Algorithm::LightVector(light) => Shares::Rows { threads: light.threads_per_vector },
         Algorithm::LightWarp(light) => Shares::Rows { threads: light.threads_per_vector },

@@ -1,0 +1,202 @@
+//! How good `Spmv::auto` and `Spmv::tune` are on this GPU: the kernels that they take beside the fastest of all configurations,
+//! found by measuring every one, and what it costs to look at a structure and to hash it.
+//!
+//! `cargo bench -p spmv-runtime --bench tuning -- [--budget N] [--record FILE] [NAME…]`
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spmv_runtime::codegen::{Algorithm, IndexType, KernelConfig, Operation, ValueType};
+use spmv_runtime::matrix::CsrMatrix;
+use spmv_runtime::matrix::generate::Generator;
+use spmv_runtime::planner::{self, Candidate};
+use spmv_runtime::tuning::{Outcome, TuningReport};
+use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, Spmv};
+
+/// A name, a class of matrices and its parameters.
+type Problem = (&'static str, &'static str, &'static [(&'static str, f64)]);
+
+const PROBLEMS: &[Problem] = &[
+    ("stencil_5", "stencil_5", &[("nx", 2048.0), ("ny", 2048.0)]),
+    ("tridiagonal", "tridiagonal", &[("n", 5e6)]),
+    ("stencil_27", "stencil_27", &[("nx", 100.0), ("ny", 100.0), ("nz", 100.0)]),
+    ("fem_3", "fem", &[("nx", 60.0), ("ny", 60.0), ("nz", 60.0), ("unknowns", 3.0)]),
+    ("fem_6", "fem", &[("nx", 30.0), ("ny", 30.0), ("nz", 30.0), ("unknowns", 6.0)]),
+    ("gaussian_1e2", "gaussian", &[("n", 1e6), ("per_row", 22.0), ("sigma", 1e2)]),
+    ("gaussian_1e5", "gaussian", &[("n", 6e5), ("per_row", 45.0), ("sigma", 1e5)]),
+    ("rmat", "rmat", &[("scale", 20.0), ("per_row", 16.0)]),
+    ("uniform_8", "uniform", &[("rows", 2e6), ("cols", 2e6), ("per_row", 8.0)]),
+    ("road", "road", &[("n", 4e6)]),
+    ("circuit", "circuit", &[("n", 2e6), ("per_row", 5.0), ("dense_rows", 10.0), ("dense_length", 1e5)]),
+    ("giant_row", "giant_row", &[("n", 5e6), ("giant", 2e6), ("empty", 0.488)]),
+    ("rail", "rail", &[("rows", 4284.0), ("cols", 1.1e6), ("per_row", 2633.0)]),
+    ("tall", "tall", &[("rows", 4e6), ("cols", 5e5), ("per_row", 7.0), ("stretch", 1000.0)]),
+    ("chemistry", "chemistry", &[("n", 1e5), ("per_row", 150.0)]),
+    ("small_stencil_27", "stencil_27", &[("nx", 34.0), ("ny", 34.0), ("nz", 34.0)]),
+    ("small_rmat", "rmat", &[("scale", 17.0), ("per_row", 16.0)]),
+];
+
+const HEAD: &str = "matrix,value,best_ms,best,tuned_over_best,tuned,auto_over_best,auto,tuning_products,tuning_candidates,\
+                    tuning_stop,tuning_prepare_products,analysis_products,fingerprint_products";
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let (mut budget, mut record, mut names) = (200, None, Vec::new());
+    while let Some(argument) = arguments.next() {
+        match &*argument {
+            "--budget" => budget = arguments.next().and_then(|text| text.parse().ok()).expect("--budget N"),
+            "--record" => record = Some(arguments.next().expect("--record FILE")),
+            _ => names.push(argument),
+        }
+    }
+    let device = Device::open().expect("a device");
+    if device.is_simulator() {
+        println!("no GPU: nothing is timed");
+        return;
+    }
+    println!("{HEAD}");
+    let mut lines = vec![HEAD.to_owned()];
+    let mut ratios = [Vec::new(), Vec::new()];
+    let started = Instant::now();
+    for (name, class, parameters) in PROBLEMS {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        let set = |generator: Generator, (key, value): &(&str, f64)| {
+            generator.set(key, *value).expect("a parameter")
+        };
+        let generator = Generator::new(class).expect("a class").seed(11);
+        let generator = parameters.iter().fold(generator, set);
+        let wide: CsrMatrix<f64, u32> = generator.generate().expect("a matrix");
+        let mut took = [None, None];
+        for (value, took) in [ValueType::F32, ValueType::F64].into_iter().zip(&mut took) {
+            let measured = match value {
+                ValueType::F32 => measure(&device, &wide.convert::<f32>(), budget),
+                _ => measure(&device, &wide, budget),
+            };
+            match measured {
+                Ok(found) => *took = Some((value, found)),
+                Err(error) => println!("{name},{value}: {error}"),
+            }
+        }
+        for (value, found) in took.into_iter().flatten() {
+            let line = format!("{name},{value},{}", found.line);
+            println!("{line}");
+            lines.push(line);
+            ratios.iter_mut().zip(found.ratios).for_each(|(all, ratio)| all.push(ratio));
+        }
+    }
+    for (what, ratios) in ["tuned", "auto"].into_iter().zip(&ratios) {
+        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64).exp();
+        let worst = ratios.iter().copied().fold(1.0, f64::max);
+        println!("# {what} over the best of all: {mean:.4} (geometric mean), {worst:.4} (largest)");
+    }
+    println!("# {:.1} s", started.elapsed().as_secs_f64());
+    if let Some(path) = record {
+        std::fs::write(path, lines.join("\n") + "\n").expect("the record can be written");
+    }
+}
+
+struct Found {
+    line: String,
+    /// Of what tuning and `auto` take, over the best.
+    ratios: [f64; 2],
+}
+
+fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> Result<Found, Error> {
+    let matrix = Arc::new(DeviceMatrix::upload(device, a, IndexType::U32)?);
+    let operation = Operation::NonTranspose;
+    // Making plans does not count: kernels are compared.
+    let mut constraints = Constraints::default();
+    constraints.products = u64::MAX;
+    let features = matrix.features()?;
+    let types = KernelConfig::named("csr_vector")?.value(V::TYPE).build()?.types();
+    let l2_bytes = planner::l2_bytes(device);
+    let to_measure = planner::candidates_to_measure(&features, types, operation, l2_bytes, &constraints)?;
+    let auto = planner::candidates(&features, types, operation, l2_bytes, &constraints)?[0].config;
+    let tune = |candidates, budget| {
+        Spmv::tune_among(device, &matrix, operation, &constraints, candidates, budget)
+            .map(|tuned| tuned.report)
+    };
+    let tuned = tune(to_measure, Budget::Products(budget))?;
+    let thorough = Budget::Products(1_000_000);
+    let best = tune(all(types.value), thorough)?.config;
+    let mut finalists: Vec<KernelConfig> = vec![best];
+    for config in [tuned.config, auto] {
+        if !finalists.contains(&config) {
+            finalists.push(config);
+        }
+    }
+    let named = finalists.iter().map(|config| Candidate::new(*config, "")).collect();
+    let last = tune(named, thorough)?;
+    let ms = |config: KernelConfig| product(&last, config);
+    // What the thorough search took is not always faster than what was measured beside it in the end.
+    let best_ms = finalists.iter().map(|config| ms(*config)).fold(f64::INFINITY, f64::min);
+    let ratios = [ms(tuned.config) / best_ms, ms(auto) / best_ms];
+    let analysis = least(|| matrix.features().map(drop))?;
+    let fingerprint = least(|| matrix.fingerprint().map(drop))?;
+    let line = format!(
+        "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{:.2},{:.2}",
+        short(best),
+        ratios[0],
+        short(tuned.config),
+        ratios[1],
+        short(auto),
+        tuned.spent / best_ms,
+        tuned.tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Measured { .. })).count(),
+        tuned.stop,
+        tuned.prepared / best_ms,
+        analysis / best_ms,
+        fingerprint / best_ms
+    );
+    Ok(Found { line, ratios })
+}
+
+/// Every algorithm as it is, and with each value of each parameter.
+fn all(value: ValueType) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for spec in Algorithm::ALL {
+        let with = |changes: &[(&str, String)]| {
+            let builder = KernelConfig::builder((spec.default)()).value(value);
+            let mut builder = builder.operation(Operation::NonTranspose);
+            changes.iter().try_for_each(|(key, text)| builder.set(key, text))?;
+            builder.build()
+        };
+        let changes = spec.parameters.iter().flat_map(|parameter| {
+            parameter.allowed.iter().map(|value| vec![(parameter.name, value.to_string())])
+        });
+        for config in std::iter::once(Vec::new()).chain(changes).filter_map(|changes| with(&changes).ok()) {
+            if !found.iter().any(|candidate: &Candidate| candidate.config == config) {
+                found.push(Candidate::new(config, ""));
+            }
+        }
+    }
+    found
+}
+
+/// What a product took; the race measured all of its few.
+fn product(report: &TuningReport, config: KernelConfig) -> f64 {
+    let tried = report.tried.iter().find(|tried| tried.config == config);
+    match tried.map(|tried| &tried.outcome) {
+        Some(Outcome::Measured { product, .. }) => *product,
+        _ => f64::NAN,
+    }
+}
+
+/// The least of some runs, in milliseconds on the host's clock: what is measured waits for the device.
+fn least(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+    let mut least = Duration::MAX;
+    for _ in 0..5 {
+        let started = Instant::now();
+        run()?;
+        least = least.min(started.elapsed());
+    }
+    Ok(least.as_secs_f64() * 1e3)
+}
+
+fn short(config: KernelConfig) -> String {
+    let own = config.algorithm().spec().parameters.len();
+    let settings = config.settings();
+    let settings = settings[..own].iter().map(|(key, value)| format!(" {key}={value}"));
+    std::iter::once(config.algorithm().name().to_owned()).chain(settings).collect()
+}

@@ -1,0 +1,328 @@
+//! Plans whose kernel is found by measuring.
+//!
+//! [`Spmv::tune`] lets the planner's candidates race on the matrix itself: the one that is expected to be the fastest is first,
+//! kernels are compiled on all cores while others run, and whoever is clearly behind is measured no more. A product is timed by
+//! events on a GPU, after another product of the same plan, so that caches are as they are in a solver. The simulator has no
+//! time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp instructions), once,
+//! and the same matrix always gets the same kernel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use spmv_codegen::{KernelConfig, Operation};
+
+use crate::compiler::ProgramKey;
+use crate::device::Device;
+use crate::error::Error;
+use crate::matrix_source::{DeviceMatrix, MatrixSource};
+use crate::planner::{
+    Candidate, Constraints, Prediction, candidates_to_measure, ranked, refusal, usual_types,
+};
+use crate::spmv::Spmv;
+
+pub(crate) use background::Pending;
+use contest::{Contest, Went};
+pub use race::Stop;
+use race::{Limit, Race};
+pub use store::{Choice, ChoiceError, Question};
+
+mod background;
+mod contest;
+mod race;
+mod store;
+
+/// How long to look for the fastest kernel; compiling does not count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Budget {
+    /// The time of so many products of the fastest kernel; making the plans comes on top.
+    Products(u32),
+    /// So long on the host's clock, plans that are made and products; the first candidate is measured in any case.
+    Time(Duration),
+}
+
+impl Default for Budget {
+    /// 200 products.
+    fn default() -> Budget {
+        Budget::Products(200)
+    }
+}
+
+/// What came of a tuning.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Tuned {
+    /// The plan with the fastest kernel.
+    pub plan: Spmv,
+    /// How it was found.
+    pub report: TuningReport,
+}
+
+/// How a kernel was found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TuningReport {
+    /// What times are in.
+    pub unit: Unit,
+    /// The kernel that was taken.
+    pub config: KernelConfig,
+    /// All candidates, in the order in which they were tried.
+    pub tried: Vec<Tried>,
+    /// Why it was over.
+    pub stop: Stop,
+    /// What all products took that were measured, and those that ran before them untimed.
+    pub spent: f64,
+    /// What making all plans took.
+    pub prepared: f64,
+    /// How long nothing ran because a kernel was still being compiled.
+    pub waited: Duration,
+}
+
+/// What the times of a [`TuningReport`] are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Milliseconds,
+    /// What the simulator counts.
+    Counted,
+}
+
+/// A candidate and what came of it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Tried {
+    /// The configuration.
+    pub config: KernelConfig,
+    /// What the model expected.
+    pub prediction: Option<Prediction>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a candidate.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Its products were measured.
+    Measured {
+        /// The median of its products.
+        product: f64,
+        /// Distance of the quartiles as a part of the median.
+        spread: f64,
+        /// Products measured.
+        products: usize,
+        /// Making the plan.
+        prepare: f64,
+        /// Whether it was not clearly behind in the end.
+        stayed: bool,
+    },
+    /// There is no plan: why.
+    Refused(String),
+    /// The budget was spent before.
+    NotTried,
+}
+
+impl Spmv {
+    /// A plan for y ← α·A·x + β·y with the kernel that is the fastest for `a` of those that were measured within the budget,
+    /// and how it was found. x, y and the accumulator have the type of the values (sums of f16 and bf16 are in f32). While it
+    /// looks, up to six plans are on the device side by side.
+    ///
+    /// ```no_run
+    /// use spmv_runtime::{Device, Spmv, matrix::CsrMatrix, matrix::matrix_market, tuning::Budget};
+    ///
+    /// let a: CsrMatrix<f32> = matrix_market::read_file("A.mtx")?;
+    /// let tuned = Spmv::tune(&Device::open()?, &a, Budget::Products(200))?;
+    /// println!("{} after {} candidates", tuned.report.config, tuned.report.tried.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Spmv::auto`]; [`Error::Fault`] where a kernel faults.
+    pub fn tune(device: &Device, a: &impl MatrixSource, budget: Budget) -> Result<Tuned, Error> {
+        Self::tune_with(device, a, Operation::NonTranspose, &Constraints::default(), budget)
+    }
+
+    /// As [`tune`](Self::tune), for op(A) and within constraints. What is compared is a product with its share of making the
+    /// plan, [`Constraints::products`] of them.
+    ///
+    /// What was found is kept beside the compiled kernels ([`Question`] says what for), and found again in later runs: nothing
+    /// is measured then, and the report has no candidates.
+    ///
+    /// # Errors
+    /// As [`tune`](Self::tune); [`Error::Constraints`] where no kernel keeps them.
+    pub fn tune_with(
+        device: &Device,
+        a: &impl MatrixSource,
+        operation: Operation,
+        constraints: &Constraints,
+        budget: Budget,
+    ) -> Result<Tuned, Error> {
+        let matrix = on_device(device, a)?;
+        let disk = device.compiler().disk();
+        let question = Question::new(device, &matrix, operation, constraints)?;
+        if let Some(choice) = question.choice(disk)
+            && let Ok(plan) = Self::with_operation(device, &matrix, operation, choice.config)
+            && refusal(&plan, constraints).is_none()
+        {
+            return Ok(Tuned { plan, report: TuningReport::recalled(device, choice) });
+        }
+        Self::tune_anew(device, &matrix, operation, constraints, budget)
+    }
+
+    /// As [`tune_with`](Self::tune_with), measuring although the kernel may be known from before.
+    ///
+    /// # Errors
+    /// As [`tune_with`](Self::tune_with).
+    pub fn tune_anew(
+        device: &Device,
+        a: &impl MatrixSource,
+        operation: Operation,
+        constraints: &Constraints,
+        budget: Budget,
+    ) -> Result<Tuned, Error> {
+        let (matrix, candidates) = ranked(device, a, operation, constraints, candidates_to_measure)?;
+        let question = Question::new(device, &matrix, operation, constraints)?;
+        let tuned = Self::tune_among(device, &matrix, operation, constraints, candidates, budget)?;
+        if let Some(choice) = tuned.report.choice(question) {
+            choice.keep(device.compiler().disk());
+        }
+        Ok(tuned)
+    }
+
+    /// As [`tune_with`](Self::tune_with), among these candidates, in their order. Nothing is kept, and nothing that was is
+    /// looked at.
+    ///
+    /// # Errors
+    /// As [`tune_with`](Self::tune_with).
+    pub fn tune_among(
+        device: &Device,
+        a: &impl MatrixSource,
+        operation: Operation,
+        constraints: &Constraints,
+        candidates: Vec<Candidate>,
+        budget: Budget,
+    ) -> Result<Tuned, Error> {
+        let Some(first) = candidates.first() else { return Err(Error::Constraints { operation }) };
+        let matrix = a.to_device(device, first.config.types())?;
+        let race = Race::new(limit(budget), device.backend().counts_cost());
+        let mut contest = Contest::new(&matrix, operation, *constraints, candidates, race)?;
+        let queue = Compiling::new(contest.configs().into_iter().map(ProgramKey::Product));
+        let went = std::thread::scope(|scope| {
+            for _ in 0..queue.helpers() {
+                scope.spawn(|| queue.work(device));
+            }
+            // Whoever is next is waited for, so that the order does not depend on how long compiling takes.
+            let went = contest.run(|_| true, None);
+            queue.stop();
+            went
+        })?;
+        let stop = match went {
+            Went::Over(stop) => stop,
+            Went::Waiting => unreachable!("all are taken as they come"),
+        };
+        let nothing = || Error::Constraints { operation };
+        let report = contest.report(stop).ok_or_else(nothing)?;
+        let plan = contest.take_best().ok_or_else(nothing)?;
+        Ok(Tuned { plan, report })
+    }
+}
+
+impl TuningReport {
+    /// That of a kernel which was found before.
+    fn recalled(device: &Device, choice: Choice) -> TuningReport {
+        TuningReport {
+            unit: Unit::of(device),
+            config: choice.config,
+            tried: Vec::new(),
+            stop: Stop::Recalled,
+            spent: 0.0,
+            prepared: 0.0,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// What is worth keeping: the kernel that was taken, and its time.
+    pub fn choice(&self, question: Question) -> Option<Choice> {
+        let taken = self.tried.iter().find(|tried| tried.config == self.config)?;
+        let Outcome::Measured { product, prepare, .. } = taken.outcome else { return None };
+        Some(Choice { question, config: self.config, product, prepare, unit: self.unit })
+    }
+}
+
+impl Unit {
+    const ALL: [Unit; 2] = [Unit::Milliseconds, Unit::Counted];
+
+    /// `ms` or `counted`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Milliseconds => "ms",
+            Unit::Counted => "counted",
+        }
+    }
+
+    fn of(device: &Device) -> Unit {
+        match device.backend().counts_cost() {
+            true => Unit::Counted,
+            false => Unit::Milliseconds,
+        }
+    }
+}
+
+/// The matrix with values of its own type, on the device.
+fn on_device(device: &Device, a: &impl MatrixSource) -> Result<Arc<DeviceMatrix>, Error> {
+    a.to_device(device, usual_types(a)?)
+}
+
+fn limit(budget: Budget) -> Limit {
+    match budget {
+        Budget::Products(products) => Limit::Products(products.into()),
+        Budget::Time(time) => Limit::Amount(time.as_secs_f64() * 1e3),
+    }
+}
+
+/// Programs that are compiled one after the other by as many threads as there are cores. Whoever needs one that is being
+/// compiled waits for it, and compiles it where nobody has begun.
+#[derive(Debug)]
+pub(crate) struct Compiling {
+    programs: Vec<ProgramKey>,
+    next: AtomicUsize,
+    /// Whether each is there, or cannot be.
+    ready: Vec<AtomicBool>,
+    over: AtomicBool,
+}
+
+impl Compiling {
+    fn new(programs: impl IntoIterator<Item = ProgramKey>) -> Compiling {
+        let programs: Vec<_> = programs.into_iter().collect();
+        let ready = programs.iter().map(|_| AtomicBool::new(false)).collect();
+        Compiling { programs, next: AtomicUsize::new(0), ready, over: AtomicBool::new(false) }
+    }
+
+    /// Threads that are worth starting.
+    fn helpers(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from).min(self.programs.len())
+    }
+
+    /// Compiles what nobody has begun, until there is nothing more or it is over.
+    fn work(&self, device: &Device) {
+        while !self.over.load(Ordering::Relaxed) {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(program) = self.programs.get(index) else { return };
+            if let Err(error) = device.compile(*program) {
+                // Whoever needs the kernel meets the error again.
+                tracing::debug!(%error, ?program, "a candidate was not compiled");
+            }
+            self.ready[index].store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the program of this index can be had without waiting.
+    fn is_ready(&self, index: usize) -> bool {
+        self.ready[index].load(Ordering::Acquire)
+    }
+
+    fn stop(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}

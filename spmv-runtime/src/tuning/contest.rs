@@ -1,0 +1,277 @@
+//! A race of plans on a device.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spmv_codegen::{KernelConfig, Operation};
+
+use crate::backend::{Allocation, StreamHandle};
+use crate::error::Error;
+use crate::launcher::Operands;
+use crate::matrix_source::DeviceMatrix;
+use crate::planner::{Candidate, Constraints, refusal};
+use crate::scalar::Scalar;
+use crate::spmv::Spmv;
+
+use super::race::{Limit, Next, Race, Stop};
+use super::{Outcome, Tried, TuningReport, Unit};
+
+/// Predicted times over that of the fastest, beyond which a candidate is not worth a plan.
+const HOPELESS: f64 = 3.0;
+
+/// Candidates, those of them that have a plan, and what they are multiplied with.
+#[derive(Debug)]
+pub(crate) struct Contest {
+    matrix: Arc<DeviceMatrix>,
+    operation: Operation,
+    constraints: Constraints,
+    entries: Vec<Entry>,
+    /// The candidate that each runner is.
+    runners: Vec<usize>,
+    /// The candidate whose plan somebody else has, who lends it.
+    lent: Option<usize>,
+    race: Race,
+    x: Allocation,
+    y: Allocation,
+    spent: f64,
+    prepared: f64,
+    waited: Duration,
+}
+
+#[derive(Debug)]
+struct Entry {
+    candidate: Candidate,
+    plan: Option<Spmv>,
+    prepare: f64,
+    entered: bool,
+    outcome: Outcome,
+}
+
+/// What became of the race for now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Went {
+    /// It is over.
+    Over(Stop),
+    /// Those that have not entered are not ready.
+    Waiting,
+}
+
+impl Contest {
+    /// Makes x, all zero, and y: their values do not count.
+    pub(super) fn new(
+        matrix: &Arc<DeviceMatrix>,
+        operation: Operation,
+        constraints: Constraints,
+        candidates: Vec<Candidate>,
+        race: Race,
+    ) -> Result<Contest, Error> {
+        let (x_length, y_length) = operation.vector_lengths(matrix.num_rows(), matrix.num_cols());
+        let bytes = |of: fn(&KernelConfig) -> usize, length: usize| {
+            candidates.iter().map(|candidate| of(&candidate.config) as u64).max().unwrap_or(0) * length as u64
+        };
+        let x_bytes = bytes(|config| config.types().x.size(), x_length);
+        let y_bytes = bytes(|config| config.types().y.size(), y_length);
+        let backend = matrix.device().backend();
+        let entry = |candidate| Entry {
+            candidate,
+            plan: None,
+            prepare: 0.0,
+            entered: false,
+            outcome: Outcome::NotTried,
+        };
+        Ok(Contest {
+            x: Allocation::zeroed(backend, x_bytes, "x, to measure with")?,
+            y: Allocation::zeroed(backend, y_bytes, "y, to measure with")?,
+            matrix: matrix.clone(),
+            operation,
+            constraints,
+            entries: candidates.into_iter().map(entry).collect(),
+            runners: Vec::new(),
+            lent: None,
+            race,
+            spent: 0.0,
+            prepared: 0.0,
+            waited: Duration::ZERO,
+        })
+    }
+
+    /// The configurations, in the order in which they enter.
+    pub(super) fn configs(&self) -> Vec<KernelConfig> {
+        self.entries.iter().map(|entry| entry.candidate.config).collect()
+    }
+
+    /// Lets all candidates race, those that are `ready` as the others are not. `lent` is the plan of the candidate that
+    /// [`Contest::lend`] said.
+    pub(super) fn run(
+        &mut self,
+        ready: impl Fn(usize) -> bool,
+        mut lent: Option<&mut Spmv>,
+    ) -> Result<Went, Error> {
+        loop {
+            let waiting = self.entries.iter().any(|entry| !entry.entered);
+            match self.race.next(waiting) {
+                Next::Enter => {
+                    let next =
+                        (0..self.entries.len()).find(|index| !self.entries[*index].entered && ready(*index));
+                    let Some(next) = next else { return Ok(Went::Waiting) };
+                    self.entries[next].entered = true;
+                    self.enter(next, lent.as_deref())?;
+                }
+                Next::Measure { runner, products } => self.measure(runner, products, lent.as_deref_mut())?,
+                Next::Stop(stop) => return Ok(Went::Over(stop)),
+            }
+        }
+    }
+
+    /// Says which candidate's plan is lent from now on.
+    pub(super) fn lend(&mut self, index: usize) {
+        self.lent = Some(index);
+    }
+
+    /// Gives the plan of the fastest candidate for the one that is lent, where that is another.
+    pub(super) fn swap_best(&mut self, lent: &mut Spmv) -> bool {
+        let best = self.race.best().map(|(best, _)| self.runners[best]);
+        let (Some(best), Some(before)) = (best, self.lent) else { return false };
+        let Some(mut plan) = self.entries[best].plan.take() else { return false };
+        std::mem::swap(lent, &mut plan);
+        let still_runs = self.runners.iter().position(|index| *index == before);
+        if still_runs.is_some_and(|runner| self.race.runs(runner)) {
+            self.entries[before].plan = Some(plan);
+        }
+        self.lent = Some(best);
+        true
+    }
+
+    /// Makes the candidate's plan. One that cannot have its memory, whose layout is refused or that turns out not to keep the
+    /// constraints does not enter.
+    fn enter(&mut self, index: usize, lent: Option<&Spmv>) -> Result<(), Error> {
+        if let Some(plan) = lent.filter(|_| self.lent == Some(index)) {
+            let prepare = match plan.device().backend().counts_cost() {
+                true => 0.0,
+                false => plan.prepare_time().as_secs_f64() * 1e3,
+            };
+            self.race.enter(prepare / self.constraints.products.max(1) as f64);
+            self.runners.push(index);
+            self.entries[index].prepare = prepare;
+            return Ok(());
+        }
+        let Candidate { config, prediction, .. } = self.entries[index].candidate;
+        let of_products =
+            |prediction: crate::planner::Prediction| prediction.ms_of_product(self.constraints.products);
+        let best =
+            self.race.best().and_then(|(best, _)| self.entries[self.runners[best]].candidate.prediction);
+        if let (Some(expected), Some(best)) = (prediction.map(of_products), best.map(of_products))
+            && expected > HOPELESS * best
+        {
+            let reason = format!("expected to take {:.1} times as long as the fastest", expected / best);
+            self.entries[index].outcome = Outcome::Refused(reason);
+            return Ok(());
+        }
+        let device = self.matrix.device().clone();
+        let started = Instant::now();
+        if let Err(error) = device.kernel(&config) {
+            self.entries[index].outcome = Outcome::Refused(error.to_string());
+            return Ok(());
+        }
+        self.waited += started.elapsed();
+        let mut made = None;
+        let make = &mut || {
+            made = Some(Spmv::with_operation(&device, &self.matrix, self.operation, config));
+            Ok(())
+        };
+        // A plan is made once, and its own clock is the host's where there is a time.
+        let counted = match device.backend().counts_cost() {
+            true => device.backend().time(1, make)?[0],
+            false => make().map(|()| 0.0)?,
+        };
+        let plan = match made.expect("the plan was made, or not, above") {
+            Ok(plan) => plan,
+            Err(error @ (Error::Fill { .. } | Error::OutOfMemory { .. } | Error::SharedMemory { .. })) => {
+                self.entries[index].outcome = Outcome::Refused(error.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(reason) = refusal(&plan, &self.constraints) {
+            self.entries[index].outcome = Outcome::Refused(reason);
+            return Ok(());
+        }
+        let prepare = match device.backend().counts_cost() {
+            true => counted,
+            false => plan.prepare_time().as_secs_f64() * 1e3,
+        };
+        self.prepared += prepare;
+        if let Limit::Amount(_) = self.race.limit() {
+            self.race.spend(plan.prepare_time().as_secs_f64() * 1e3);
+        }
+        self.race.enter(prepare / self.constraints.products.max(1) as f64);
+        self.runners.push(index);
+        self.entries[index].plan = Some(plan);
+        self.entries[index].prepare = prepare;
+        Ok(())
+    }
+
+    /// Measures products of a runner, and frees the plans of those that are clearly behind by now.
+    fn measure(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<(), Error> {
+        let device = self.matrix.device().clone();
+        let operands = Operands {
+            x: self.x.address(),
+            y: self.y.address(),
+            alpha: Scalar::F64(1.0),
+            beta: Scalar::F64(0.0),
+        };
+        let entry = &mut self.entries[self.runners[runner]];
+        let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
+        let started = Instant::now();
+        let times =
+            device.backend().time(products, &mut || plan.launch_on(StreamHandle::default(), &operands))?;
+        let of_host = started.elapsed().as_secs_f64() * 1e3;
+        // On a GPU, one more product ran before.
+        let untimed =
+            if device.backend().counts_cost() { 0.0 } else { times.iter().sum::<f64>() / times.len() as f64 };
+        let took = times.iter().sum::<f64>() + untimed;
+        self.spent += took;
+        self.race.spend(if let Limit::Amount(_) = self.race.limit() { of_host } else { took });
+        self.race.record(runner, &times);
+        for (runner, index) in self.runners.iter().enumerate() {
+            if !self.race.runs(runner) {
+                self.entries[*index].plan = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// The plan of the fastest candidate.
+    pub(super) fn take_best(&mut self) -> Option<Spmv> {
+        let (best, _) = self.race.best()?;
+        self.entries[self.runners[best]].plan.take()
+    }
+
+    /// What came of all candidates; `None` where nothing was measured.
+    pub(super) fn report(&mut self, stop: Stop) -> Option<TuningReport> {
+        for (runner, index) in self.runners.iter().enumerate() {
+            let (product, spread, products) = self.race.measured(runner);
+            if products > 0 {
+                let entry = &mut self.entries[*index];
+                let stayed = self.race.runs(runner);
+                entry.outcome =
+                    Outcome::Measured { product, spread, products, prepare: entry.prepare, stayed };
+            }
+        }
+        let (best, _) = self.race.best()?;
+        let tried = self.entries.iter().map(|entry| Tried {
+            config: entry.candidate.config,
+            prediction: entry.candidate.prediction,
+            outcome: entry.outcome.clone(),
+        });
+        Some(TuningReport {
+            unit: Unit::of(self.matrix.device()),
+            config: self.entries[self.runners[best]].candidate.config,
+            tried: tried.collect(),
+            stop,
+            spent: self.spent,
+            prepared: self.prepared,
+            waited: self.waited,
+        })
+    }
+}

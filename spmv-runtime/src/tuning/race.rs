@@ -1,0 +1,326 @@
+//! Which of several products is the fastest, found with few of them: decisions over measurements, and nothing else.
+//!
+//! Whoever enters is measured at once, and is out as soon as it is clearly behind the fastest. Those that are not are measured
+//! in turn, so that what disturbs the device for a while disturbs all of them, until one is left, the difference is too small
+//! to matter, or the budget is spent. A runner's time is the median of its products: a few disturbed ones do not count.
+
+/// Products of a turn.
+const TURN: u32 = 3;
+
+/// Products that a runner has when it is decided whether it stays for the turns.
+const QUALIFIED: usize = 2 * TURN as usize;
+
+/// Runners that stay at most: each keeps a plan in the device's memory.
+const MOST_RUNNERS: usize = 6;
+
+/// The part of the budget after which nobody enters any more, so that those that stay are told apart.
+const ENTERING: f64 = 0.6;
+
+/// Products of every runner after which those that are left do not differ by what matters.
+const ENOUGH: usize = 36;
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Next {
+    /// Let the next one enter.
+    Enter,
+    /// Measure so many products of a runner.
+    Measure { runner: usize, products: u32 },
+    /// Nothing more.
+    Stop(Stop),
+}
+
+/// Why a race is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// All others are clearly behind.
+    OneLeft,
+    /// Those that are left differ by less than what can be measured, or hardly more.
+    Alike,
+    /// The budget is spent.
+    Budget,
+    /// It was known from before; nothing was measured.
+    Recalled,
+}
+
+/// How long a race may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Limit {
+    /// So many products of the fastest.
+    Products(f64),
+    /// So much of what [`Race::spend`] is given.
+    Amount(f64),
+}
+
+/// One that takes part.
+#[derive(Clone, Debug)]
+struct Runner {
+    /// What a product's share of making the plan is.
+    share: f64,
+    /// What its products took, in ascending order.
+    times: Vec<f64>,
+    runs: bool,
+}
+
+impl Runner {
+    /// The part of its products that took less, from 0 to 1.
+    fn quantile(&self, part: f64) -> f64 {
+        let Some(last) = self.times.len().checked_sub(1) else { return f64::INFINITY };
+        let position = part * last as f64;
+        let (low, high) = (self.times[position.floor() as usize], self.times[position.ceil() as usize]);
+        low + (high - low) * position.fract()
+    }
+
+    /// What a product takes. Few products may all be disturbed, and nothing makes one faster: their least counts.
+    fn estimate(&self) -> f64 {
+        let product = if self.times.len() < QUALIFIED { self.quantile(0.0) } else { self.quantile(0.5) };
+        product + self.share
+    }
+
+    /// Distance of the quartiles as a part of the median.
+    fn spread(&self) -> f64 {
+        match self.quantile(0.5) {
+            median if median > 0.0 && self.times.len() >= 3 => {
+                (self.quantile(0.75) - self.quantile(0.25)) / median
+            }
+            _ => 0.0,
+        }
+    }
+}
+
+/// The race.
+#[derive(Clone, Debug)]
+pub(crate) struct Race {
+    runners: Vec<Runner>,
+    limit: Limit,
+    spent: f64,
+    /// Whether the same product always takes the same.
+    exact: bool,
+}
+
+impl Race {
+    /// Nobody has entered yet. Where measurements are `exact`, one product of each is enough.
+    pub(crate) fn new(limit: Limit, exact: bool) -> Race {
+        Race { runners: Vec::new(), limit, spent: 0.0, exact }
+    }
+
+    /// Enters one with this share of making the plan in a product, and says its number.
+    pub(crate) fn enter(&mut self, share: f64) -> usize {
+        self.runners.push(Runner { share, times: Vec::new(), runs: true });
+        self.runners.len() - 1
+    }
+
+    /// What is to be done, where `more` may enter.
+    pub(crate) fn next(&self, more: bool) -> Next {
+        let running = || self.runners.iter().enumerate().filter(|(_, runner)| runner.runs);
+        let left = self.left();
+        // Of the first to enter, something must be known.
+        if left <= 0.0 && self.best().is_some() {
+            return Next::Stop(Stop::Budget);
+        }
+        let qualified = if self.exact { 1 } else { QUALIFIED };
+        let entering = running().find(|(_, runner)| runner.times.len() < qualified);
+        let products = if self.exact { 1 } else { TURN };
+        if let Some((runner, _)) = entering {
+            return Next::Measure { runner, products };
+        }
+        if more && left > 1.0 - ENTERING {
+            return Next::Enter;
+        }
+        if running().count() <= 1 {
+            return Next::Stop(if more { Stop::Budget } else { Stop::OneLeft });
+        }
+        let fewest = running().min_by_key(|(_, runner)| runner.times.len());
+        match fewest {
+            Some((runner, known)) if !self.exact && known.times.len() < ENOUGH => {
+                Next::Measure { runner, products }
+            }
+            _ => Next::Stop(Stop::Alike),
+        }
+    }
+
+    /// What the products of a runner took. Whoever is clearly behind by now runs no more.
+    pub(crate) fn record(&mut self, runner: usize, times: &[f64]) {
+        let known = &mut self.runners[runner].times;
+        known.extend(times);
+        known.sort_by(f64::total_cmp);
+        let Some((best, estimate)) = self.best() else { return };
+        let margins: Vec<f64> = self.runners.iter().map(|runner| self.margin(runner, best)).collect();
+        for (index, (runner, margin)) in self.runners.iter_mut().zip(margins).enumerate() {
+            let known = !runner.times.is_empty();
+            runner.runs &= index == best || !known || runner.estimate() <= estimate * (1.0 + margin);
+        }
+        while self.runners.iter().filter(|runner| runner.runs).count() > MOST_RUNNERS {
+            let slowest = (0..self.runners.len())
+                .filter(|index| self.runners[*index].runs && *index != best)
+                .max_by(|a, b| self.runners[*a].estimate().total_cmp(&self.runners[*b].estimate()));
+            let Some(slowest) = slowest else { break };
+            self.runners[slowest].runs = false;
+        }
+    }
+
+    /// So much was spent: what products took where the limit is one of products.
+    pub(crate) fn spend(&mut self, amount: f64) {
+        self.spent += amount;
+    }
+
+    /// How long it may take.
+    pub(crate) fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// The fastest so far and its time, with its share of making the plan.
+    pub(crate) fn best(&self) -> Option<(usize, f64)> {
+        let known =
+            self.runners.iter().enumerate().filter(|(_, runner)| runner.runs && !runner.times.is_empty());
+        known.map(|(index, runner)| (index, runner.estimate())).min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// Whether a runner is still in the race.
+    pub(crate) fn runs(&self, runner: usize) -> bool {
+        self.runners[runner].runs
+    }
+
+    /// A runner's products: the median, the distance of the quartiles as a part of it, and how many.
+    pub(crate) fn measured(&self, runner: usize) -> (f64, f64, usize) {
+        let runner = &self.runners[runner];
+        (runner.quantile(0.5), runner.spread(), runner.times.len())
+    }
+
+    /// The part of the budget that is left.
+    fn left(&self) -> f64 {
+        let limit = match self.limit {
+            Limit::Amount(amount) => amount,
+            Limit::Products(products) => {
+                let fastest = self.best().map_or(f64::INFINITY, |(best, _)| self.runners[best].quantile(0.5));
+                if self.exact { f64::INFINITY } else { products * fastest }
+            }
+        };
+        if limit == f64::INFINITY { 1.0 } else { 1.0 - self.spent / limit.max(f64::MIN_POSITIVE) }
+    }
+
+    /// How much slower than the best a runner must look to be clearly behind: less the more is known of both, and more where
+    /// products are disturbed.
+    fn margin(&self, runner: &Runner, best: usize) -> f64 {
+        if self.exact {
+            return 0.0;
+        }
+        let best = &self.runners[best];
+        let known = runner.times.len().min(best.times.len()).max(1) as f64;
+        let spread = runner.spread().max(best.spread());
+        0.003 + 0.3 / known + spread / known.sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Products whose times are known, with noise that is never negative, and now and then a product that takes far longer.
+    struct Device {
+        times: Vec<f64>,
+        noise: f64,
+        seed: u64,
+    }
+
+    impl Device {
+        fn new(times: &[f64], noise: f64) -> Device {
+            Device { times: times.to_vec(), noise, seed: 7 }
+        }
+
+        fn random(&mut self) -> f64 {
+            self.seed =
+                self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.seed >> 33) as f64 / (1u64 << 31) as f64
+        }
+
+        fn product(&mut self, runner: usize) -> f64 {
+            let disturbed = if self.random() < 0.05 { 2.0 } else { 1.0 };
+            self.times[runner] * (1.0 + self.noise * self.random()) * disturbed
+        }
+
+        /// Lets all of them race: the winner, why it is over, and how many products each had.
+        fn race(mut self, limit: Limit) -> (usize, Stop, Vec<usize>) {
+            let mut race = Race::new(limit, self.noise == 0.0);
+            let mut entered = 0;
+            loop {
+                match race.next(entered < self.times.len()) {
+                    Next::Enter => entered = race.enter(0.0) + 1,
+                    Next::Measure { runner, products } => {
+                        let times: Vec<f64> = match self.noise {
+                            0.0 => vec![self.times[runner]; products as usize],
+                            _ => (0..products).map(|_| self.product(runner)).collect(),
+                        };
+                        race.spend(times.iter().sum::<f64>() * (1.0 + 1.0 / f64::from(products)));
+                        race.record(runner, &times);
+                    }
+                    Next::Stop(why) => {
+                        let products = (0..entered).map(|runner| race.measured(runner).2).collect();
+                        return (race.best().unwrap().0, why, products);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_clearly_behind_is_measured_once() {
+        let (best, why, products) = Device::new(&[1.3, 1.0, 1.6, 2.0], 0.02).race(Limit::Products(200.0));
+        assert_eq!((best, why), (1, Stop::OneLeft));
+        assert_eq!(products[2..], [3, 3]);
+    }
+
+    #[test]
+    fn close_ones_are_told_apart_within_the_budget() {
+        let times = [1.1, 1.05, 1.04, 1.0, 1.03, 1.2, 1.5, 1.06, 1.3, 1.02, 2.0, 1.09, 1.4, 1.07, 1.6, 1.8];
+        let mut found = 0;
+        for seed in 0..200 {
+            let device = Device { seed, ..Device::new(&times, 0.03) };
+            let (best, _, products) = device.race(Limit::Products(200.0));
+            found += usize::from(times[best] <= 1.02);
+            let spent: f64 = products.iter().zip(times).map(|(products, time)| *products as f64 * time).sum();
+            assert!(spent * 4.0 / 3.0 < 200.0 * 1.2, "{spent} of 200");
+        }
+        assert!(found >= 195, "{found} of 200");
+    }
+
+    #[test]
+    fn those_that_do_not_differ_do_not_use_up_a_large_budget() {
+        let (_, why, products) = Device::new(&[1.0, 1.001, 1.0005], 0.02).race(Limit::Products(1e6));
+        assert_eq!(why, Stop::Alike);
+        assert!(products.iter().all(|products| *products <= ENOUGH + 3), "{products:?}");
+    }
+
+    #[test]
+    fn a_small_budget_still_measures_one() {
+        let (best, why, products) = Device::new(&[1.0, 0.5], 0.02).race(Limit::Amount(0.1));
+        assert_eq!((best, why, products.len()), (0, Stop::Budget, 1));
+    }
+
+    #[test]
+    fn exact_measurements_are_taken_once() {
+        let (best, why, products) = Device::new(&[3.0, 1.0, 2.0, 1.0], 0.0).race(Limit::Products(200.0));
+        assert_eq!((best, why, products), (1, Stop::Alike, vec![1, 1, 1, 1]));
+    }
+
+    #[test]
+    fn few_stay() {
+        let mut race = Race::new(Limit::Products(1e6), false);
+        for runner in 0..20 {
+            race.enter(0.0);
+            race.record(runner, &[1.0 + 1e-4 * runner as f64; 6]);
+        }
+        assert_eq!((0..20).filter(|runner| race.runs(*runner)).count(), MOST_RUNNERS);
+        assert!(race.runs(0));
+    }
+
+    #[test]
+    fn the_share_of_making_a_plan_counts() {
+        let mut race = Race::new(Limit::Products(200.0), false);
+        let (dear, cheap) = (race.enter(0.5), race.enter(0.0));
+        race.record(dear, &[1.0; 6]);
+        race.record(cheap, &[1.2; 6]);
+        assert_eq!(race.best().unwrap().0, cheap);
+        assert!(!race.runs(dear));
+    }
+}

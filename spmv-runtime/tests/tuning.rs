@@ -1,0 +1,385 @@
+//! Kernels that are found by measuring, on the simulator, which counts: the same matrix always gets the same kernel, and it is
+//! the one that counts least.
+
+use std::sync::Arc;
+
+use spmv_runtime::cache::{CacheLocation, DiskCache};
+use spmv_runtime::codegen::{IndexType, Operation};
+use spmv_runtime::matrix::generate::Generator;
+use spmv_runtime::matrix::{CscMatrix, CsrMatrix, cpu_serial};
+use spmv_runtime::tuning::{Choice, ChoiceError, Outcome, Question, Stop, Unit};
+use spmv_runtime::{
+    Budget, Compiler, Constraints, Device, DeviceMatrix, Error, Fingerprint, KernelConfig, Spmv, Vector,
+};
+use tempfile::TempDir;
+
+/// The simulator, with kernels that are kept in memory alone, so that nothing is remembered.
+fn forgetful() -> Device {
+    static COMPILER: std::sync::LazyLock<Arc<Compiler>> =
+        std::sync::LazyLock::new(|| Arc::new(Compiler::new(DiskCache::open(&CacheLocation::off()))));
+    Device::simulator().with_compiler(COMPILER.clone())
+}
+
+/// A generated matrix with small whole numbers, which every order of summation adds up exactly.
+fn generated(class: &str, parameters: &[(&str, f64)]) -> CsrMatrix<f64> {
+    let generator = Generator::new(class).unwrap().seed(5);
+    let set = |generator: Generator, (name, value): &(&str, f64)| generator.set(name, *value).unwrap();
+    let a: CsrMatrix<f64> = parameters.iter().fold(generator, set).generate().unwrap();
+    a.map_values(|value| (value * 8.0).round())
+}
+
+fn structures() -> Vec<CsrMatrix<f64>> {
+    vec![
+        generated("stencil_5", &[("nx", 40.0), ("ny", 31.0)]),
+        generated("giant_row", &[("n", 3000.0), ("giant", 1500.0), ("empty", 0.4)]),
+        generated("rmat", &[("scale", 9.0), ("per_row", 9.0)]),
+    ]
+}
+
+/// Multiplies with the plan and compares with the product on the CPU.
+fn check(plan: &mut Spmv, a: &CsrMatrix<f64>) {
+    let x: Vec<f64> = (0..a.num_cols()).map(|i| (i % 13) as f64 - 6.0).collect();
+    let mut expected: Vec<f64> = (0..a.num_rows()).map(|i| (i % 5) as f64).collect();
+    let device = plan.device().clone();
+    let mut y = Vector::from_slice(&device, &expected).unwrap();
+    cpu_serial(2.0, a, &x, -1.0, &mut expected).unwrap();
+    plan.apply(2.0, &Vector::from_slice(&device, &x).unwrap(), -1.0, &mut y).unwrap();
+    assert!(y.to_vec().unwrap() == expected, "{}", plan.config());
+}
+
+#[test]
+fn the_kernel_that_costs_least_is_found() {
+    let device = forgetful();
+    let mut constraints = Constraints::default();
+    constraints.products = 1_000_000_000;
+    for a in structures() {
+        let tune = || {
+            let operation = Operation::NonTranspose;
+            Spmv::tune_with(&device, &a, operation, &constraints, Budget::default()).unwrap()
+        };
+        let mut tuned = tune();
+        check(&mut tuned.plan, &a);
+        assert_eq!(tuned.report.unit, Unit::Counted);
+        let cost = |config| {
+            let tried = tuned.report.tried.iter().find(|tried| tried.config == config);
+            match tried.map(|tried| &tried.outcome) {
+                Some(Outcome::Measured { product, .. }) => *product,
+                other => panic!("{config}: {other:?}"),
+            }
+        };
+        let least = cost(tuned.report.config);
+        for tried in &tuned.report.tried {
+            if let Outcome::Measured { product, products, .. } = tried.outcome {
+                assert_eq!(products, 1);
+                assert!(product >= least, "{}: {product} < {least}", tried.config);
+            }
+        }
+        let again = tune();
+        assert_eq!(again.report.config, tuned.report.config);
+        assert_eq!(again.plan.config(), tuned.plan.config());
+    }
+}
+
+#[test]
+fn transposed_products_and_matrices_by_columns_are_tuned() {
+    let device = forgetful();
+    let constraints = Constraints::default();
+    for a in structures() {
+        let mut tuned =
+            Spmv::tune_with(&device, &a, Operation::Transpose, &constraints, Budget::default()).unwrap();
+        check(&mut tuned.plan, &a.transpose().unwrap());
+        let csc = CscMatrix::from_csr(&a).unwrap();
+        check(&mut Spmv::tune(&device, &csc, Budget::default()).unwrap().plan, &a);
+    }
+}
+
+#[test]
+fn constraints_are_kept_when_tuning() {
+    let device = forgetful();
+    for a in structures() {
+        let mut constraints = Constraints::default();
+        constraints.deterministic = true;
+        constraints.max_extra_bytes = Some(4096);
+        let tuned = Spmv::tune_with(&device, &a, Operation::NonTranspose, &constraints, Budget::default());
+        let plan = tuned.unwrap().plan;
+        assert!(plan.program().guarantees.bit_reproducible, "{}", plan.config());
+        assert!(plan.workspace_bytes() <= 4096, "{}", plan.config());
+        constraints.max_extra_bytes = Some(0);
+        let none = Spmv::tune_with(&device, &a, Operation::Transpose, &constraints, Budget::default());
+        assert!(matches!(none, Err(Error::Constraints { .. })), "{none:?}");
+    }
+}
+
+#[test]
+fn what_a_kernel_multiplies_fill_with_is_found_out() {
+    let device = forgetful();
+    let blocks = generated("fem", &[("nx", 5.0), ("ny", 4.0), ("nz", 4.0), ("unknowns", 2.0)]);
+    let constraints = Constraints::default();
+    let tuned =
+        Spmv::tune_with(&device, &blocks, Operation::NonTranspose, &constraints, Budget::default()).unwrap();
+    let plan = tuned.plan;
+    let fill = plan.slots().unwrap_or(0).saturating_sub(blocks.nnz() as u64);
+    assert!(!plan.program().guarantees.fill_touches_x || fill == 0, "{}", plan.config());
+    let there = DeviceMatrix::upload(&device, &blocks, IndexType::U32).unwrap();
+    let features = there.features().unwrap();
+    assert_eq!(features.slots_per_entry((2, 2)), Some(1.0));
+    assert!(features.slots_per_entry((3, 3)).unwrap() > 1.0);
+}
+
+#[test]
+fn the_host_and_the_device_have_the_same_fingerprint() {
+    let device = forgetful();
+    // Up to a subtree of the hash, a bit more, and many with a rest.
+    let sizes = [1usize, 100, 65_535, 65_536, 65_537, 200_000, 330_001];
+    let mut seen = Vec::new();
+    for nnz in sizes {
+        let cols: Vec<u32> = (0..nnz).map(|i| (i * 7919 % 1000) as u32).collect();
+        let a =
+            CsrMatrix::new(2, 1000, vec![0u32, nnz as u32 / 3, nnz as u32], cols, vec![1.0f32; nnz]).unwrap();
+        for offset in [IndexType::U32, IndexType::U64] {
+            let there = DeviceMatrix::upload(&device, &a, offset).unwrap();
+            let fingerprint = there.fingerprint().unwrap();
+            assert_eq!(fingerprint, Fingerprint::of(&a, offset), "{nnz} {offset}");
+            assert!(!seen.contains(&fingerprint));
+            seen.push(fingerprint);
+        }
+    }
+    let tall = generated("tall", &[("rows", 90_000.0), ("cols", 400.0), ("per_row", 2.0)]);
+    let there = DeviceMatrix::upload(&device, &tall, IndexType::U64).unwrap();
+    assert_eq!(there.fingerprint().unwrap(), Fingerprint::of(&tall, IndexType::U64));
+}
+
+#[test]
+fn the_fingerprint_is_that_of_the_structure() {
+    let a = &structures()[0];
+    let before = Fingerprint::of(a, IndexType::U32);
+    let other_values = a.clone().map_values(|value| value + 1.0);
+    assert_eq!(Fingerprint::of(&other_values, IndexType::U32), before);
+    let (row_offsets, mut cols, values) = a.clone().into_parts();
+    cols.swap(0, 1);
+    let swapped =
+        CsrMatrix::new(a.num_rows(), a.num_cols(), row_offsets.clone(), cols.clone(), values.clone());
+    assert_ne!(Fingerprint::of(&swapped.unwrap(), IndexType::U32), before);
+    cols.swap(0, 1);
+    let wider = CsrMatrix::new(a.num_rows(), a.num_cols() + 1, row_offsets, cols, values).unwrap();
+    assert_ne!(Fingerprint::of(&wider, IndexType::U32), before);
+}
+
+#[test]
+fn an_upgrade_is_taken_when_it_is_asked_for() {
+    let device = forgetful();
+    for a in structures() {
+        let mut constraints = Constraints::default();
+        constraints.products = 1_000_000_000;
+        let operation = Operation::NonTranspose;
+        let mut spmv =
+            Spmv::tune_in_background(&device, &a, operation, &constraints, Budget::default()).unwrap();
+        let first = *spmv.config();
+        check(&mut spmv, &a);
+        assert_eq!(*spmv.config(), first);
+        assert!(spmv.is_tuning());
+        let mut taken = 0;
+        while spmv.is_tuning() {
+            let before = *spmv.config();
+            let upgraded = spmv.upgrade().unwrap();
+            assert_eq!(upgraded, *spmv.config() != before);
+            taken += u32::from(upgraded);
+            check(&mut spmv, &a);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert!(!spmv.upgrade().unwrap());
+        let tuned = Spmv::tune_with(&device, &a, operation, &constraints, Budget::default()).unwrap();
+        if *tuned.plan.config() != first {
+            assert!(taken > 0, "{first} stayed, and {} is faster", tuned.plan.config());
+        }
+    }
+}
+
+/// A device whose kernels and choices are kept in this folder.
+fn with_cache(folder: &std::path::Path) -> Device {
+    let disk = DiskCache::open(&CacheLocation::folder(folder));
+    Device::simulator().with_compiler(Arc::new(Compiler::new(disk)))
+}
+
+/// Files of a folder that are no kernels.
+fn notes(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "note")).collect()
+}
+
+#[test]
+fn what_was_found_is_found_again() {
+    let root = TempDir::new().unwrap();
+    let folder = root.path().join("cache");
+    let a = &structures()[0];
+    let tune = |a: &CsrMatrix<f64>| Spmv::tune(&with_cache(&folder), a, Budget::default()).unwrap();
+    let found = tune(a);
+    assert_ne!(found.report.stop, Stop::Recalled);
+    let other_values = a.clone().map_values(|value| value + 1.0);
+    let mut again = tune(&other_values);
+    assert_eq!((again.report.stop, again.report.config), (Stop::Recalled, found.report.config));
+    assert!(again.report.tried.is_empty());
+    check(&mut again.plan, &other_values);
+    // Another question.
+    assert_ne!(tune(&structures()[1]).report.stop, Stop::Recalled);
+    let mut constraints = Constraints::default();
+    constraints.deterministic = true;
+    let device = with_cache(&folder);
+    let tuned =
+        Spmv::tune_with(&device, a, Operation::NonTranspose, &constraints, Budget::default()).unwrap();
+    assert_ne!(tuned.report.stop, Stop::Recalled);
+    assert_eq!(notes(&folder).len(), 3);
+    assert_eq!(device.compiler().disk().verify().unwrap().damaged, []);
+}
+
+#[test]
+fn a_damaged_choice_is_none() {
+    let root = TempDir::new().unwrap();
+    let folder = root.path().join("cache");
+    let choice = choice_of(&with_cache(&folder));
+    let disk = DiskCache::open(&CacheLocation::folder(&folder));
+    let keep = || {
+        assert!(choice.keep(&disk));
+        assert_eq!(choice.question.choice(&disk).as_ref(), Some(&choice));
+        let note = notes(&folder).pop().unwrap();
+        (std::fs::read(&note).unwrap(), note)
+    };
+    let (whole, note) = keep();
+    let none = |what: &str, bytes: &[u8]| {
+        std::fs::write(&note, bytes).unwrap();
+        assert_eq!(choice.question.choice(&disk), None, "{what}");
+        assert!(!note.exists(), "{what}");
+        keep();
+    };
+    for bit in (0..whole.len() * 8).step_by(3) {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        none("a flipped bit", &flipped);
+    }
+    for length in (0..whole.len()).step_by(7) {
+        none("a truncated file", &whole[..length]);
+    }
+    none("a longer file", &[&whole[..], b"x"].concat());
+    none("a foreign file", b"#!/bin/sh\necho this is no choice, and it is longer than a header alone is\n");
+    // A whole note under another name: that of another version's question.
+    let mut other = choice.clone();
+    other.question.version = "0.0.0".to_owned();
+    std::fs::remove_file(&note).unwrap();
+    assert!(other.keep(&disk));
+    assert_eq!(choice.question.choice(&disk), None);
+    let misplaced = notes(&folder).pop().unwrap();
+    std::fs::rename(&misplaced, &note).unwrap();
+    assert_eq!(choice.question.choice(&disk), None);
+    assert!(!note.exists());
+    std::fs::create_dir(&note).unwrap();
+    assert_eq!(choice.question.choice(&disk), None);
+    keep();
+    std::fs::remove_file(&note).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", &note).unwrap();
+    assert_eq!(choice.question.choice(&disk), None);
+    keep();
+}
+
+#[test]
+fn choices_are_listed_and_cleared_with_the_kernels() {
+    let root = TempDir::new().unwrap();
+    let folder = root.path().join("cache");
+    let choice = choice_of(&with_cache(&folder));
+    let disk = DiskCache::open(&CacheLocation::folder(&folder));
+    assert!(choice.keep(&disk));
+    assert_eq!(Choice::kept(&disk).unwrap(), std::slice::from_ref(&choice));
+    std::fs::write(notes(&folder)[0].clone(), b"damaged").unwrap();
+    assert_eq!(Choice::kept(&disk).unwrap(), []);
+    assert_eq!(disk.verify().unwrap().damaged.len(), 1);
+    assert!(choice.keep(&disk));
+    disk.clear().unwrap();
+    assert_eq!(notes(&folder).len(), 0);
+    let off = DiskCache::open(&CacheLocation::off());
+    assert!(!choice.keep(&off));
+    assert_eq!(choice.question.choice(&off), None);
+}
+
+fn choice_of(device: &Device) -> Choice {
+    let a = &structures()[0];
+    let config =
+        KernelConfig::named("csr_vector").unwrap().value(spmv_runtime::ValueType::F64).build().unwrap();
+    let mut constraints = Constraints::default();
+    constraints.max_extra_bytes = Some(1 << 30);
+    let fingerprint = Fingerprint::of(a, IndexType::U32);
+    let (csr, plain) = (spmv_runtime::StorageFormat::Csr, Operation::NonTranspose);
+    let question = Question::of(device, fingerprint, csr, plain, config.types(), &constraints);
+    Choice { question, config, product: 1.25, prepare: 0.5, unit: Unit::Counted }
+}
+
+#[test]
+fn choices_are_exported_and_imported() {
+    let device = forgetful();
+    let choice = choice_of(&device);
+    let text = Choice::export(std::slice::from_ref(&choice));
+    assert_eq!(Choice::import(&text).unwrap(), [choice.clone()]);
+    assert_eq!(Choice::import(&Choice::export(&[])).unwrap(), []);
+    let error = |text: &str| Choice::import(text).unwrap_err();
+    assert!(matches!(error(""), ChoiceError::Names));
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(matches!(
+        error(&format!("{}\nfew\tvalues\n", lines[0])),
+        ChoiceError::Values { line: 2, found: 2 }
+    ));
+    for (index, value) in lines[1].split('\t').enumerate() {
+        // Names of devices may be anything, as may versions and architectures, and there may be no settings.
+        if (12..15).contains(&index) || value.is_empty() {
+            continue;
+        }
+        let values = lines[1].split('\t').enumerate();
+        let changed: Vec<&str> = values.map(|(at, value)| if at == index { "?" } else { value }).collect();
+        let told = error(&format!("{}\n{}\n", lines[0], changed.join("\t")));
+        assert!(told.to_string().starts_with("line 2: "), "{told}");
+    }
+}
+
+#[test]
+fn values_are_replaced_under_plans() {
+    let device = forgetful();
+    let a = &structures()[0];
+    let matrix = Arc::new(DeviceMatrix::upload(&device, a, IndexType::U32).unwrap());
+    let plan = |name: &str| {
+        let config = KernelConfig::named(name).unwrap().value(spmv_runtime::ValueType::F64).build().unwrap();
+        Spmv::with(&device, &matrix, config).unwrap()
+    };
+    let (mut reads, mut copies, mut planned) = (plan("csr_vector"), plan("sell_c_sigma"), plan("planned_t"));
+    assert_eq!([&reads, &copies, &planned].map(|plan| plan.copies_values()), [false, true, false]);
+    check(&mut copies, a);
+    let new = a.clone().map_values(|value| 3.0 - value);
+    matrix.update_from(&new).unwrap();
+    check(&mut reads, &new);
+    check(&mut planned, &new.transpose().unwrap());
+    let x = Vector::<f64>::zeros(&device, a.num_cols()).unwrap();
+    let mut y = Vector::<f64>::zeros(&device, a.num_rows()).unwrap();
+    let refused = copies.apply(1.0, &x, 0.0, &mut y).unwrap_err();
+    assert!(matches!(refused, Error::StaleValues { algorithm: "sell_c_sigma" }), "{refused}");
+    copies.refresh().unwrap();
+    check(&mut copies, &new);
+    // Values that are on the device, in the same order.
+    let newer = a.clone().map_values(|value| value + 5.0);
+    matrix.update_values_from(&Vector::from_slice(&device, newer.values()).unwrap()).unwrap();
+    check(&mut reads, &newer);
+    copies.refresh().unwrap();
+    check(&mut copies, &newer);
+}
+
+#[test]
+fn values_of_another_structure_are_refused() {
+    let device = forgetful();
+    let a = &structures()[0];
+    let matrix = DeviceMatrix::upload(&device, a, IndexType::U32).unwrap();
+    assert!(matrix.has_structure_of(a).unwrap());
+    let (row_offsets, mut cols, values) = a.clone().into_parts();
+    cols.swap(0, 1);
+    let other = CsrMatrix::new(a.num_rows(), a.num_cols(), row_offsets, cols, values).unwrap();
+    assert!(!matrix.has_structure_of(&other).unwrap());
+    // The size is the same, so only a debug build sees it by itself.
+    assert_eq!(matches!(matrix.update_from(&other), Err(Error::Structure { .. })), cfg!(debug_assertions));
+    assert!(matches!(matrix.update_from(&structures()[1]), Err(Error::Structure { .. })));
+    assert!(matches!(matrix.update_values(&[1.0f64]), Err(Error::Length { .. })));
+    assert!(matches!(matrix.update_values(&[1.0f32]), Err(Error::ValueType { .. })));
+}
