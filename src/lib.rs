@@ -49,7 +49,7 @@ pub use error::UnknownName;
 pub use expr::{Expr, Variable};
 pub use features::{Features, Samples};
 pub use parameter::ParameterSpec;
-pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program, Slots};
+pub use program::{Arg, Buffer, Count, Guarantees, Misfits, Pass, Program, Slots};
 pub use semiring::{Semiring, SemiringNumber};
 pub use types::{IndexType, Operation, StorageFormat, ValueType};
 pub use vector::{VectorOp, VectorProgram};

@@ -52,7 +52,9 @@ impl Spmv {
             match Self::with_operation(device, &matrix, operation, candidate.config) {
                 Ok(plan) if plan.workspace_bytes() <= most => return Ok(plan),
                 Ok(_) => {}
-                Err(error @ (Error::Fill { .. } | Error::OutOfMemory { .. })) => refused = Some(error),
+                Err(error @ (Error::Fill { .. } | Error::Misfit { .. } | Error::OutOfMemory { .. })) => {
+                    refused = Some(error)
+                }
                 Err(error) => return Err(error),
             }
         }
