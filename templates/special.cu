@@ -6,17 +6,19 @@
 // Suffers:   entries whose x comes from far away (gathers decide, not bytes); matrices in L2; values that change (they are copied when a plan is made)
 // Bytes:     slots * (value + 2), 4 more a slot of a step that spans 65,535 columns or more less 2, + 4 a step + 4 a slice + rows * y + x once, and 2 a row where sorting moved any, 4 where rows are cut; keeps its own values and columns
 // Guarantee: bit-reproducible; a row is a chain for every lane and piece, and a fixed tree over them; fill touches no x
-// Launch:    a warp a slice; a lane entries of one or several rows in a step, of which all loads are in flight together; one pass, and one more where rows are cut; packed on the device, once
+// Launch:    a warp a slice, or one after the other of its block's stretch of slices; a lane entries of one or several rows in a step; the loads of kUnroll steps are in flight together; one pass, and one more where rows are cut; packed on the device, once
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kBlock = 1;
 constexpr int kLanesPerRow = 1;
 constexpr int kRowsPerLane = 1;
-constexpr int kEntriesPerStep = 4;
+constexpr int kEntriesPerStep = 2;
 constexpr int kSigma = 1;
 constexpr int kPiece = 0;
 constexpr int kColBits = 16;
 constexpr int kEncoding = 0;
+constexpr int kUnroll = 4;
+constexpr int kResident = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/slots.cuh"
@@ -33,8 +35,6 @@ constexpr int kSlotValues = kBlock * kBlock;
 constexpr uint32_t kRowsPerSlice = 32 / kLanesPerRow * kRowsPerLane;
 // Entries of a row in a step.
 constexpr uint32_t kStepEntries = kLanesPerRow * kEntriesPerStep;
-// Steps whose loads are in flight together.
-constexpr int kSteps = kSlots * kSlotValues >= 8 ? 1 : 8 / (kSlots * kSlotValues);
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
 
 // Below this many columns apart, a step has 16-bit columns; 0xffff is fill. Others have the upper halves apart, and their
@@ -61,7 +61,6 @@ struct Planes {
   }
 };
 using Cols = Planes<ColT, kSlots>;
-using Values = Planes<ValueT, kSlots * kSlotValues>;
 
 // The place, in the order in which rows are stored, of a lane's row of a slice.
 __device__ __forceinline__ uint32_t lane_place(uint32_t slice, int lane, int r) {
@@ -127,22 +126,89 @@ spmv_special_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
   if (!fits) atomicAdd(num_misfits, uint64_t(1));
 }
 
-// What values are stored as.
-__device__ __forceinline__ bool is_narrow(double value) {
-  return __double_as_longlong(double(float(value))) == __double_as_longlong(value);
-}
+// ---- What values are stored as ----
+
+// Values differ where their bits do. The bits inverted, so that 0 is none; the NaN whose bits are all ones counts as many.
+__device__ __forceinline__ uint64_t value_key(double value) { return ~uint64_t(__double_as_longlong(value)); }
+__device__ __forceinline__ uint64_t value_key(float value) { return ~uint64_t(__float_as_uint(value)); }
 template <typename T>
-__device__ __forceinline__ bool is_narrow(T) {
-  return false;
+__device__ __forceinline__ uint64_t value_key(T value) {
+  return ~uint64_t(value.bits);
 }
 
-// num_others <- how many values are no f32.
+// num_others <- how many values are no f32; -0 and all NaNs that come back as they were are.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_special_values(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* num_others) {
+spmv_special_narrow(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* num_others) {
   const uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
-  const bool is_other = i < nnz && !is_narrow(__ldcs(values + i));
-  const uint32_t others = __ballot_sync(0xffffffffu, is_other);
+  const ValueT value = i < nnz ? __ldcs(values + i) : ValueT(0);
+  const uint32_t others = __ballot_sync(0xffffffffu, value_key(double(float(value))) != value_key(double(value)));
   if (others != 0 && threadIdx.x % 32 == 0) atomicAdd(num_others, uint64_t(__popc(others)));
+}
+
+// Different values up to which they are stored by their places in a table; a hash table has four times as many entries.
+constexpr uint32_t kMostDistinct = 256;
+constexpr uint32_t kHashEntries = 4 * kMostDistinct;
+
+// A thread a value: puts it into the hash table. num_distinct <- how many there are, or some number above kMostDistinct.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_special_distinct(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* hashed, uint64_t* num_distinct) {
+  const uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
+  if (i >= nnz) return;
+  const uint64_t key = value_key(__ldcs(values + i));
+  if (key == 0) atomicAdd(num_distinct, uint64_t(kMostDistinct) + 1);
+  uint32_t entry = uint32_t((key * 0x9e3779b97f4a7c15ull) >> 32) % kHashEntries;
+  while (key != 0 && *static_cast<volatile uint64_t*>(num_distinct) <= kMostDistinct) {
+    // Most values are there already, and reading is cheaper.
+    uint64_t found = static_cast<volatile uint64_t*>(hashed)[entry];
+    if (found == 0) {
+      found = atomicCAS(hashed + entry, uint64_t(0), key);
+      if (found == 0) atomicAdd(num_distinct, uint64_t(1));
+    }
+    if (found == 0 || found == key) return;
+    entry = (entry + 1) % kHashEntries;
+  }
+}
+
+// One block: table <- the values, by their keys.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_special_table(const uint64_t* __restrict__ hashed, uint64_t* __restrict__ table) {
+  __shared__ uint64_t keys[kHashEntries];
+  for (uint32_t i = threadIdx.x; i < kHashEntries; i += kThreadsPerBlock) keys[i] = hashed[i];
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < kHashEntries; i += kThreadsPerBlock) {
+    if (keys[i] == 0) continue;
+    uint32_t rank = 0;
+    for (uint32_t k = 0; k < kHashEntries; ++k) rank += keys[k] != 0 && keys[k] < keys[i];
+    table[rank] = keys[i];
+  }
+}
+
+template <int kWays>
+struct Encoded {
+  using Type = ValueT;
+};
+template <>
+struct Encoded<1> {
+  using Type = float;
+};
+template <>
+struct Encoded<2> {
+  using Type = unsigned char;
+};
+using EncodedT = Encoded<kEncoding>::Type;
+template <>
+struct Packet<1> {
+  using Type = unsigned char;
+};
+
+template <typename T>
+__device__ __forceinline__ T encode(ValueT value, uint32_t num_distinct, const uint64_t* __restrict__ table) {
+  if constexpr (sizeof(T) > 1) return T(value);
+  uint32_t place = 0;
+  for (uint32_t step = kMostDistinct / 2; step > 0; step /= 2) {
+    if (place + step < num_distinct && __ldg(table + place + step) <= value_key(value)) place += step;
+  }
+  return T(place);
 }
 
 // ---- Rows are cut and sorted ----
@@ -301,7 +367,8 @@ spmv_special_convert(uint32_t num_pieces, const OffsetT* __restrict__ row_offset
                      uint32_t num_moved, const uint16_t* __restrict__ permutation,
                      const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ wide_ranks,
                      uint32_t* __restrict__ bases, ColT* __restrict__ cols, uint16_t* __restrict__ upper_cols,
-                     uint32_t num_others, ValueT* __restrict__ slot_values, float* __restrict__ narrow_values) {
+                     uint32_t is_encoded, uint32_t num_distinct, const uint64_t* __restrict__ table,
+                     ValueT* __restrict__ slot_values, EncodedT* __restrict__ encoded_values) {
   const uint32_t slice = warp_number();
   const int lane = threadIdx.x % 32;
   if (slice >= num_slices) return;
@@ -324,11 +391,11 @@ spmv_special_convert(uint32_t num_pieces, const OffsetT* __restrict__ row_offset
         const OffsetT in_row = OffsetT(slot_entry_number(step, lane, i)) * kBlock + v % kBlock;
         const OffsetT from = held.begins[r] + OffsetT(v / kBlock) * held.lengths[r] * kBlock + in_row;
         const ValueT value = col == kNoColumn ? ValueT(0) : __ldg(values + from);
-        if (kEncoding == 1 && num_others == 0) {
-          narrow_values[Planes<float, kSlots * kSlotValues>::place(first + step, lane, i * kSlotValues + v)] =
-              float(value);
+        if (is_encoded != 0) {
+          encoded_values[Planes<EncodedT, kSlots * kSlotValues>::place(first + step, lane, i * kSlotValues + v)] =
+              col == kNoColumn ? EncodedT(0) : encode<EncodedT>(value, num_distinct, table);
         } else {
-          slot_values[Values::place(first + step, lane, i * kSlotValues + v)] = value;
+          slot_values[Planes<ValueT, kSlots * kSlotValues>::place(first + step, lane, i * kSlotValues + v)] = value;
         }
       }
     }
@@ -369,31 +436,39 @@ __device__ __forceinline__ void unpack_cols(IndexT (&to)[kSlots], const ColT (&c
   }
 }
 
+// The value that is stored so; of fill, which may be any.
+template <typename StoredT>
+__device__ __forceinline__ ValueT decode(StoredT stored, bool is_fill, const ValueT* table) {
+  if constexpr (sizeof(StoredT) == 1) return is_fill ? ValueT(0) : table[stored];
+  return ValueT(stored);
+}
+
 // sums <- the products of a slice, a lane's share; StoredT is what values are stored as.
 template <typename StoredT>
 __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlock], uint32_t begin, uint32_t end,
                                                int lane, const uint32_t* __restrict__ bases,
                                                const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
-                                               const StoredT* __restrict__ values, const XT* __restrict__ x) {
+                                               const StoredT* __restrict__ values, const ValueT* table,
+                                               const XT* __restrict__ x) {
 #pragma unroll 1
-  for (uint32_t step = begin; step < end; step += kSteps) {
-    uint32_t step_bases[kSteps];
-    ColT packed[kSteps][kSlots];
-    StoredT factors[kSteps][kSlots * kSlotValues];
-    IndexT step_cols[kSteps][kSlots];
+  for (uint32_t step = begin; step < end; step += kUnroll) {
+    uint32_t step_bases[kUnroll];
+    ColT packed[kUnroll][kSlots];
+    StoredT factors[kUnroll][kSlots * kSlotValues];
+    IndexT step_cols[kUnroll][kSlots];
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < kUnroll; ++s) {
       if (step + s < end) {
         step_bases[s] = kColBits == 16 ? __ldg(bases + step + s) : 0;
         Cols::load(packed[s], cols, step + s, lane);
       }
     }
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < kUnroll; ++s) {
       if (step + s < end) Planes<StoredT, kSlots * kSlotValues>::load(factors[s], values, step + s, lane);
     }
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < kUnroll; ++s) {
       if (step + s < end) {
         unpack_cols(step_cols[s], packed[s], step_bases[s], lane, upper_cols);
       } else {
@@ -403,9 +478,9 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
         for (int v = 0; v < kSlots * kSlotValues; ++v) factors[s][v] = StoredT(0);
       }
     }
-    XT entries[kSteps][kSlots][kBlock];
+    XT entries[kUnroll][kSlots][kBlock];
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < kUnroll; ++s) {
 #pragma unroll
       for (int i = 0; i < kSlots; ++i) {
         const IndexT col = step_cols[s][i];
@@ -416,17 +491,20 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
       }
     }
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < kUnroll; ++s) {
 #pragma unroll
       for (int v = 0; v < kSlots * kSlotValues; ++v) {
         const int i = v / kSlotValues, r = v % kSlotValues / kBlock, c = v % kBlock;
         AccumT& sum = sums[i / kEntriesPerStep][r];
-        sum = add_slot(step_cols[s][i], ValueT(factors[s][v]), entries[s][i][c], sum);
+        const ValueT value = decode(factors[s][v], step_cols[s][i] == kNoColumn, table);
+        sum = add_slot(step_cols[s][i], value, entries[s][i][c], sum);
       }
     }
   }
 }
 
+// A block has slices that follow one another, and its warps take them in turn: what a multiprocessor reads of x at a time
+// lies close together where its blocks have many.
 template <typename StoredT>
 __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_slices, uint32_t num_moved,
                                          const uint16_t* __restrict__ permutation,
@@ -434,33 +512,43 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_slice
                                          const uint32_t* __restrict__ step_offsets,
                                          const uint32_t* __restrict__ bases, const ColT* __restrict__ cols,
                                          const uint16_t* __restrict__ upper_cols,
-                                         const StoredT* __restrict__ values, AccumT* __restrict__ parts,
+                                         const StoredT* __restrict__ values, const ValueT* table,
+                                         AccumT* __restrict__ parts,
                                          const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta) {
-  const uint32_t slice = warp_number();
   const int lane = threadIdx.x % 32;
-  if (slice >= num_slices) return;
-  const uint32_t begin = __ldg(step_offsets + slice);
-  const uint32_t end = skips_product(alpha) ? begin : __ldg(step_offsets + slice + 1);
-  uint32_t to[kRowsPerLane];
+  const uint32_t share = (num_slices + gridDim.x - 1) / gridDim.x;
+  const uint32_t beyond = min(num_slices, (blockIdx.x + 1) * share);
+  uint32_t slice = blockIdx.x * share + threadIdx.x / 32;
+  uint32_t next[2] = {};
+  if (slice < beyond) next[0] = __ldg(step_offsets + slice), next[1] = __ldg(step_offsets + slice + 1);
+#pragma unroll 1
+  for (; slice < beyond; slice += kWarps) {
+    const uint32_t begin = next[0], end = skips_product(alpha) ? begin : next[1];
+    if (slice + kWarps < beyond) {
+      next[0] = __ldg(step_offsets + slice + kWarps);
+      next[1] = __ldg(step_offsets + slice + kWarps + 1);
+    }
+    uint32_t to[kRowsPerLane];
 #pragma unroll
-  for (int r = 0; r < kRowsPerLane; ++r) {
-    const uint32_t place = lane_place(slice, lane, r);
-    to[r] = place;
-    if (place < num_pieces) to[r] = kPiece > 0 ? __ldcs(targets + place) : piece_at(place, num_moved, permutation);
-  }
-  AccumT sums[kRowsPerLane][kBlock];
+    for (int r = 0; r < kRowsPerLane; ++r) {
+      const uint32_t place = lane_place(slice, lane, r);
+      to[r] = place;
+      if (place < num_pieces) to[r] = kPiece > 0 ? __ldcs(targets + place) : piece_at(place, num_moved, permutation);
+    }
+    AccumT sums[kRowsPerLane][kBlock];
 #pragma unroll
-  for (int r = 0; r < kRowsPerLane * kBlock; ++r) sums[r / kBlock][r % kBlock] = kIdentity;
-  multiply_slice(sums, begin, end, lane, bases, cols, upper_cols, values, x);
+    for (int r = 0; r < kRowsPerLane * kBlock; ++r) sums[r / kBlock][r % kBlock] = kIdentity;
+    multiply_slice(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
 #pragma unroll
-  for (int r = 0; r < kRowsPerLane * kBlock; ++r) {
-    const AccumT sum = group_sum<kLanesPerRow>(sums[r / kBlock][r % kBlock], 0xffffffffu);
-    const uint32_t target = to[r / kBlock];
-    if (lane % kLanesPerRow != 0 || lane_place(slice, lane, r / kBlock) >= num_pieces) continue;
-    if (kPiece > 0 && (target & kIsPart) != 0) {
-      parts[target & ~kIsPart] = sum;
-    } else {
-      store_scaled(y, target * kBlock + r % kBlock, sum, alpha, beta);
+    for (int r = 0; r < kRowsPerLane * kBlock; ++r) {
+      const AccumT sum = group_sum<kLanesPerRow>(sums[r / kBlock][r % kBlock], 0xffffffffu);
+      const uint32_t target = to[r / kBlock];
+      if (lane % kLanesPerRow != 0 || lane_place(slice, lane, r / kBlock) >= num_pieces) continue;
+      if (kPiece > 0 && (target & kIsPart) != 0) {
+        parts[target & ~kIsPart] = sum;
+      } else {
+        store_scaled(y, target * kBlock + r % kBlock, sum, alpha, beta);
+      }
     }
   }
 }
@@ -472,19 +560,32 @@ spmv_special(uint32_t num_pieces, uint32_t num_slices, uint32_t num_moved, const
              const uint16_t* __restrict__ upper_cols, const ValueT* __restrict__ values, AccumT* __restrict__ parts,
              const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta) {
   multiply(num_pieces, num_slices, num_moved, permutation, targets, step_offsets, bases, cols, upper_cols, values,
-           parts, x, y, alpha, beta);
+           nullptr, parts, x, y, alpha, beta);
+}
+
+__device__ __forceinline__ void set_value(double& to, uint64_t bits) { to = __longlong_as_double(int64_t(bits)); }
+__device__ __forceinline__ void set_value(float& to, uint64_t bits) { to = __uint_as_float(uint32_t(bits)); }
+template <typename T>
+__device__ __forceinline__ void set_value(T& to, uint64_t bits) {
+  to.bits = uint16_t(bits);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_special_narrow(uint32_t num_pieces, uint32_t num_slices, uint32_t num_moved,
-                    const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ targets,
-                    const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
-                    const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
-                    const float* __restrict__ values, AccumT* __restrict__ parts, const XT* __restrict__ x,
-                    YT* __restrict__ y, AccumT alpha, AccumT beta) {
-  if constexpr (kEncoding == 1) {
+spmv_special_encoded(uint32_t num_pieces, uint32_t num_slices, uint32_t num_moved,
+                     const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ targets,
+                     const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
+                     const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
+                     const EncodedT* __restrict__ values, AccumT* __restrict__ parts, const XT* __restrict__ x,
+                     YT* __restrict__ y, AccumT alpha, AccumT beta, uint32_t num_distinct,
+                     const uint64_t* __restrict__ table) {
+  __shared__ ValueT shared_table[kEncoding == 2 ? kMostDistinct : 1];
+  if constexpr (kEncoding == 2) {
+    for (uint32_t i = threadIdx.x; i < num_distinct; i += kThreadsPerBlock) set_value(shared_table[i], ~table[i]);
+    __syncthreads();
+  }
+  if constexpr (kEncoding != 0) {
     multiply(num_pieces, num_slices, num_moved, permutation, targets, step_offsets, bases, cols, upper_cols, values,
-             parts, x, y, alpha, beta);
+             shared_table, parts, x, y, alpha, beta);
   }
 }
 

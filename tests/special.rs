@@ -32,9 +32,13 @@ fn place(count: usize, bytes: usize, step: usize, lane: usize, i: usize) -> usiz
 }
 
 /// The matrix that was packed.
-struct Packed<'a> {
+struct Packed {
     layout: Special,
-    device: &'a Prepared,
+    targets: Vec<u32>,
+    cut_rows: Vec<u32>,
+    permutation: Vec<u16>,
+    is_moved: bool,
+    step_offsets: Vec<u32>,
     cols: Vec<u32>,
     upper_cols: Vec<u16>,
     bases: Vec<u32>,
@@ -42,26 +46,40 @@ struct Packed<'a> {
     value_bytes: usize,
 }
 
-impl Packed<'_> {
-    fn new(layout: Special, device: &Prepared) -> Packed<'_> {
-        let narrow = device.words("narrow_values");
-        let is_narrow = !narrow.is_empty();
+impl Packed {
+    fn new(layout: Special, device: &Prepared) -> Packed {
+        let permutation = device.half_words("permutation");
+        let sigma = layout.sigma as usize;
+        let is_moved = permutation.iter().enumerate().any(|(place, row)| place % sigma != usize::from(*row));
+        // What is encoded is not there as it was.
+        let (values, value_bytes) = match layout.encoding {
+            1 if !device.bytes("encoded_values").is_empty() => {
+                let narrow = device.words("encoded_values").into_iter();
+                (narrow.map(|bits| f64::from(f32::from_bits(bits))).collect(), 4)
+            }
+            2 if !device.bytes("encoded_values").is_empty() => {
+                let table = device.long_words("table");
+                let places = device.bytes("encoded_values").iter();
+                (places.map(|place| f64::from_bits(!table[usize::from(*place)])).collect(), 1)
+            }
+            _ => (device.doubles("slot_values"), 8),
+        };
         let cols = match layout.col_bits {
             16 => device.half_words("slot_cols").into_iter().map(u32::from).collect(),
             _ => device.words("slot_cols"),
         };
-        let values = match is_narrow {
-            true => narrow.into_iter().map(|bits| f64::from(f32::from_bits(bits))).collect(),
-            false => device.doubles("slot_values"),
-        };
         Packed {
             layout,
-            device,
+            targets: device.words("targets"),
+            cut_rows: device.words("cut_rows"),
+            permutation,
+            step_offsets: device.words("step_offsets"),
+            is_moved,
             cols,
             upper_cols: device.half_words("upper_cols"),
             bases: device.words("bases"),
             values,
-            value_bytes: if is_narrow { 4 } else { 8 },
+            value_bytes,
         }
     }
 
@@ -88,27 +106,25 @@ impl Packed<'_> {
     /// The row and the piece that the place is for.
     fn target(&self, place: usize) -> (usize, usize) {
         if self.layout.piece > 0 {
-            let target = self.device.words("targets")[place] as usize;
+            let target = self.targets[place] as usize;
             if target >> 31 == 0 {
                 return (target, 0);
             }
             let part = target & 0x7fff_ffff;
-            let cut = self.device.words("cut_rows");
-            let of_part = cut.chunks_exact(2).rfind(|cut| cut[1] as usize <= part).unwrap();
+            let of_part = self.cut_rows.chunks_exact(2).rfind(|cut| cut[1] as usize <= part).unwrap();
             return (of_part[0] as usize, part - of_part[1] as usize);
         }
-        let permutation = self.device.half_words("permutation");
-        let sigma = self.layout.sigma as usize;
-        let is_moved = self.layout.sigma > 1
-            && permutation.iter().enumerate().any(|(i, p)| i % sigma != usize::from(*p));
-        (if is_moved { place / sigma * sigma + usize::from(permutation[place]) } else { place }, 0)
+        let (row, sigma) = (place as u32, self.layout.sigma);
+        let is_sorted = sigma > 1 && self.is_moved;
+        let row = if is_sorted { row / sigma * sigma + u32::from(self.permutation[place]) } else { row };
+        (row as usize, 0)
     }
 
     fn rows(&self, num_rows: usize, num_places: usize) -> Rows {
         let Special { block, lanes_per_row, rows_per_lane, entries_per_step, .. } = self.layout;
         let [block, lanes, per_lane, per_step] =
             [block, lanes_per_row, rows_per_lane, entries_per_step].map(|number| number as usize);
-        let offsets = self.device.words("step_offsets");
+        let offsets = &self.step_offsets;
         let mut pieces: Vec<Vec<Vec<(u32, u64)>>> = vec![Vec::new(); num_rows];
         for at in 0..num_places {
             let (slice, in_slice) = (at / (32 / lanes * per_lane), at % (32 / lanes * per_lane));
@@ -157,7 +173,7 @@ fn layouts() -> Vec<Special> {
         usual,
         Special { rows_per_lane: 4, entries_per_step: 1, sigma: 256, ..usual },
         Special { rows_per_lane: 2, entries_per_step: 2, sigma: 1024, piece: 128, encoding: 1, ..usual },
-        Special { lanes_per_row: 32, entries_per_step: 8, ..usual },
+        Special { lanes_per_row: 32, entries_per_step: 8, encoding: 2, ..usual },
         Special { lanes_per_row: 4, sigma: 4096, piece: 512, col_bits: 32, ..usual },
     ]
 }
@@ -212,15 +228,7 @@ fn blocks_come_back_and_are_multiplied() {
         let layout = Special { block, lanes_per_row, entries_per_step, sigma, ..Special::default() };
         let a = blocks(block, &rows_of_blocks);
         check(layout, &a, "blocks");
-        let x = Numbers::Integers.vector(a.num_cols(), 3);
-        let mut expected = vec![1.0; a.num_rows()];
-        spmv_matrix::cpu_serial(2.0, &a, &x, -1.0, &mut expected).unwrap();
-        let device = Device::simulator();
-        let x = Vector::from_slice(&device, &x).unwrap();
-        let mut y = Vector::from_slice(&device, &vec![1.0; a.num_rows()]).unwrap();
-        Spmv::with(&device, &a, config(layout)).unwrap().apply(2.0, &x, -1.0, &mut y).unwrap();
-        let far = y.to_vec().unwrap().iter().zip(&expected).any(|(y, e)| (y - e).abs() > 1e-12);
-        assert!(!far, "{layout:?}");
+        check_product(layout, &a);
     }
 }
 
@@ -263,12 +271,51 @@ fn what_is_not_in_blocks_is_refused() {
 fn values_are_narrowed_without_loss() {
     let layout = Special { encoding: 1, ..Special::default() };
     let narrow = [1.5, -0.0, 0.0, f64::INFINITY, f64::from(f32::MIN_POSITIVE), f64::from(1e-45f32)];
-    for (value, others) in
-        [(2.0, 0), (0.1, 1), (1e300, 1), (1e-320, 1), (f64::from_bits(0x7ff0_0000_0000_0001), 1)]
-    {
+    let signalling = f64::from_bits(0x7ff0_0000_0000_0001);
+    for (value, others) in [(2.0, 0), (0.1, 1), (1e300, 1), (1e-320, 1), (signalling, 1)] {
         let row = narrow.into_iter().chain([value]).enumerate().map(|(col, value)| (col as u32, value));
         let a = from_rows(7, [row.collect()]);
         let counts = check(layout, &a, "values");
         assert_eq!(counts[0], others, "{value}");
+        check_product(layout, &a);
+    }
+}
+
+/// Up to 256 values are stored by their places in a table.
+#[test]
+fn few_values_are_stored_once() {
+    let layout = Special { encoding: 2, ..Special::default() };
+    for (different, encoded) in [(1, true), (7, true), (256, true), (257, false), (4000, false)] {
+        // 0 and -0 differ, and so do numbers that f32 has not.
+        let value = |i: u32| if i % different == 1 { -0.0 } else { f64::from(i % different) / 3.0 };
+        let row = |row: u32| (0..9).map(|k| (k * 5 + row % 7, value(row * 9 + k))).collect();
+        let a = from_rows(60, (0..500).map(row));
+        let config = config(layout);
+        let device = prepare(&config.program(), &prepared::module(&config), &a);
+        assert_eq!(!device.bytes("encoded_values").is_empty(), encoded, "{different}");
+        assert!(!encoded || device.counts[0] == u64::from(different), "{:?}", device.counts);
+        check(layout, &a, "few values");
+        check_product(layout, &a);
+    }
+    // The key of this one would say that nothing is there.
+    let odd = from_rows(2, [vec![(0, 1.0), (1, f64::from_bits(u64::MAX))]]);
+    check(layout, &odd, "a NaN of ones");
+    check_product(layout, &from_rows(3, [vec![(1, f64::INFINITY)], vec![(0, 1.0), (1, 2.0), (2, -1.0)]]));
+}
+
+fn check_product(layout: Special, a: &CsrMatrix<f64>) {
+    let x = Numbers::Integers.vector(a.num_cols(), 3);
+    let mut expected = vec![1.0; a.num_rows()];
+    spmv_matrix::cpu_serial(2.0, a, &x, -1.0, &mut expected).unwrap();
+    let device = Device::simulator();
+    let x = Vector::from_slice(&device, &x).unwrap();
+    let mut y = Vector::from_slice(&device, &vec![1.0; a.num_rows()]).unwrap();
+    Spmv::with(&device, a, config(layout)).unwrap().apply(2.0, &x, -1.0, &mut y).unwrap();
+    for (y, expected) in y.to_vec().unwrap().iter().zip(&expected) {
+        let alike = (y - expected).abs() <= 1e-12 * expected.abs().max(1.0);
+        assert!(
+            alike || y.to_bits() == expected.to_bits() || y.is_nan() && expected.is_nan(),
+            "{y} {expected} {layout:?}"
+        );
     }
 }

@@ -18,15 +18,19 @@ parameters! {
         /// Rows of a lane, whose entries of a step it loads together.
         rows_per_lane = 1, one of [1, 2, 4];
         /// Entries of a row that a lane loads in a step.
-        entries_per_step = 4, one of [1, 2, 4, 8];
+        entries_per_step = 2, one of [1, 2, 4, 8];
         /// Rows of a window, in which rows are sorted by falling length; 1 keeps the order of the matrix.
         sigma = 1, one of [1, 256, 1024, 4096];
         /// Entries from which on a row is cut into pieces of as many; 0 cuts none.
         piece = 0, one of [0, 128, 512, 4096];
         /// Bits of a column: 16 with a base a step, and 32 where a step reaches farther; or 32.
         col_bits = 16, one of [16, 32];
-        /// Values: 0 as they are, 1 as f32 where all f64 are, 2 by their places in a table where at most 256 differ.
-        encoding = 0, one of [0, 1];
+        /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table where at most 256 differ.
+        encoding = 0, one of [0, 1, 2];
+        /// Steps whose loads are in flight together.
+        unroll = 4, one of [1, 2, 3, 4, 6, 8];
+        /// Blocks: 0 as many as slices need, 1 as many as are resident, each with a stretch of slices.
+        resident = 0, one of [0, 1];
     }
 }
 
@@ -38,18 +42,23 @@ const BASES: usize = 3;
 const SLOT_COLS: usize = 4;
 const UPPER_COLS: usize = 5;
 const SLOT_VALUES: usize = 6;
-const NARROW_VALUES: usize = 7;
-const PARTS: usize = 8;
-const CUT_ROWS: usize = 9;
-const PIECE_OFFSETS: usize = 10;
-const CUT_RANKS: usize = 11;
-const PIECE_ROWS: usize = 12;
-const WIDE_RANKS: usize = 13;
-const PARTIALS: usize = 14;
-const MISFITS: usize = 15;
-const OTHERS: usize = 16;
-const MOVED: usize = 17;
-const TOTAL: usize = 18;
+const ENCODED_VALUES: usize = 7;
+const TABLE: usize = 8;
+const PARTS: usize = 9;
+const CUT_ROWS: usize = 10;
+const PIECE_OFFSETS: usize = 11;
+const CUT_RANKS: usize = 12;
+const PIECE_ROWS: usize = 13;
+const WIDE_RANKS: usize = 14;
+const PARTIALS: usize = 15;
+const HASHED: usize = 16;
+const MISFITS: usize = 17;
+const OTHERS: usize = 18;
+const MOVED: usize = 19;
+const TOTAL: usize = 20;
+
+/// Different values up to which they are stored by their places in a table; `kMostDistinct` of the template.
+const MOST_DISTINCT: u32 = 256;
 
 /// The passes that prepare a plan, and what they find out, in their order.
 struct Preparation {
@@ -82,6 +91,7 @@ impl Preparation {
 struct Found {
     misfits: Expr,
     others: Expr,
+    distinct: Expr,
     pieces: Expr,
     cuts: Expr,
     moved: Expr,
@@ -117,6 +127,7 @@ impl Special {
         let mut found = Found {
             misfits: 0.into(),
             others: 0.into(),
+            distinct: 0.into(),
             pieces: self.num_rows(),
             cuts: 0.into(),
             moved: 0.into(),
@@ -128,11 +139,18 @@ impl Special {
             made.pass("blocks", self.num_rows(), args);
             found.misfits = made.count("misfits", MISFITS, 1);
         }
+        let nnz = Expr::from(Variable::Nnz);
+        let values = vec![Arg::Size(nnz.clone(), IndexType::U64), Arg::Values];
         if self.encoding == 1 {
-            let nnz = Expr::from(Variable::Nnz);
-            let args = vec![Arg::Size(nnz.clone(), IndexType::U64), Arg::Values, Arg::Buffer(OTHERS)];
-            made.pass("values", nnz, args);
+            made.pass("narrow", nnz.clone(), [values.clone(), buffers(&[OTHERS])].concat());
             found.others = made.count("other_values", OTHERS, 1);
+        }
+        if self.encoding == 2 {
+            made.pass("distinct", nnz, [values, buffers(&[HASHED, OTHERS])].concat());
+            found.distinct = made.count("distinct_values", OTHERS, 1);
+            found.others = found.distinct.clone().minus(MOST_DISTINCT);
+            let a_block = self.if_encoded(&found) * threads_per_block;
+            made.pass("table", a_block, buffers(&[HASHED, TABLE]));
         }
         if self.piece > 0 {
             let pieces = [vec![size(&rows), Arg::RowOffsets], buffers(&[PIECE_OFFSETS, CUT_RANKS])];
@@ -174,7 +192,8 @@ impl Special {
             found.wide_steps = made.count("wide_steps", TOTAL, 2);
         }
         let packed = buffers(&[STEP_OFFSETS, WIDE_RANKS, BASES, SLOT_COLS, UPPER_COLS]);
-        let values = [vec![size(&found.others)], buffers(&[SLOT_VALUES, NARROW_VALUES])].concat();
+        let sizes = vec![size(&self.if_encoded(&found)), size(&found.distinct)];
+        let values = [sizes, buffers(&[TABLE, SLOT_VALUES, ENCODED_VALUES])].concat();
         let matrix = vec![Arg::ColIndices, Arg::Values];
         made.pass("convert", a_warp_a_slice, [of_pieces, matrix, order, packed, values].concat());
         if self.piece > 0 {
@@ -185,23 +204,29 @@ impl Special {
         (made, found)
     }
 
-    /// One of the first two has no blocks: values are narrow or they are not.
+    /// One of the first two has no blocks: values are encoded or they are not.
     fn multiply(&self, config: &KernelConfig, found: &Found) -> Vec<Pass> {
         let accumulator = config.types().accumulator;
         let threads_per_block = config.threads_per_block();
         let size = |value: Expr| Arg::Size(value, IndexType::U32);
         let result = vec![Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
         let slices = self.num_slices(&found.pieces);
+        let needed = slices.clone().div_ceil(threads_per_block / 32);
+        let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
+        let blocks = if self.resident == 1 { needed.min(resident) } else { needed };
         let product = |kernel: &str, values: usize, condition: Expr| {
             let sizes = [&found.pieces, &slices, &found.moved].map(|value| size(value.clone()));
             let packed = [PERMUTATION, TARGETS, STEP_OFFSETS, BASES, SLOT_COLS, UPPER_COLS, values, PARTS]
                 .map(Arg::Buffer);
             let args = [sizes.to_vec(), packed.to_vec(), vec![Arg::X], result.clone()].concat();
-            Pass::of_threads(kernel, slices.clone() * 32 * condition, threads_per_block, args)
+            let grid = blocks.clone() * condition;
+            Pass { kernel: kernel.into(), grid, threads_per_block, shared_bytes: 0, args }
         };
         let mut passes = vec![product("spmv_special", SLOT_VALUES, self.if_as_given(found))];
-        if self.encoding == 1 {
-            passes.push(product("spmv_special_narrow", NARROW_VALUES, self.if_narrow(found)));
+        if self.encoding > 0 {
+            let mut encoded = product("spmv_special_encoded", ENCODED_VALUES, self.if_encoded(found));
+            encoded.args.extend([size(found.distinct.clone()), Arg::Buffer(TABLE)]);
+            passes.push(encoded);
         }
         if self.piece > 0 {
             let sizes = vec![size(found.cuts.clone()), size(self.num_parts(found))];
@@ -218,7 +243,7 @@ impl Special {
         if self.encoding == 0 { 1.into() } else { Expr::from(1).min(found.others.clone()) }
     }
 
-    fn if_narrow(&self, found: &Found) -> Expr {
+    fn if_encoded(&self, found: &Found) -> Expr {
         Expr::from(1).minus(self.if_as_given(found))
     }
 
@@ -243,8 +268,8 @@ impl Plans for Special {
                 "a lane has at most 8 slots: rows_per_lane * entries_per_step",
             );
         }
-        if self.block > 1 && self.rows_per_lane * self.entries_per_step * self.slot_values() > 36 {
-            return Self::refuse("block", "a lane has at most 36 values in a step");
+        if self.unroll * self.rows_per_lane * self.entries_per_step * self.slot_values() > 64 {
+            return Self::refuse("unroll", "a lane has at most 64 values in flight");
         }
         if self.block > 1 && self.piece > 0 {
             return Self::refuse("piece", "rows of blocks are not cut: use piece = 0, or block = 1");
@@ -275,6 +300,7 @@ impl Plans for Special {
         let if_narrow_cols = |expr: Expr| if self.col_bits == 16 { expr } else { 0.into() };
         let if_cut = |expr: Expr| if self.piece > 0 { expr } else { 0.into() };
         let if_sorted = |expr: Expr| if self.sigma > 1 { expr } else { 0.into() };
+        let if_table = |bytes: u32| if self.encoding == 2 { bytes } else { 0 };
         let slots = found.steps.clone() * self.step_slots();
         let values = |bytes: usize| slots.clone() * (self.slot_values() * bytes as u32);
         let permutation = Buffer::new("permutation", if_sorted(found.pieces.clone()) * 2);
@@ -290,7 +316,11 @@ impl Plans for Special {
                 Buffer::new("slot_cols", slots.clone() * (self.col_bits / 8)),
                 Buffer::new("upper_cols", found.wide_steps.clone() * (self.step_slots() * 2)),
                 Buffer::new("slot_values", values(types.value.size()) * self.if_as_given(&found)),
-                Buffer::new("narrow_values", values(4) * self.if_narrow(&found)),
+                Buffer::new(
+                    "encoded_values",
+                    values(if self.encoding == 1 { 4 } else { 1 }) * self.if_encoded(&found),
+                ),
+                Buffer::new("table", if_table(MOST_DISTINCT * 8)),
                 Buffer::new("parts", self.num_parts(&found) * types.accumulator.size() as u32),
                 Buffer::new("cut_rows", found.cuts.clone() * 8),
                 Buffer::new("piece_offsets", if_cut(rows.clone() + 1) * 4).scratch(),
@@ -298,6 +328,7 @@ impl Plans for Special {
                 Buffer::new("piece_rows", if_cut(found.pieces.clone()) * 4).scratch(),
                 Buffer::new("wide_ranks", if_narrow_cols(found.steps.clone() + 1) * 4).scratch(),
                 Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
+                Buffer::new("hashed_values", if_table(MOST_DISTINCT * 4 * 8)).zeroed().scratch(),
                 Buffer::new("misfits", 8).zeroed().scratch(),
                 Buffer::new("other_values", 8).zeroed().scratch(),
                 Buffer::new("moved_rows", 8).zeroed().scratch(),
