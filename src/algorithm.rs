@@ -2,7 +2,7 @@
 
 use crate::config::{ConfigError, KernelConfig};
 use crate::parameter::ParameterSpec;
-use crate::program::{Buffer, Count, Guarantees, Pass, Slots};
+use crate::program::{Buffer, Count, Guarantees, Misfits, Pass, Slots};
 use crate::semiring::Semiring;
 use crate::types::Operation;
 
@@ -24,6 +24,11 @@ pub(crate) trait Plans {
 
     /// The slots of the layout that `prepare` passes make, where it may hold fill.
     fn slots(&self, _config: &KernelConfig) -> Option<Slots> {
+        None
+    }
+
+    /// What keeps a matrix from the layout that `prepare` passes make, where not every matrix has it.
+    fn misfits(&self, _config: &KernelConfig) -> Option<Misfits> {
         None
     }
 
@@ -164,6 +169,7 @@ algorithms! {
     jds_t: JdsT,
     pkt: Pkt,
     bccoo: Bccoo,
+    special: Special over Semiring::ALL,
     naive_t: NaiveT,
     hola_t: HolaT,
     planned_t: PlannedT,

@@ -188,6 +188,7 @@ impl KernelConfig {
     pub fn program(&self) -> Program {
         let mut plan = self.algorithm.plans().plan(self);
         let mut slots = self.algorithm.plans().slots(self);
+        let misfits = self.algorithm.plans().misfits(self);
         if transposed_copy::is_needed(self) {
             plan = transposed_copy::transpose(plan, self);
             slots = slots.map(transposed_copy::of_transpose);
@@ -199,6 +200,7 @@ impl KernelConfig {
             buffers: plan.buffers,
             counts: plan.counts,
             slots,
+            misfits,
             storage: match self.operation {
                 Operation::Symmetric => StorageFormat::Symmetric,
                 Operation::SkewSymmetric => StorageFormat::SkewSymmetric,

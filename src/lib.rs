@@ -51,7 +51,7 @@ pub use expr::{Expr, Variable};
 pub use features::{Features, Lengths, Samples};
 pub use fingerprint::FingerprintProgram;
 pub use parameter::ParameterSpec;
-pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program, Slots};
+pub use program::{Arg, Buffer, Count, Guarantees, Misfits, Pass, Program, Slots};
 pub use semiring::{Semiring, SemiringNumber};
 pub use types::{IndexType, Operation, StorageFormat, ValueType};
 pub use vector::{VectorOp, VectorProgram};

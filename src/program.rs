@@ -19,6 +19,8 @@ pub struct Program {
     pub counts: Vec<Count>,
     /// What the program's own layout of the matrix stores, where it may store more than the matrix does.
     pub slots: Option<Slots>,
+    /// What keeps a matrix from the program's own layout, where not every matrix has it.
+    pub misfits: Option<Misfits>,
     /// How the matrix must be stored.
     pub storage: StorageFormat,
     /// What holds of every result.
@@ -148,6 +150,15 @@ impl Slots {
         let fill_bytes = number.saturating_sub(nnz).saturating_mul(entry_bytes as u64);
         number > nnz.saturating_mul(Self::MAX_SLOTS_PER_NONZERO) && fill_bytes > Self::MAX_FILL_BYTES
     }
+}
+
+/// A layout that only some matrices have: a plan is refused where anything is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfits {
+    /// How many parts of the matrix do not fit, as `prepare` passes count them.
+    pub number: Expr,
+    /// What all of them would have to be.
+    pub wanted: &'static str,
 }
 
 /// What holds of every result of a program.

@@ -116,6 +116,7 @@ fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Resul
         let (mut plan, a) = match typed::plan(device, &structure.matrix(numbers), *config) {
             // A layout may be refused where it would be mostly fill: no product is wrong.
             Err(Error::Fill { slots, nnz, .. }) if is_mostly_fill(config, slots, nnz) => continue,
+            Err(Error::Misfit { .. }) if config.program().misfits.is_some() => continue,
             planned => planned.map_err(told)?,
         };
         let op_a = op(&a, config.operation());

@@ -128,7 +128,7 @@ impl Generated {
         let (x, old) = (random(x_length, 5), random(y_length, 6));
         let alpha = config.scaling().alpha.known().unwrap_or(1.25);
         let beta = config.scaling().beta.known().unwrap_or(-0.75);
-        if let Err(Error::Fill { .. }) = typed::plan(gpu, &a, *config) {
+        if let Err(Error::Fill { .. } | Error::Misfit { .. }) = typed::plan(gpu, &a, *config) {
             return Ok(());
         }
         let mut artifacts = Vec::new();

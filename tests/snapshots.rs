@@ -68,13 +68,16 @@ fn fingerprint() {
 #[test]
 fn launches() {
     for spec in Algorithm::ALL {
-        let Program { source: _, prepare, multiply, buffers, counts, slots, storage, guarantees } =
+        let Program { source: _, prepare, multiply, buffers, counts, slots, misfits, storage, guarantees } =
             default_config(spec).program();
         let mut text = String::new();
         writeln!(text, "{}: {storage}\nprepare {prepare:#?}\nmultiply {multiply:#?}", spec.name).unwrap();
         writeln!(text, "{buffers:#?}\n{counts:#?}\n{guarantees:#?}").unwrap();
         if let Some(slots) = slots {
             writeln!(text, "slots {} of {} bytes", slots.number, slots.bytes).unwrap();
+        }
+        if let Some(misfits) = misfits {
+            writeln!(text, "refused where {} are not {}", misfits.number, misfits.wanted).unwrap();
         }
         writeln!(text, "depth {}", guarantees.summation_depth).unwrap();
         insta::assert_snapshot!(format!("launches_{}", spec.name), text);

@@ -32,7 +32,9 @@ impl Absent {
 impl From<spmv_runtime::Error> for Absent {
     fn from(error: spmv_runtime::Error) -> Absent {
         match error {
-            spmv_runtime::Error::Fill { .. } => Absent::Skipped(error.to_string()),
+            spmv_runtime::Error::Fill { .. } | spmv_runtime::Error::Misfit { .. } => {
+                Absent::Skipped(error.to_string())
+            }
             error => Absent::Failed(error.to_string()),
         }
     }

@@ -84,6 +84,16 @@ pub enum Error {
         /// Algorithms that suit it.
         alternatives: Vec<&'static str>,
     },
+    /// The algorithm's layout is for matrices of one kind, and this is none. It was not made.
+    #[error("{number} parts of the matrix are not what {algorithm} is set for, {wanted}")]
+    Misfit {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Parts of the matrix that do not fit.
+        number: u64,
+        /// What they would have to be.
+        wanted: &'static str,
+    },
     /// The algorithm does not compute this operation from the arrays of the matrix.
     #[error(
         "{algorithm} does not compute the {operation} product of a matrix in {storage}; {}",
@@ -258,6 +268,7 @@ impl Error {
             | Error::Operation { .. }
             | Error::Constraints { .. }
             | Error::Fill { .. }
+            | Error::Misfit { .. }
             | Error::Storage { .. }
             | Error::Length { .. }
             | Error::ValueType { .. }

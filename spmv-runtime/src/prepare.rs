@@ -41,7 +41,7 @@ pub(crate) struct Purpose {
 
 /// Allocates the workspace of a kernel and runs its `prepare` passes on the device's own stream. `sizes` has
 /// everything but buffers and counts. Waits for the passes, and for nothing where there are none. A layout that would
-/// be mostly fill is refused as soon as the counts tell, before anything of its size is allocated.
+/// be mostly fill, or that the matrix has not, is refused as soon as the counts tell, before anything of its size is allocated.
 pub(crate) fn prepare(
     device: &Device,
     kernel: &Kernel,
@@ -74,6 +74,7 @@ pub(crate) fn prepare(
             counts.push(entry[0]);
         }
         if counts.len() > known {
+            check_fit(program, &sizes, &counts, purpose)?;
             slots = slots_of(program, &sizes, &counts, purpose)?;
             workspace.allocate(device, &Bindings { counts: &counts, ..sizes })?;
         }
@@ -90,6 +91,18 @@ pub(crate) fn prepare(
         slots,
         time: if prepares { started.elapsed() } else { Duration::ZERO },
     })
+}
+
+/// Refuses a matrix that has not the layout that the program is for, as soon as the counts tell.
+fn check_fit(program: &Program, sizes: &Bindings<'_>, counts: &[u64], purpose: Purpose) -> Result<(), Error> {
+    let Some(misfits) = &program.misfits else { return Ok(()) };
+    if misfits.number.counts_needed() > counts.len() {
+        return Ok(());
+    }
+    match (Bindings { counts, ..*sizes }).eval(&misfits.number, || 0) {
+        0 => Ok(()),
+        number => Err(Error::Misfit { algorithm: purpose.algorithm, number, wanted: misfits.wanted }),
+    }
 }
 
 /// The slots of the program's layout as far as these counts tell: all of them, or at least so many.

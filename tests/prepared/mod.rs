@@ -93,6 +93,11 @@ fn known(variable: Variable, a: &CsrMatrix<f64>, counts: &[u64]) -> u64 {
 }
 
 impl Prepared {
+    /// A buffer as it is.
+    pub fn bytes(&self, name: &str) -> &[u8] {
+        &self.buffers[name]
+    }
+
     /// A buffer of 16-bit integers.
     pub fn half_words(&self, name: &str) -> Vec<u16> {
         let words = self.buffers[name].chunks_exact(2);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use spmv_bench::bench::{self, Event};
 use spmv_bench::experiment::{self, Experiment, ExperimentError};
 use spmv_bench::record::{Head, Record, RecordError, Row};
-use spmv_bench::request::{Effort, Operation, Place, Request, Selection, Variants};
+use spmv_bench::request::{Configuration, Effort, Operation, Place, Request, Selection, Variants};
 use spmv_bench::suite::{self, Entry, SuiteError};
 use spmv_runtime::codegen::ValueType;
 use spmv_runtime::matrix::generate::Generator;
@@ -55,6 +55,9 @@ pub struct Bench {
     /// time; and all block sizes
     #[arg(long, value_name = "default|each|all", default_value = "default", value_parser = parse_variants)]
     variants: Variants,
+    /// A further configuration of an algorithm of ours that takes part; may be repeated
+    #[arg(long = "configuration", value_name = "NAME:KEY=VALUE,...", value_parser = parse_configuration)]
+    configurations: Vec<Configuration>,
     /// A cuSPARSE library, its file, its folder or the name that the dynamic loader knows; may be repeated
     /// [default: the one that the loader finds]
     #[arg(long, value_name = "PATH")]
@@ -139,6 +142,13 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
     text.parse().map_err(|_| format!("allowed: {}", Operation::ALL.map(Operation::name).join(", ")))
 }
 
+fn parse_configuration(text: &str) -> Result<Configuration, String> {
+    let (algorithm, settings) =
+        text.split_once(':').ok_or("a configuration is written NAME:KEY=VALUE,...")?;
+    let settings = settings.split(',').map(key_and_value).collect::<Result<_, _>>()?;
+    Ok(Configuration { algorithm: algorithm.to_owned(), settings })
+}
+
 fn parse_variants(text: &str) -> Result<Variants, String> {
     let found = Variants::NAMES.into_iter().find(|(name, _)| *name == text);
     found
@@ -199,6 +209,7 @@ impl Bench {
             operations: self.operation.clone(),
             contenders,
             variants: self.variants,
+            configurations: self.configurations.clone(),
             cusparse: self.cusparse.clone(),
             effort: Effort {
                 samples: self.samples as usize,

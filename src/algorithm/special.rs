@@ -1,0 +1,348 @@
+//! Slices packed for one matrix.
+
+use super::{Plan, Plans};
+use crate::config::{ConfigError, KernelConfig};
+use crate::expr::{Expr, Variable};
+use crate::parameter::parameters;
+use crate::primitive::GridScan;
+use crate::program::{Arg, Buffer, Count, Guarantees, Misfits, Pass, Slots};
+use crate::types::{IndexType, ValueType};
+
+parameters! {
+    /// Slices of rows packed for one matrix: how rows are grouped, and what columns and values are stored as.
+    pub struct Special {
+        /// Rows and columns of the dense blocks that are stored; 1 stores entries.
+        block = 1, one of [1, 2, 3, 4, 6];
+        /// Lanes that share a row.
+        lanes_per_row = 1, one of [1, 2, 4, 8, 16, 32];
+        /// Rows of a lane, whose entries of a step it loads together.
+        rows_per_lane = 1, one of [1, 2, 4];
+        /// Entries of a row that a lane loads in a step.
+        entries_per_step = 2, one of [1, 2, 4, 8];
+        /// Rows of a window, in which rows are sorted by falling length; 1 keeps the order of the matrix.
+        sigma = 1, one of [1, 256, 1024, 4096];
+        /// Entries from which on a row is cut into pieces of as many; 0 cuts none.
+        piece = 0, one of [0, 128, 512, 4096];
+        /// Bits of a column: 16 with a base a step, and 32 where a step reaches farther; or 32.
+        col_bits = 16, one of [16, 32];
+        /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table where at most 256 differ.
+        encoding = 0, one of [0, 1, 2];
+        /// Steps whose loads are in flight together.
+        unroll = 4, one of [1, 2, 3, 4, 6, 8];
+        /// Blocks: 0 as many as slices need, 1 as many as are resident, each with a stretch of slices.
+        resident = 0, one of [0, 1];
+    }
+}
+
+/// Entries of `buffers`.
+const PERMUTATION: usize = 0;
+const TARGETS: usize = 1;
+const STEP_OFFSETS: usize = 2;
+const BASES: usize = 3;
+const SLOT_COLS: usize = 4;
+const UPPER_COLS: usize = 5;
+const SLOT_VALUES: usize = 6;
+const ENCODED_VALUES: usize = 7;
+const TABLE: usize = 8;
+const PARTS: usize = 9;
+const CUT_ROWS: usize = 10;
+const PIECE_OFFSETS: usize = 11;
+const CUT_RANKS: usize = 12;
+const PIECE_ROWS: usize = 13;
+const WIDE_RANKS: usize = 14;
+const PARTIALS: usize = 15;
+const HASHED: usize = 16;
+const MISFITS: usize = 17;
+const OTHERS: usize = 18;
+const MOVED: usize = 19;
+const TOTAL: usize = 20;
+
+/// Different values up to which they are stored by their places in a table; `kMostDistinct` of the template.
+const MOST_DISTINCT: u32 = 256;
+
+/// The passes that prepare a plan, and what they find out, in their order.
+struct Preparation {
+    threads_per_block: u32,
+    passes: Vec<Pass>,
+    counts: Vec<Count>,
+}
+
+impl Preparation {
+    fn pass(&mut self, kernel: &str, threads: Expr, args: Vec<Arg>) {
+        let kernel = format!("spmv_special_{kernel}");
+        self.passes.push(Pass::of_threads(kernel, threads, self.threads_per_block, args));
+    }
+
+    /// The scan of what is there; its second pass leaves the sum.
+    fn scan(&mut self, entries: usize, length: Expr) {
+        let scan = GridScan::in_place(entries, length, self.threads_per_block, PARTIALS, TOTAL);
+        self.passes.extend(scan.passes());
+    }
+
+    /// What the pass so many before the end left in the buffer.
+    fn count(&mut self, name: &'static str, buffer: usize, before_the_end: usize) -> Expr {
+        let after = self.passes.len() - before_the_end;
+        self.counts.push(Count { name, buffer, entry: 0, after });
+        Variable::Count(self.counts.len() as u8 - 1).into()
+    }
+}
+
+/// What is found out when a plan is made, or is known for the configuration.
+struct Found {
+    misfits: Expr,
+    others: Expr,
+    distinct: Expr,
+    pieces: Expr,
+    cuts: Expr,
+    moved: Expr,
+    steps: Expr,
+    wide_steps: Expr,
+}
+
+impl Special {
+    /// Slots of a warp in a step.
+    fn step_slots(&self) -> u32 {
+        32 * self.rows_per_lane * self.entries_per_step
+    }
+
+    fn slot_values(&self) -> u32 {
+        self.block * self.block
+    }
+
+    /// Rows, or rows of blocks.
+    fn num_rows(&self) -> Expr {
+        Expr::from(Variable::NumRows).div_ceil(self.block)
+    }
+
+    fn num_slices(&self, pieces: &Expr) -> Expr {
+        pieces.clone().div_ceil(32 / self.lanes_per_row * self.rows_per_lane)
+    }
+
+    fn prepare(&self, config: &KernelConfig) -> (Preparation, Found) {
+        let size = |value: &Expr| Arg::Size(value.clone(), IndexType::U32);
+        let buffers = |buffers: &[usize]| buffers.iter().copied().map(Arg::Buffer).collect::<Vec<_>>();
+        let rows = Expr::from(Variable::NumRows);
+        let threads_per_block = config.threads_per_block();
+        let mut made = Preparation { threads_per_block, passes: Vec::new(), counts: Vec::new() };
+        let mut found = Found {
+            misfits: 0.into(),
+            others: 0.into(),
+            distinct: 0.into(),
+            pieces: self.num_rows(),
+            cuts: 0.into(),
+            moved: 0.into(),
+            steps: 0.into(),
+            wide_steps: 0.into(),
+        };
+        if self.block > 1 {
+            let args = vec![size(&rows), Arg::RowOffsets, Arg::ColIndices, Arg::Buffer(MISFITS)];
+            made.pass("blocks", self.num_rows(), args);
+            found.misfits = made.count("misfits", MISFITS, 1);
+        }
+        let nnz = Expr::from(Variable::Nnz);
+        let values = vec![Arg::Size(nnz.clone(), IndexType::U64), Arg::Values];
+        if self.encoding == 1 {
+            made.pass("narrow", nnz.clone(), [values.clone(), buffers(&[OTHERS])].concat());
+            found.others = made.count("other_values", OTHERS, 1);
+        }
+        if self.encoding == 2 {
+            made.pass("distinct", nnz, [values, buffers(&[HASHED, OTHERS])].concat());
+            found.distinct = made.count("distinct_values", OTHERS, 1);
+            found.others = found.distinct.clone().minus(MOST_DISTINCT);
+            let a_block = self.if_encoded(&found) * threads_per_block;
+            made.pass("table", a_block, buffers(&[HASHED, TABLE]));
+        }
+        if self.piece > 0 {
+            let pieces = [vec![size(&rows), Arg::RowOffsets], buffers(&[PIECE_OFFSETS, CUT_RANKS])];
+            made.pass("pieces", rows.clone(), pieces.concat());
+            made.scan(PIECE_OFFSETS, rows.clone());
+            found.pieces = made.count("pieces", TOTAL, 2);
+            made.scan(CUT_RANKS, rows.clone());
+            found.cuts = made.count("cut_rows", TOTAL, 2);
+            let cut = buffers(&[PIECE_OFFSETS, CUT_RANKS, PIECE_ROWS, CUT_ROWS]);
+            made.pass("cut", rows.clone(), [vec![size(&rows)], cut].concat());
+        }
+        let slices = self.num_slices(&found.pieces);
+        let of_pieces =
+            vec![size(&found.pieces), Arg::RowOffsets, Arg::Buffer(PIECE_OFFSETS), Arg::Buffer(PIECE_ROWS)];
+        if self.sigma > 1 {
+            let windows = found.pieces.clone().div_ceil(self.sigma);
+            let args = [of_pieces.clone(), buffers(&[PERMUTATION, MOVED])].concat();
+            made.pass("sort", windows * threads_per_block, args);
+            found.moved = made.count("moved_rows", MOVED, 1);
+        }
+        let order = vec![size(&slices), size(&found.moved), Arg::Buffer(PERMUTATION)];
+        let a_warp_a_slice = slices.clone() * 32;
+        made.pass(
+            "widths",
+            a_warp_a_slice.clone(),
+            [of_pieces.clone(), order.clone(), buffers(&[STEP_OFFSETS])].concat(),
+        );
+        made.scan(STEP_OFFSETS, slices);
+        found.steps = made.count("steps", TOTAL, 2);
+        if self.col_bits == 16 {
+            let args = [
+                of_pieces.clone(),
+                vec![Arg::ColIndices],
+                order.clone(),
+                buffers(&[STEP_OFFSETS, BASES, WIDE_RANKS]),
+            ];
+            made.pass("bases", a_warp_a_slice.clone(), args.concat());
+            made.scan(WIDE_RANKS, found.steps.clone());
+            found.wide_steps = made.count("wide_steps", TOTAL, 2);
+        }
+        let packed = buffers(&[STEP_OFFSETS, WIDE_RANKS, BASES, SLOT_COLS, UPPER_COLS]);
+        let sizes = vec![size(&self.if_encoded(&found)), size(&found.distinct)];
+        let values = [sizes, buffers(&[TABLE, SLOT_VALUES, ENCODED_VALUES])].concat();
+        let matrix = vec![Arg::ColIndices, Arg::Values];
+        made.pass("convert", a_warp_a_slice, [of_pieces, matrix, order, packed, values].concat());
+        if self.piece > 0 {
+            let pieces = buffers(&[PIECE_OFFSETS, PIECE_ROWS, CUT_RANKS]);
+            let order = vec![size(&found.moved), Arg::Buffer(PERMUTATION), Arg::Buffer(TARGETS)];
+            made.pass("targets", found.pieces.clone(), [vec![size(&found.pieces)], pieces, order].concat());
+        }
+        (made, found)
+    }
+
+    /// One of the first two has no blocks: values are encoded or they are not.
+    fn multiply(&self, config: &KernelConfig, found: &Found) -> Vec<Pass> {
+        let accumulator = config.types().accumulator;
+        let threads_per_block = config.threads_per_block();
+        let size = |value: Expr| Arg::Size(value, IndexType::U32);
+        let result = vec![Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
+        let slices = self.num_slices(&found.pieces);
+        let needed = slices.clone().div_ceil(threads_per_block / 32);
+        let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
+        let blocks = if self.resident == 1 { needed.min(resident) } else { needed };
+        let product = |kernel: &str, values: usize, condition: Expr| {
+            let sizes = [&found.pieces, &slices, &found.moved].map(|value| size(value.clone()));
+            let packed = [PERMUTATION, TARGETS, STEP_OFFSETS, BASES, SLOT_COLS, UPPER_COLS, values, PARTS]
+                .map(Arg::Buffer);
+            let args = [sizes.to_vec(), packed.to_vec(), vec![Arg::X], result.clone()].concat();
+            let grid = blocks.clone() * condition;
+            Pass { kernel: kernel.into(), grid, threads_per_block, shared_bytes: 0, args }
+        };
+        let mut passes = vec![product("spmv_special", SLOT_VALUES, self.if_as_given(found))];
+        if self.encoding > 0 {
+            let mut encoded = product("spmv_special_encoded", ENCODED_VALUES, self.if_encoded(found));
+            encoded.args.extend([size(found.distinct.clone()), Arg::Buffer(TABLE)]);
+            passes.push(encoded);
+        }
+        if self.piece > 0 {
+            let sizes = vec![size(found.cuts.clone()), size(self.num_parts(found))];
+            let parts = vec![Arg::Buffer(CUT_ROWS), Arg::Buffer(PARTS)];
+            let threads = found.cuts.clone() * threads_per_block;
+            let args = [sizes, parts, result].concat();
+            passes.push(Pass::of_threads("spmv_special_add_parts", threads, threads_per_block, args));
+        }
+        passes
+    }
+
+    /// One where values are stored as they are, else zero.
+    fn if_as_given(&self, found: &Found) -> Expr {
+        if self.encoding == 0 { 1.into() } else { Expr::from(1).min(found.others.clone()) }
+    }
+
+    fn if_encoded(&self, found: &Found) -> Expr {
+        Expr::from(1).minus(self.if_as_given(found))
+    }
+
+    /// Pieces of rows that are cut.
+    fn num_parts(&self, found: &Found) -> Expr {
+        (found.pieces.clone() + found.cuts.clone()).minus(self.num_rows())
+    }
+
+    fn refuse(key: &'static str, reason: &str) -> Result<(), ConfigError> {
+        Err(ConfigError::Combination { key, reason: reason.into() })
+    }
+}
+
+impl Plans for Special {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        if self.lanes_per_row > 1 && self.rows_per_lane > 1 {
+            return Self::refuse("rows_per_lane", "a lane has several rows only where lanes_per_row = 1");
+        }
+        if self.rows_per_lane * self.entries_per_step > 8 {
+            return Self::refuse(
+                "entries_per_step",
+                "a lane has at most 8 slots: rows_per_lane * entries_per_step",
+            );
+        }
+        if self.unroll * self.rows_per_lane * self.entries_per_step * self.slot_values() > 64 {
+            return Self::refuse("unroll", "a lane has at most 64 values in flight");
+        }
+        if self.block > 1 && self.piece > 0 {
+            return Self::refuse("piece", "rows of blocks are not cut: use piece = 0, or block = 1");
+        }
+        if self.encoding == 1 && config.types().value != ValueType::F64 {
+            return Self::refuse("encoding", "f64 alone is narrowed: use encoding = 0, or value = f64");
+        }
+        Ok(())
+    }
+
+    fn slots(&self, config: &KernelConfig) -> Option<Slots> {
+        let (_, found) = self.prepare(config);
+        let number = found.steps * (self.step_slots() * self.slot_values());
+        Some(Slots { number, bytes: config.types().value.size() as u32 + self.col_bits / 8 })
+    }
+
+    fn misfits(&self, config: &KernelConfig) -> Option<Misfits> {
+        let (_, found) = self.prepare(config);
+        let wanted = "rows of blocks whose entries are whole blocks, in the same order in each row";
+        (self.block > 1).then_some(Misfits { number: found.misfits, wanted })
+    }
+
+    fn plan(&self, config: &KernelConfig) -> Plan {
+        let types = config.types();
+        let (Preparation { passes, counts, .. }, found) = self.prepare(config);
+        let rows = self.num_rows();
+        let slices = self.num_slices(&found.pieces);
+        let if_narrow_cols = |expr: Expr| if self.col_bits == 16 { expr } else { 0.into() };
+        let if_cut = |expr: Expr| if self.piece > 0 { expr } else { 0.into() };
+        let if_sorted = |expr: Expr| if self.sigma > 1 { expr } else { 0.into() };
+        let if_table = |bytes: u32| if self.encoding == 2 { bytes } else { 0 };
+        let slots = found.steps.clone() * self.step_slots();
+        let values = |bytes: usize| slots.clone() * (self.slot_values() * bytes as u32);
+        let permutation = Buffer::new("permutation", if_sorted(found.pieces.clone()) * 2);
+        Plan {
+            multiply: self.multiply(config, &found),
+            prepare: passes,
+            buffers: vec![
+                // Where rows are cut, targets take its place.
+                if self.piece > 0 { permutation.scratch() } else { permutation },
+                Buffer::new("targets", if_cut(found.pieces.clone()) * 4),
+                Buffer::new("step_offsets", (slices + 1) * 4),
+                Buffer::new("bases", if_narrow_cols(found.steps.clone()) * 4),
+                Buffer::new("slot_cols", slots.clone() * (self.col_bits / 8)),
+                Buffer::new("upper_cols", found.wide_steps.clone() * (self.step_slots() * 2)),
+                Buffer::new("slot_values", values(types.value.size()) * self.if_as_given(&found)),
+                Buffer::new(
+                    "encoded_values",
+                    values(if self.encoding == 1 { 4 } else { 1 }) * self.if_encoded(&found),
+                ),
+                Buffer::new("table", if_table(MOST_DISTINCT * 8)),
+                Buffer::new("parts", self.num_parts(&found) * types.accumulator.size() as u32),
+                Buffer::new("cut_rows", found.cuts.clone() * 8),
+                Buffer::new("piece_offsets", if_cut(rows.clone() + 1) * 4).scratch(),
+                Buffer::new("cut_ranks", if_cut(rows + 1) * 4).scratch(),
+                Buffer::new("piece_rows", if_cut(found.pieces.clone()) * 4).scratch(),
+                Buffer::new("wide_ranks", if_narrow_cols(found.steps.clone() + 1) * 4).scratch(),
+                Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
+                Buffer::new("hashed_values", if_table(MOST_DISTINCT * 4 * 8)).zeroed().scratch(),
+                Buffer::new("misfits", 8).zeroed().scratch(),
+                Buffer::new("other_values", 8).zeroed().scratch(),
+                Buffer::new("moved_rows", 8).zeroed().scratch(),
+                Buffer::new("total", 8).zeroed().scratch(),
+            ],
+            counts,
+            guarantees: Guarantees {
+                bit_reproducible: true,
+                fill_touches_x: false,
+                splits_rows: self.piece > 0,
+                // Whatever the trees over lanes and pieces; alpha, beta and two conversions.
+                summation_depth: Expr::from(Variable::RowNnz) + 4,
+                operation: config.operation(),
+            },
+        }
+    }
+}
