@@ -163,6 +163,7 @@ algorithms! {
     csc: Csc,
     jds_t: JdsT,
     pkt: Pkt,
+    cache_blocked: CacheBlocked over Semiring::ALL,
     bccoo: Bccoo,
     naive_t: NaiveT,
     hola_t: HolaT,

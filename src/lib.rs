@@ -31,6 +31,7 @@ mod expr;
 mod features;
 mod jagged_diagonals;
 mod parameter;
+mod planning;
 mod primitive;
 mod program;
 mod semiring;
