@@ -6,19 +6,19 @@
 // Suffers:   fewer entries than sectors of x in nearly all cells (uniform random of millions of rows with few entries); values that change (they are copied when a plan is made)
 // Bytes:     slots * (value + 4) + 8 a warp and cell + rows * (y + 4) + x once; from L2 a column tile for every cell with more entries than it has sectors, a sector for every entry of other cells, and two accumulators a row and block that works on it; keeps its own values and columns
 // Guarantee: bit-reproducible; fill touches no x
-// Launch:    a block of 1,024 threads a multiprocessor, equal shares of the cells, the next column tile copied while one is used; then a thread a row, a warp for rows in many parts; planned on the device by a sort
+// Launch:    a block of 512 threads a multiprocessor, equal shares of the cells, the next column tile copied while one is used; then a thread a row, a block for rows in many parts; planned on the device by a sort
 
 // Rows with entries have slots, one each, or several where a row is long. Slots lie in tiles of kTileSlots, which are
 // dealt out to the warps of a block. An entry belongs to a cell, of its slot's tile and its column's, and there to the
-// bucket of its slot's warp. A bucket is stored in steps: its entries in the order of the slots, cut into as many parts
-// of equal length as a step has lanes. A part is at least as long as the longest run of one slot, so no two lanes of a
-// step add to one slot, and no atomics are needed.
+// bucket of its slot's warp. The bucket's entries, in the order of the slots, are shared out among the lanes, whole slots
+// to a lane, so that no two lanes add to one slot: no atomics are needed, and no lane waits for another.
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kSharedKib = 96;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
+#include "prelude/block.cuh"
 #include "prelude/search.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
@@ -27,9 +27,8 @@ constexpr int kSharedKib = 96;
 #include "primitives/radix_sort_kernels.cuh"
 #endif
 
-constexpr uint32_t kWarps = 32;
+constexpr uint32_t kWarps = 16;
 constexpr uint32_t kTileThreads = 32 * kWarps;
-constexpr uint32_t kAllLanes = 0xffffffffu;
 // A column tile in shared memory, of which there are two; the rest is the slots'.
 constexpr uint32_t kStageBytes = (kSharedKib >= 224 ? 32 : kSharedKib >= 96 ? 16 : kSharedKib >= 48 ? 8 : 2) * 1024;
 constexpr uint32_t kTileCols = kStageBytes / sizeof(XT);
@@ -38,8 +37,10 @@ constexpr uint32_t kWideCols = 65536;
 constexpr uint32_t kTilesPerWide = kWideCols / kTileCols;
 // Entries from which on a copy brings fewer sectors than they would.
 constexpr uint32_t kStagedEntries = kStageBytes / 32;
-// Odd, so that neighbouring slots, which belong to different warps, lie in different banks.
-constexpr uint32_t kWarpSlots = (kSharedKib * 1024 - 2 * kStageBytes) / (kWarps * sizeof(AccumT)) - 1;
+// Slots of a warp, as many for each bank, and their distance to the next warp's.
+constexpr uint32_t kSlotsPerBank = ((kSharedKib * 1024 - 2 * kStageBytes) / (kWarps * sizeof(AccumT)) - 1) / 32;
+constexpr uint32_t kWarpSlots = 32 * kSlotsPerBank;
+constexpr uint32_t kWarpStride = kWarpSlots + 1;
 constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
 // Fewer entries in a slot are never worth another.
 constexpr uint32_t kShortSlot = 32;
@@ -47,15 +48,15 @@ constexpr uint32_t kShortSlot = 32;
 constexpr uint32_t kIsStaged = 0x80000000u;
 // Entries in a unit of storage, in which every bucket begins.
 constexpr uint32_t kUnit = 8;
-// Rows with more slots are summed by a warp.
-constexpr uint32_t kFewSlots = 2;
+// Rows with more slots are summed by a block.
+constexpr uint32_t kFewSlots = 8;
 
 // ---- The plan: slots ----
 
 // The most entries of a slot: the share of a thread in a tile of rows of average length.
 __device__ __forceinline__ uint32_t most_in_slot(uint32_t num_rows, uint32_t nnz) {
   const uint64_t in_tile = uint64_t(nnz) * min(num_rows, kTileSlots) / num_rows;
-  return max(kShortSlot, uint32_t(in_tile / kTileThreads));
+  return max(kShortSlot, uint32_t(in_tile / (32 * kWarps)));
 }
 
 // marks[row] <- its slots.
@@ -66,6 +67,19 @@ spmv_cache_blocked_mark_slots(uint32_t num_rows, uint32_t nnz, const OffsetT* __
   if (row >= num_rows) return;
   const uint32_t length = row_offsets[row + 1] - row_offsets[row], most = most_in_slot(num_rows, nnz);
   marks[row] = length / most + (length % most != 0);
+}
+
+// marks[row] <- whether a block sums it.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_mark_long(uint32_t num_rows, const uint32_t* __restrict__ slot_begins, uint32_t* __restrict__ marks) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row < num_rows) marks[row] = slot_begins[row + 1] - slot_begins[row] > kFewSlots;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_list_long(uint32_t num_rows, const uint32_t* __restrict__ ranks, uint32_t* __restrict__ long_rows) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row < num_rows && ranks[row] != ranks[row + 1]) long_rows[ranks[row]] = row;
 }
 
 // The slot of an entry: those of a row take its entries in turn.
@@ -159,77 +173,75 @@ __device__ __forceinline__ RowSlots row_slots(uint32_t row, uint32_t bucket, con
   return {first, (end - first + kWarps - 1) / kWarps};
 }
 
-// runs[bucket] <- the most entries of one slot.
+// slots[entry of the bucket] <- its slot among the warp's; they rise.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_runs(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ slot_begins,
-                        const uint32_t* __restrict__ rows, const uint2* __restrict__ cells,
-                        const SortPair* __restrict__ pairs, const uint32_t* __restrict__ begins, uint32_t* runs) {
+spmv_cache_blocked_slots(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ slot_begins,
+                         const uint32_t* __restrict__ rows, const uint2* __restrict__ cells,
+                         const SortPair* __restrict__ pairs, const uint32_t* __restrict__ begins,
+                         uint16_t* __restrict__ slots) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t bucket = pairs[i].x, row = rows[pairs[i].y];
-  if (i > begins[bucket] && rows[pairs[i - 1].y] == row) return;
-  const uint32_t row_end = row_offsets[row + 1];
-  const uint32_t length = first_that(begins[bucket + 1] - i, [=](uint32_t j) { return pairs[i + j].y >= row_end; });
-  const uint32_t count = row_slots(row, bucket, slot_begins, cells).count;
-  atomicMax(runs + bucket, (length + count - 1) / count);
+  const RowSlots of_row = row_slots(row, bucket, slot_begins, cells);
+  uint32_t slot = of_row.first;
+  if (of_row.count > 1) {
+    // The row's entries in the bucket, in as many parts.
+    const uint32_t begin = begins[bucket], count = begins[bucket + 1] - begin;
+    const auto first_from = [=](uint32_t place) {
+      return first_that(count, [=](uint32_t j) { return pairs[begin + j].y >= place; });
+    };
+    const uint32_t first = first_from(row_offsets[row]), end = first_from(row_offsets[row + 1]);
+    slot += kWarps * uint32_t(uint64_t(i - begin - first) * of_row.count / (end - first));
+  }
+  slots[i] = uint16_t(slot / kWarps);
 }
 
-// The steps of a bucket and the lanes of a step.
-struct Steps {
-  uint32_t number;
-  uint32_t lanes;
-};
-
-__device__ __forceinline__ Steps steps_of(uint32_t count, uint32_t run) {
-  const uint32_t number = max((count + 31) / 32, run);
-  return {number, count == 0 ? 0 : (count + number - 1) / number};
-}
-
-// marks[bucket] <- its units of storage.
+// lane_begins[32 * bucket + lane] <- the lane's first entry, buckets[bucket].y <- the bucket's steps and in the low 6 bits
+// the lanes that have any, marks[bucket] <- its units of storage.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_units(uint32_t num_buckets, const uint32_t* __restrict__ begins,
-                              const uint32_t* __restrict__ runs, uint32_t* __restrict__ marks) {
+                              const uint16_t* __restrict__ slots, uint32_t* __restrict__ lane_begins,
+                              uint2* __restrict__ buckets, uint32_t* __restrict__ marks) {
   const uint32_t bucket = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (bucket >= num_buckets) return;
-  const Steps steps = steps_of(begins[bucket + 1] - begins[bucket], runs[bucket]);
-  marks[bucket] = (steps.number * steps.lanes + kUnit - 1) / kUnit;
+  const uint32_t end = begins[bucket + 1];
+  uint32_t steps = (end - begins[bucket] + 31) / 32, lane = 0;
+  // More steps where whole slots do not fit.
+  for (uint32_t begin = begins[bucket]; begin < end; steps += 1 + steps / 8) {
+    begin = begins[bucket];
+    for (lane = 0; lane < 32 && begin < end; ++lane) {
+      lane_begins[32 * uint64_t(bucket) + lane] = begin;
+      uint32_t next = min(end - begin, steps) + begin;
+      if (next < end && slots[next - 1] == slots[next]) {
+        next = begin + first_that(next - begin, [=](uint32_t j) { return slots[begin + j] >= slots[next]; });
+      }
+      if (next == begin) break;
+      begin = next;
+    }
+    if (begin == end) break;
+  }
+  buckets[bucket].y = steps << 6 | lane;
+  marks[bucket] = (steps * lane + kUnit - 1) / kUnit;
 }
 
-// buckets[bucket] <- its first unit; its steps, and in the low 6 bits their lanes.
+// Of words, a column in the cell and in the low 16 bits the place of a slot in shared memory, where 0 is nobody's, and of
+// values: those of an entry. What nobody writes is zero, and fill.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_list_buckets(uint32_t num_buckets, const uint32_t* __restrict__ begins,
-                                const uint32_t* __restrict__ runs, const uint32_t* __restrict__ units,
-                                uint2* __restrict__ buckets) {
-  const uint32_t bucket = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (bucket >= num_buckets) return;
-  const Steps steps = steps_of(begins[bucket + 1] - begins[bucket], runs[bucket]);
-  buckets[bucket] = {units[bucket], steps.number << 6 | steps.lanes};
-}
-
-// words <- column in the cell, and in the low 16 bits the place of the slot in shared memory, where 0 is nobody's;
-// slot_values <- values. What nobody writes is zero, and fill.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_fill(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-                        const ValueT* __restrict__ values, const uint32_t* __restrict__ slot_begins,
-                        const uint32_t* __restrict__ rows, const uint2* __restrict__ cells,
-                        const SortPair* __restrict__ pairs, const uint32_t* __restrict__ begins,
-                        const uint2* __restrict__ buckets, uint32_t* __restrict__ words, ValueT* __restrict__ slot_values) {
+spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
+                        const uint2* __restrict__ cells, const SortPair* __restrict__ pairs,
+                        const uint16_t* __restrict__ slots, const uint32_t* __restrict__ lane_begins,
+                        const uint32_t* __restrict__ units, uint2* __restrict__ buckets,
+                        uint32_t* __restrict__ words, ValueT* __restrict__ slot_values) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
-  const uint32_t bucket = pairs[i].x, entry = pairs[i].y, row = rows[entry];
-  const uint32_t begin = begins[bucket], count = begins[bucket + 1] - begin;
-  const RowSlots slots = row_slots(row, bucket, slot_begins, cells);
-  uint32_t slot = slots.first;
-  if (slots.count > 1) {
-    const auto first_from = [=](uint32_t place) { return first_that(count, [=](uint32_t j) { return pairs[begin + j].y >= place; }); };
-    const uint32_t run = first_from(row_offsets[row]), run_end = first_from(row_offsets[row + 1]);
-    slot += kWarps * uint32_t(uint64_t(i - begin - run) * slots.count / (run_end - run));
-  }
-  const uint2 stored = buckets[bucket];
-  const uint32_t steps = stored.y >> 6, lanes = stored.y & 63;
-  const uint64_t at = uint64_t(stored.x) * kUnit + uint64_t((i - begin) % steps) * lanes + (i - begin) / steps;
-  const uint32_t place = slot % kWarps * kWarpSlots + slot / kWarps + 1;
-  words[at] = (uint32_t(col_indices[entry]) - cells[bucket / kWarps].y) << 16 | place;
+  const uint32_t bucket = pairs[i].x, entry = pairs[i].y, lanes = buckets[bucket].y & 63;
+  const uint32_t* begins = lane_begins + 32 * uint64_t(bucket);
+  const uint32_t lane = first_that(lanes - 1, [=](uint32_t l) { return begins[l + 1] > i; });
+  if (i == begins[0]) buckets[bucket].x = units[bucket];
+  const uint64_t at = uint64_t(units[bucket]) * kUnit + uint64_t(i - begins[lane]) * lanes + lane;
+  // Slots of a lane are neighbours, and lie in one bank or two.
+  const uint32_t slot = slots[i], place = slot % kSlotsPerBank * 32 + slot / kSlotsPerBank;
+  words[at] = (uint32_t(col_indices[entry]) - cells[bucket / kWarps].y) << 16 | (bucket % kWarps * kWarpStride + place + 1);
   slot_values[at] = values[entry];
 }
 
@@ -332,35 +344,32 @@ struct Entries {
   }
 };
 
-// A lane's sum for the slot that its entries are of.
-struct SlotSum {
-  uint32_t place;
-  AccumT sum;
-
-  // Adds it to the slot's; the place is nobody's then.
-  __device__ __forceinline__ void put(AccumT* slots) {
-    if (place != 0) slots[place] = reduce(slots[place], sum);
-    place = 0;
-  }
-
-  // All lanes of the warp call it: a slot that one has left may be the next's in the step that follows.
-  __device__ __forceinline__ void add(const Entries& entries, const XT* x, AccumT* slots) {
-    XT x_entries[kSteps];
+// Adds a lane's entries to their slots, of which it has all entries: neighbours of one slot are added up before, so that
+// the slots' loads are in flight together.
+__device__ __forceinline__ void add_entries(const Entries& entries, const XT* __restrict__ x, AccumT* slots) {
+  uint32_t places[kSteps];
+  AccumT sums[kSteps], slot_sums[kSteps];
+  XT x_entries[kSteps];
 #pragma unroll
-    for (uint32_t s = 0; s < kSteps; ++s) x_entries[s] = x[entries.words[s] >> 16];
-#pragma unroll
-    for (uint32_t s = 0; s < kSteps; ++s) {
-      const uint32_t next = entries.words[s] & 0xffff;
-      if (next != place) {
-        put(slots);
-        place = next;
-        sum = kIdentity;
-      }
-      sum = combine_reduce(AccumT(entries.values[s]), AccumT(x_entries[s]), sum);
-      __syncwarp();
-    }
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    places[s] = entries.words[s] & 0xffff;
+    x_entries[s] = x[entries.words[s] >> 16];
   }
-};
+  const auto is_last_of = [&](uint32_t s) { return places[s] != 0 && (s + 1 == kSteps || places[s] != places[s + 1]); };
+#pragma unroll
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    if (is_last_of(s)) slot_sums[s] = slots[places[s]];
+  }
+#pragma unroll
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    const AccumT before = s > 0 && places[s] == places[s - 1] ? sums[s - 1] : kIdentity;
+    sums[s] = combine_reduce(AccumT(entries.values[s]), AccumT(x_entries[s]), before);
+  }
+#pragma unroll
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    if (is_last_of(s)) slots[places[s]] = reduce(slot_sums[s], sums[s]);
+  }
+}
 
 // The sums of a row tile, in the order of its slots, which are empty then.
 __device__ __forceinline__ void put_partials(uint32_t tile, uint32_t num_slots, uint32_t stride, AccumT* slots,
@@ -368,7 +377,8 @@ __device__ __forceinline__ void put_partials(uint32_t tile, uint32_t num_slots, 
   const uint32_t count = min(kTileSlots, num_slots - tile * kTileSlots);
   partials += uint64_t(blockIdx.x + tile) * stride;
   for (uint32_t i = threadIdx.x; i < count; i += kTileThreads) {
-    AccumT* slot = slots + i % kWarps * kWarpSlots + i / kWarps + 1;
+    const uint32_t of_warp = i / kWarps, place = of_warp % kSlotsPerBank * 32 + of_warp / kSlotsPerBank;
+    AccumT* slot = slots + i % kWarps * kWarpStride + place + 1;
     partials[i] = *slot;
     *slot = kIdentity;
   }
@@ -393,7 +403,7 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
     return {of == share.x ? uint32_t(uint64_t(steps) * share.y >> 16) : 0,
             of == next_share.x ? uint32_t(uint64_t(steps) * next_share.y >> 16) : steps};
   };
-  for (uint32_t i = threadIdx.x; i <= kTileSlots; i += kTileThreads) slots[i] = kIdentity;
+  for (uint32_t i = threadIdx.x; i <= kWarps * kWarpStride; i += kTileThreads) slots[i] = kIdentity;
   uint2 cell = __ldg(cells + c), bucket = __ldg(buckets + uint64_t(c) * kWarps), range = range_of(c, bucket);
   begin_staging(cell, num_cols, x, staged + c % 2 * kTileCols);
   Entries entries;
@@ -405,21 +415,21 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
     end_staging();
     __syncthreads();
     begin_staging(next_cell, num_cols, x, staged + (c + 1) % 2 * kTileCols);
-    const XT* cell_x = cell.x & kIsStaged ? staged + c % 2 * kTileCols : x + cell.y;
     const uint2 next_range = range_of(c + 1, next_bucket);
-    SlotSum sum{0, kIdentity};
+    bool stays;
 #pragma unroll 1
     do {
-      const bool stays = range.x + kSteps < range.y;
-      Entries next_entries;
+      stays = range.x + kSteps < range.y;
       range = stays ? uint2{range.x + kSteps, range.y} : next_range;
+      Entries next_entries;
       next_entries.load(stays ? bucket : next_bucket, range, words, slot_values);
-      sum.add(entries, cell_x, slots);
+      if (cell.x & kIsStaged) {
+        add_entries(entries, staged + c % 2 * kTileCols, slots);
+      } else {
+        add_entries(entries, x + cell.y, slots);
+      }
       entries = next_entries;
-      if (!stays) break;
-    } while (true);
-    sum.put(slots);
-    __syncwarp();
+    } while (stays);
     const uint32_t tile = cell.x & ~kIsStaged;
     if (is_last || (next_cell.x & ~kIsStaged) != tile) {
       __syncthreads();
@@ -432,12 +442,20 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
 // A slot's sum: those of the blocks that work on its tile, in their order.
 __device__ __forceinline__ AccumT slot_sum(uint32_t slot, uint32_t stride, const uint2* __restrict__ tile_blocks,
                                            const AccumT* __restrict__ partials) {
+  constexpr uint32_t kAtOnce = 16;
   const uint32_t tile = slot / kTileSlots;
   const uint2 blocks = __ldg(tile_blocks + tile);
+  partials += uint64_t(tile) * stride + slot % kTileSlots;
   AccumT sum = kIdentity;
-#pragma unroll 4
-  for (uint32_t block = blocks.x; block < blocks.y; ++block) {
-    sum = reduce(sum, __ldcs(partials + uint64_t(block + tile) * stride + slot % kTileSlots));
+#pragma unroll 1
+  for (uint32_t base = blocks.x; base < blocks.y; base += kAtOnce) {
+    AccumT sums[kAtOnce];
+#pragma unroll
+    for (uint32_t b = 0; b < kAtOnce; ++b) {
+      sums[b] = base + b < blocks.y ? __ldcs(partials + uint64_t(base + b) * stride) : kIdentity;
+    }
+#pragma unroll
+    for (uint32_t b = 0; b < kAtOnce; ++b) sum = reduce(sum, sums[b]);
   }
   return sum;
 }
@@ -446,23 +464,26 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, AccumT alpha, AccumT beta,
                         const uint32_t* __restrict__ slot_begins, const uint2* __restrict__ tile_blocks,
                         const AccumT* __restrict__ partials) {
-  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x, lane = threadIdx.x % 32;
-  uint32_t begin = 0, end = 0;
-  if (row < num_rows && !skips_product(alpha)) begin = __ldg(slot_begins + row), end = __ldg(slot_begins + row + 1);
-  const bool has_many = end - begin > kFewSlots;
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const uint32_t begin = __ldg(slot_begins + row), end = __ldg(slot_begins + row + 1);
+  if (end - begin > kFewSlots) return;
   AccumT sum = kIdentity;
-  if (!has_many) {
-    for (uint32_t slot = begin; slot < end; ++slot) sum = reduce(sum, slot_sum(slot, stride, tile_blocks, partials));
+  for (uint32_t slot = begin; slot < end && !skips_product(alpha); ++slot) {
+    sum = reduce(sum, slot_sum(slot, stride, tile_blocks, partials));
   }
-  for (uint32_t many = __ballot_sync(kAllLanes, has_many); many != 0; many &= many - 1) {
-    const int source = __ffs(many) - 1;
-    const uint32_t first = __shfl_sync(kAllLanes, begin, source), last = __shfl_sync(kAllLanes, end, source);
-    AccumT row_sum = kIdentity;
-    for (uint32_t slot = first + lane; slot < last; slot += 32) {
-      row_sum = reduce(row_sum, slot_sum(slot, stride, tile_blocks, partials));
-    }
-    row_sum = group_sum<32>(row_sum, kAllLanes);
-    if (lane == source) sum = row_sum;
+  store_scaled(y, row, sum, alpha, beta);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AccumT alpha, AccumT beta,
+                             const uint32_t* __restrict__ long_rows, const uint32_t* __restrict__ slot_begins,
+                             const uint2* __restrict__ tile_blocks, const AccumT* __restrict__ partials) {
+  const uint32_t row = __ldg(long_rows + blockIdx.x), end = __ldg(slot_begins + row + 1);
+  AccumT sum = kIdentity;
+  for (uint32_t slot = __ldg(slot_begins + row) + threadIdx.x; slot < end && !skips_product(alpha); slot += kThreadsPerBlock) {
+    sum = reduce(sum, slot_sum(slot, stride, tile_blocks, partials));
   }
-  if (row < num_rows) store_scaled(y, row, sum, alpha, beta);
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
 }

@@ -18,11 +18,12 @@ parameters! {
 
 /// Numbers that `prepare` passes find out, in their order.
 const SLOTS: u8 = 0;
-const CELLS: u8 = 1;
-const UNITS: u8 = 2;
+const LONG_ROWS: u8 = 1;
+const CELLS: u8 = 2;
+const UNITS: u8 = 3;
 
 /// Warps of a block, and the buckets of a cell.
-const WARPS: u32 = 32;
+const WARPS: u32 = 16;
 /// Columns that places of 16 bits distinguish.
 const WIDE_COLS: u32 = 65_536;
 /// Slots of the layout in a unit of storage.
@@ -42,7 +43,8 @@ impl CacheBlocked {
     /// Slots of a row tile.
     fn tile_slots(&self, config: &KernelConfig) -> u32 {
         let accumulator = config.types().accumulator.size() as u32;
-        WARPS * ((self.shared_kib * 1024 - 2 * self.stage_bytes()) / (WARPS * accumulator) - 1)
+        let of_warp = (self.shared_kib * 1024 - 2 * self.stage_bytes()) / (WARPS * accumulator);
+        WARPS * ((of_warp - 1) / 32 * 32)
     }
 }
 
@@ -75,6 +77,10 @@ impl Plans for CacheBlocked {
         let slot_begins = plan.kept("slot_begins", num_rows.clone() + 1, 4);
         let mark_slots = vec![size(nnz.clone()), Arg::RowOffsets];
         plan.ranks("slots", num_rows.clone(), mark_slots, slot_begins, Some("row_slots"));
+        let long_ranks = plan.scratch("long_ranks", num_rows.clone() + 1, 4);
+        plan.ranks("long", num_rows.clone(), vec![buffer(slot_begins)], long_ranks, Some("long_rows"));
+        let long_rows = plan.kept("long_rows", count(LONG_ROWS), 4);
+        plan.prepare("list_long", num_rows.clone(), [long_ranks, long_rows].map(buffer).into());
         let rows = plan.scratch("rows", nnz.clone(), 4);
         let cell_entries = num_stretches.clone() * tiles_per_wide * 4;
         let counts = plan.buffer(Buffer::new("cell_entries", cell_entries).zeroed().scratch());
@@ -115,22 +121,22 @@ impl Plans for CacheBlocked {
         let bucket_begins =
             vec![size(num_buckets.clone()), size(nnz.clone()), buffer(pairs), buffer(begins)];
         plan.prepare.push(plan.pass("bucket_begins", num_buckets.clone() + 1, bucket_begins));
-        let runs = plan.buffer(Buffer::new("runs", num_buckets.clone() * 4).zeroed().scratch());
-        let find_runs =
-            [vec![Arg::RowOffsets], [slot_begins, rows, cells, pairs, begins, runs].map(buffer).into()];
-        plan.prepare("runs", nnz.clone(), find_runs.concat());
+        let slots = plan.scratch("slots", nnz.clone(), 2);
+        let find_slots =
+            [vec![Arg::RowOffsets], [slot_begins, rows, cells, pairs, begins, slots].map(buffer).into()];
+        plan.prepare("slots", nnz.clone(), find_slots.concat());
+        let lane_begins = plan.scratch("lane_begins", num_buckets.clone() * 32, 4);
+        let buckets = plan.buffer(Buffer::new("buckets", num_buckets.clone() * 8).zeroed());
         let units = plan.scratch("units_before", num_buckets.clone() + 1, 4);
-        let mark_units = [begins, runs].map(buffer).into();
-        plan.ranks("units", num_buckets.clone(), mark_units, units, Some("units"));
-        let buckets = plan.kept("buckets", num_buckets.clone(), 8);
-        plan.prepare("list_buckets", num_buckets, [begins, runs, units, buckets].map(buffer).into());
+        let mark_units = [begins, slots, lane_begins, buckets].map(buffer).into();
+        plan.ranks("units", num_buckets, mark_units, units, Some("units"));
         let stored = count(UNITS) * UNIT;
         let words = plan.buffer(Buffer::new("words", stored.clone() * 4).zeroed());
         let slot_values =
             plan.buffer(Buffer::new("slot_values", stored * types.value.size() as u32).zeroed());
         let fill = [
-            vec![Arg::RowOffsets, Arg::ColIndices, Arg::Values],
-            [slot_begins, rows, cells, pairs, begins, buckets, words, slot_values].map(buffer).into(),
+            vec![Arg::ColIndices, Arg::Values],
+            [cells, pairs, slots, lane_begins, units, buckets, words, slot_values].map(buffer).into(),
         ];
         plan.prepare("fill", nnz.clone(), fill.concat());
 
@@ -155,6 +161,10 @@ impl Plans for CacheBlocked {
             [cells, buckets, shares, words, slot_values].map(buffer).into(),
             vec![Arg::X, buffer(partials)],
         ];
+        let scaled = || vec![size(stride.clone()), Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
+        let sums = |rows: &[usize]| -> Vec<Arg> {
+            rows.iter().chain(&[slot_begins, tile_blocks, partials]).copied().map(buffer).collect()
+        };
         let multiply = vec![
             Pass {
                 kernel: "spmv_cache_blocked".into(),
@@ -163,20 +173,11 @@ impl Plans for CacheBlocked {
                 shared_bytes: self.shared_kib * 1024,
                 args: product.concat(),
             },
-            plan.pass(
-                "rows",
-                num_rows.clone(),
-                vec![
-                    size(num_rows),
-                    size(stride),
-                    Arg::Y,
-                    Arg::Alpha(accumulator),
-                    Arg::Beta(accumulator),
-                    buffer(slot_begins),
-                    buffer(tile_blocks),
-                    buffer(partials),
-                ],
-            ),
+            plan.pass("rows", num_rows.clone(), [vec![size(num_rows)], scaled(), sums(&[])].concat()),
+            Pass {
+                grid: count(LONG_ROWS),
+                ..plan.pass("long_rows", 0.into(), [scaled(), sums(&[long_rows])].concat())
+            },
         ];
         Plan {
             prepare: plan.prepare,
