@@ -168,6 +168,7 @@ algorithms! {
     csc: Csc,
     jds_t: JdsT,
     pkt: Pkt,
+    cache_blocked: CacheBlocked over Semiring::ALL,
     bccoo: Bccoo,
     special: Special over Semiring::ALL,
     naive_t: NaiveT,

@@ -32,6 +32,7 @@ mod features;
 mod fingerprint;
 mod jagged_diagonals;
 mod parameter;
+mod planning;
 mod primitive;
 mod program;
 mod semiring;

@@ -4,9 +4,9 @@ use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
-use crate::primitive::{GridScan, RadixSort};
-use crate::program::{Arg, Buffer, Count, Guarantees, Pass};
-use crate::types::IndexType;
+use crate::planning::{Planning, count, size};
+use crate::primitive::RadixSort;
+use crate::program::{Arg, Buffer, Guarantees, Pass};
 
 parameters! {
     /// Tiles of nonzeros sum by column, tiles of these sums by column: the transposed product, reproducible.
@@ -25,73 +25,6 @@ const COLUMNS: u8 = 4;
 const PIECES: u8 = 5;
 const LONG_COLUMNS: u8 = 6;
 const EMPTY_COLUMNS: u8 = 7;
-const COUNTS: [&str; 8] =
-    ["listed_rows", "sums", "segments", "sectors", "columns", "pieces", "long_columns", "empty_columns"];
-
-/// The passes and buffers under construction.
-struct Builder {
-    threads_per_block: u32,
-    prepare: Vec<Pass>,
-    buffers: Vec<Buffer>,
-    counts: Vec<Count>,
-    /// Where scans keep sums between their passes.
-    partials: usize,
-}
-
-impl Builder {
-    fn buffer(&mut self, buffer: Buffer) -> usize {
-        self.buffers.push(buffer);
-        self.buffers.len() - 1
-    }
-
-    /// Workspace of `prepare` passes: `entries` of so many bytes.
-    fn scratch(&mut self, name: &'static str, entries: Expr, bytes: u32) -> usize {
-        self.buffer(Buffer::new(name, entries * bytes).scratch())
-    }
-
-    /// What products read: `entries` of so many bytes.
-    fn kept(&mut self, name: &'static str, entries: Expr, bytes: u32) -> usize {
-        self.buffer(Buffer::new(name, entries * bytes))
-    }
-
-    fn pass(&self, kernel: &str, threads: Expr, args: Vec<Arg>) -> Pass {
-        Pass {
-            kernel: format!("spmv_planned_t_{kernel}"),
-            grid: threads.div_ceil(self.threads_per_block),
-            threads_per_block: self.threads_per_block,
-            shared_bytes: 0,
-            args,
-        }
-    }
-
-    /// A pass with a thread for each of `threads`, which is its first argument.
-    fn prepare(&mut self, kernel: &str, threads: Expr, args: Vec<Arg>) {
-        let args = [vec![size(threads.clone())], args].concat();
-        self.prepare.push(self.pass(kernel, threads, args));
-    }
-
-    /// Marks `length` entries of buffer `out`, which has one more, and scans the marks; their sum becomes the next
-    /// count where it is `counted`.
-    fn ranks(&mut self, of: &str, length: Expr, mut args: Vec<Arg>, out: usize, counted: bool) {
-        args.push(Arg::Buffer(out));
-        self.prepare(&format!("mark_{of}"), length.clone(), args);
-        let name = COUNTS[self.counts.len().min(COUNTS.len() - 1)];
-        let total = self.scratch(if counted { name } else { "total" }, 1.into(), 8);
-        let scan = GridScan::in_place(out, length, self.threads_per_block, self.partials, total);
-        self.prepare.extend(scan.passes());
-        if counted {
-            self.counts.push(Count { name, buffer: total, entry: 0, after: self.prepare.len() - 1 });
-        }
-    }
-}
-
-fn size(value: Expr) -> Arg {
-    Arg::Size(value, IndexType::U32)
-}
-
-fn count(index: u8) -> Expr {
-    Variable::Count(index).into()
-}
 
 impl Plans for PlannedT {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
@@ -111,18 +44,12 @@ impl Plans for PlannedT {
         let num_words = nnz.clone().div_ceil(32);
         let slots = count(SECTORS) * sector;
 
-        let mut plan = Builder {
-            threads_per_block: config.threads_per_block(),
-            prepare: vec![],
-            buffers: vec![Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch()],
-            counts: vec![],
-            partials: 0,
-        };
+        let mut plan = Planning::new("spmv_planned_t", config.threads_per_block());
         let buffer = Arg::Buffer;
 
         // Rows.
         let row_ranks = plan.scratch("row_ranks", num_rows.clone() + 1, 4);
-        plan.ranks("rows", num_rows.clone(), vec![Arg::RowOffsets], row_ranks, true);
+        plan.ranks("rows", num_rows.clone(), vec![Arg::RowOffsets], row_ranks, Some("listed_rows"));
         let row_begins = plan.buffer(Buffer::new("row_begins", num_words.clone() * 4).zeroed().scratch());
         // Listed where a row is empty.
         let all_listed = Expr::from(1).minus(num_rows.clone().minus(count(LISTED_ROWS)));
@@ -139,7 +66,7 @@ impl Plans for PlannedT {
             ],
         );
         let begins_before = plan.scratch("begins_before", num_words.clone() + 1, 4);
-        plan.ranks("words", num_words.clone(), vec![buffer(row_begins)], begins_before, false);
+        plan.ranks("words", num_words.clone(), vec![buffer(row_begins)], begins_before, None);
         let row_words = plan.kept("row_words", num_words.clone(), 8);
         plan.prepare(
             "row_words",
@@ -169,7 +96,7 @@ impl Plans for PlannedT {
         plan.prepare("entries", nnz.clone(), vec![Arg::ColIndices, buffer(pairs)]);
         plan.prepare.extend(sort.passes());
         let ranks = plan.scratch("ranks", nnz.clone() + 1, 4);
-        plan.ranks("sums", nnz.clone(), vec![buffer(pairs)], ranks, true);
+        plan.ranks("sums", nnz.clone(), vec![buffer(pairs)], ranks, Some("sums"));
         let sum_of = plan.scratch("sum_of", nnz.clone(), 4);
         let sum_cols = plan.scratch("sum_cols", count(SUMS), 4);
         plan.prepare(
@@ -179,7 +106,7 @@ impl Plans for PlannedT {
         );
         sort.key_bound = num_tiles.clone();
         plan.prepare.extend(sort.passes());
-        plan.ranks("tile_sums", nnz.clone(), vec![buffer(pairs), buffer(sum_of)], ranks, false);
+        plan.ranks("tile_sums", nnz.clone(), vec![buffer(pairs), buffer(sum_of)], ranks, None);
         let product_places = plan.kept("product_places", nnz.clone(), 2);
         let begins = plan.scratch("begins", count(SUMS), 2);
         let numbers = plan.scratch("numbers", count(SUMS), 4);
@@ -192,7 +119,7 @@ impl Plans for PlannedT {
 
         // Segments, and the sectors that they fill.
         let segment_ranks = plan.scratch("segment_ranks", count(SUMS) + 1, 4);
-        plan.ranks("segments", count(SUMS), [begins, numbers].map(buffer).into(), segment_ranks, true);
+        plan.ranks("segments", count(SUMS), [begins, numbers].map(buffer).into(), segment_ranks, Some("segments"));
         let firsts = plan.scratch("firsts", count(SEGMENTS) + 1, 4);
         let segment_pairs = plan.scratch("segment_pairs", count(SEGMENTS), 8);
         let other_segment_pairs = plan.scratch("other_segment_pairs", count(SEGMENTS), 8);
@@ -202,7 +129,7 @@ impl Plans for PlannedT {
             [segment_ranks, numbers, firsts, segment_pairs].map(buffer).into(),
         );
         let sectors = plan.scratch("sectors_before", count(SEGMENTS) + 1, 4);
-        plan.ranks("sectors", count(SEGMENTS), vec![buffer(firsts)], sectors, true);
+        plan.ranks("sectors", count(SEGMENTS), vec![buffer(firsts)], sectors, Some("sectors"));
         sort.num_pairs = count(SEGMENTS);
         sort.key_bound = num_second_tiles.clone();
         (sort.pairs, sort.other_pairs) = (segment_pairs, other_segment_pairs);
@@ -213,7 +140,7 @@ impl Plans for PlannedT {
             count(SEGMENTS),
             [firsts, segment_pairs].map(buffer).into(),
             sorted_sectors,
-            false,
+            None,
         );
         let targets = plan.scratch("targets", count(SEGMENTS), 4);
         let second_tiles = plan.kept("second_tiles", num_second_tiles.clone() + 1, 4);
@@ -254,10 +181,10 @@ impl Plans for PlannedT {
         plan.prepare("place_sums", count(SUMS), place_sums.concat());
 
         // Columns.
-        plan.ranks("cols", count(SUMS), vec![buffer(sum_cols)], ranks, true);
+        plan.ranks("cols", count(SUMS), vec![buffer(sum_cols)], ranks, Some("columns"));
         let num_empty = num_cols.clone().minus(count(COLUMNS));
         let piece_ranks = segment_ranks;
-        plan.ranks("pieces", count(SUMS), vec![buffer(sum_cols)], piece_ranks, true);
+        plan.ranks("pieces", count(SUMS), vec![buffer(sum_cols)], piece_ranks, Some("pieces"));
         let piece_begins = plan.kept("piece_begins", count(PIECES), 2);
         let piece_cols = plan.kept("piece_cols", count(PIECES), 4);
         let cols = plan.scratch("cols", count(PIECES), 4);
@@ -270,7 +197,7 @@ impl Plans for PlannedT {
             [sum_cols, piece_ranks, piece_begins, cols, tile_pieces, col_bits].map(buffer).into(),
         );
         let long_ranks = plan.scratch("long_ranks", count(PIECES) + 1, 4);
-        plan.ranks("long", count(PIECES), vec![buffer(cols)], long_ranks, true);
+        plan.ranks("long", count(PIECES), vec![buffer(cols)], long_ranks, Some("long_columns"));
         let long_pieces = plan.kept("long_pieces", count(LONG_COLUMNS), 8);
         plan.prepare(
             "list_long",
@@ -278,7 +205,7 @@ impl Plans for PlannedT {
             [cols, long_ranks, piece_cols, long_pieces].map(buffer).into(),
         );
         let empty_ranks = plan.scratch("empty_ranks", num_cols.clone() + 1, 4);
-        plan.ranks("empty", num_cols.clone(), vec![buffer(col_bits)], empty_ranks, true);
+        plan.ranks("empty", num_cols.clone(), vec![buffer(col_bits)], empty_ranks, Some("empty_columns"));
         let empty_cols = plan.kept("empty_cols", count(EMPTY_COLUMNS), 4);
         plan.prepare("list_empty", num_cols, [empty_ranks, empty_cols].map(buffer).into());
 

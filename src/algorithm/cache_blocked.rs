@@ -1,0 +1,197 @@
+//! Cells of rows and columns whose x and y lie in shared memory.
+
+use super::{Plan, Plans};
+use crate::config::{ConfigError, KernelConfig};
+use crate::expr::{Expr, Variable};
+use crate::parameter::parameters;
+use crate::planning::{Planning, count, size};
+use crate::primitive::RadixSort;
+use crate::program::{Arg, Buffer, Guarantees, Pass, Slots};
+
+parameters! {
+    /// Cells of a row tile and a column tile whose x and y lie in shared memory, for columns that reach far.
+    pub struct CacheBlocked {
+        /// Shared memory of a block, in KiB; more than 48 needs a device whose blocks may have as much.
+        shared_kib = 96, one of [16, 48, 96, 224];
+    }
+}
+
+/// Numbers that `prepare` passes find out, in their order.
+const SLOTS: u8 = 0;
+const LONG_ROWS: u8 = 1;
+const CELLS: u8 = 2;
+const UNITS: u8 = 3;
+
+/// Warps of a block, and the buckets of a cell.
+const WARPS: u32 = 16;
+/// Columns that places of 16 bits distinguish.
+const WIDE_COLS: u32 = 65_536;
+/// Slots of the layout in a unit of storage.
+const UNIT: u32 = 8;
+
+impl CacheBlocked {
+    /// Bytes of x in shared memory, once of two.
+    fn stage_bytes(&self) -> u32 {
+        1024 * match self.shared_kib {
+            224.. => 32,
+            96.. => 16,
+            48.. => 8,
+            _ => 2,
+        }
+    }
+
+    /// Slots of a row tile.
+    fn tile_slots(&self, config: &KernelConfig) -> u32 {
+        let accumulator = config.types().accumulator.size() as u32;
+        let of_warp = (self.shared_kib * 1024 - 2 * self.stage_bytes()) / (WARPS * accumulator);
+        WARPS * ((of_warp - 1) / 32 * 32)
+    }
+}
+
+impl Plans for CacheBlocked {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        RadixSort::check_offset(config, "cache_blocked", "merge_path")
+    }
+
+    fn slots(&self, config: &KernelConfig) -> Option<Slots> {
+        Some(Slots { number: count(UNITS) * UNIT, bytes: 4 + config.types().value.size() as u32 })
+    }
+
+    fn plan(&self, config: &KernelConfig) -> Plan {
+        let types = config.types();
+        let accumulator = types.accumulator;
+        let tile_slots = self.tile_slots(config);
+        let tiles_per_wide = WIDE_COLS / (self.stage_bytes() / types.x.size() as u32);
+        let [num_rows, num_cols, nnz] = [Variable::NumRows, Variable::NumCols, Variable::Nnz].map(Expr::from);
+        let num_wide = num_cols.clone().div_ceil(WIDE_COLS);
+        let num_tiles = count(SLOTS).div_ceil(tile_slots);
+        let num_stretches = num_tiles.clone() * num_wide.clone();
+        let num_places = num_stretches.clone() * (tiles_per_wide + 1);
+        let num_buckets = count(CELLS) * WARPS;
+        let num_blocks = Expr::from(Variable::Multiprocessors);
+        let stride = count(SLOTS).min(tile_slots);
+        let mut plan = Planning::new("spmv_cache_blocked", config.threads_per_block());
+        let buffer = Arg::Buffer;
+
+        // Slots.
+        let slot_begins = plan.kept("slot_begins", num_rows.clone() + 1, 4);
+        let mark_slots = vec![size(nnz.clone()), Arg::RowOffsets];
+        plan.ranks("slots", num_rows.clone(), mark_slots, slot_begins, Some("row_slots"));
+        let long_ranks = plan.scratch("long_ranks", num_rows.clone() + 1, 4);
+        plan.ranks("long", num_rows.clone(), vec![buffer(slot_begins)], long_ranks, Some("long_rows"));
+        let long_rows = plan.kept("long_rows", count(LONG_ROWS), 4);
+        plan.prepare("list_long", num_rows.clone(), [long_ranks, long_rows].map(buffer).into());
+        let rows = plan.scratch("rows", nnz.clone(), 4);
+        let cell_entries = num_stretches.clone() * tiles_per_wide * 4;
+        let counts = plan.buffer(Buffer::new("cell_entries", cell_entries).zeroed().scratch());
+        let shape = [vec![size(num_rows.clone()), size(num_wide.clone())], vec![Arg::RowOffsets, Arg::ColIndices]];
+        plan.prepare(
+            "count",
+            nnz.clone(),
+            [shape.concat(), [slot_begins, rows, counts].map(buffer).into()].concat(),
+        );
+
+        // Cells, and their entries.
+        let cell_ranks = plan.scratch("cell_ranks", num_places.clone() + 1, 4);
+        let mark_cells = vec![buffer(counts), buffer(cell_ranks)];
+        plan.prepare("mark_cells", num_stretches, mark_cells);
+        plan.scan(num_places.clone(), cell_ranks, Some("cells"));
+        let cells = plan.kept("cells", count(CELLS), 8);
+        plan.prepare("list_cells", num_places, vec![size(num_wide.clone()), buffer(cell_ranks), buffer(cells)]);
+        let pairs = plan.scratch("pairs", nnz.clone(), 8);
+        let sort = RadixSort {
+            num_pairs: nnz.clone(),
+            key_bound: num_buckets.clone(),
+            threads_per_block: plan.threads_per_block,
+            pairs,
+            other_pairs: plan.scratch("other_pairs", nnz.clone(), 8),
+            places: plan.scratch("places", Expr::from(RadixSort::PLACES) + 1, 4),
+            partials: plan.partials,
+            total: plan.scratch("places_total", 1.into(), 8),
+        };
+        let entries = [
+            vec![size(num_wide), Arg::RowOffsets, Arg::ColIndices],
+            [slot_begins, rows, cell_ranks, pairs].map(buffer).into(),
+        ];
+        plan.prepare("entries", nnz.clone(), entries.concat());
+        plan.prepare.extend(sort.passes());
+
+        // Buckets, and what they store.
+        let begins = plan.scratch("bucket_begins", num_buckets.clone() + 1, 4);
+        let bucket_begins =
+            vec![size(num_buckets.clone()), size(nnz.clone()), buffer(pairs), buffer(begins)];
+        plan.prepare.push(plan.pass("bucket_begins", num_buckets.clone() + 1, bucket_begins));
+        let slots = plan.scratch("slots", nnz.clone(), 2);
+        let find_slots =
+            [vec![Arg::RowOffsets], [slot_begins, rows, cells, pairs, begins, slots].map(buffer).into()];
+        plan.prepare("slots", nnz.clone(), find_slots.concat());
+        let lane_begins = plan.scratch("lane_begins", num_buckets.clone() * 32, 4);
+        let buckets = plan.buffer(Buffer::new("buckets", num_buckets.clone() * 8).zeroed());
+        let units = plan.scratch("units_before", num_buckets.clone() + 1, 4);
+        let mark_units = [begins, slots, lane_begins, buckets].map(buffer).into();
+        plan.ranks("units", num_buckets, mark_units, units, Some("units"));
+        let stored = count(UNITS) * UNIT;
+        let words = plan.buffer(Buffer::new("words", stored.clone() * 4).zeroed());
+        let slot_values =
+            plan.buffer(Buffer::new("slot_values", stored * types.value.size() as u32).zeroed());
+        let fill = [
+            vec![Arg::ColIndices, Arg::Values],
+            [cells, pairs, slots, lane_begins, units, buckets, words, slot_values].map(buffer).into(),
+        ];
+        plan.prepare("fill", nnz.clone(), fill.concat());
+
+        // Shares of blocks.
+        let costs = plan.scratch("costs_before", count(CELLS) + 1, 4);
+        plan.ranks("costs", count(CELLS), [cells, buckets].map(buffer).into(), costs, None);
+        let shares = plan.kept("shares", num_blocks.clone() + 1, 8);
+        let cut = vec![size(num_blocks.clone()), size(count(CELLS)), buffer(costs), buffer(shares)];
+        plan.prepare.push(plan.pass("cut_shares", num_blocks.clone() + 1, cut));
+        let tile_blocks = plan.kept("tile_blocks", num_tiles.clone(), 8);
+        let find_blocks = [
+            vec![size(count(CELLS)), size(num_blocks.clone())],
+            [cells, shares, tile_blocks].map(buffer).into(),
+        ];
+        plan.prepare("tile_blocks", num_tiles.clone(), find_blocks.concat());
+
+        // Products.
+        let sums = (num_blocks.clone() + num_tiles) * stride.clone();
+        let partials = plan.kept("tile_sums", sums, accumulator.size() as u32);
+        let product = [
+            vec![size(num_cols), size(count(SLOTS)), size(stride.clone()), Arg::Alpha(accumulator)],
+            [cells, buckets, shares, words, slot_values].map(buffer).into(),
+            vec![Arg::X, buffer(partials)],
+        ];
+        let scaled = || vec![size(stride.clone()), Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
+        let sums = |rows: &[usize]| -> Vec<Arg> {
+            rows.iter().chain(&[slot_begins, tile_blocks, partials]).copied().map(buffer).collect()
+        };
+        let multiply = vec![
+            Pass {
+                kernel: "spmv_cache_blocked".into(),
+                grid: num_blocks * count(CELLS).min(1),
+                threads_per_block: 32 * WARPS,
+                shared_bytes: self.shared_kib * 1024,
+                args: product.concat(),
+            },
+            plan.pass("rows", num_rows.clone(), [vec![size(num_rows)], scaled(), sums(&[])].concat()),
+            Pass {
+                grid: count(LONG_ROWS),
+                ..plan.pass("long_rows", 0.into(), [scaled(), sums(&[long_rows])].concat())
+            },
+        ];
+        Plan {
+            prepare: plan.prepare,
+            multiply,
+            buffers: plan.buffers,
+            counts: plan.counts,
+            guarantees: Guarantees {
+                bit_reproducible: true,
+                fill_touches_x: false,
+                splits_rows: true,
+                // In whatever order they are added, alpha, beta and two conversions.
+                summation_depth: Expr::from(Variable::RowNnz) + 5,
+                operation: config.operation(),
+            },
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Plans that several `prepare` passes make: passes and buffers under construction, and scans between them.
+
+use crate::expr::{Expr, Variable};
+use crate::primitive::GridScan;
+use crate::program::{Arg, Buffer, Count, Pass};
+use crate::types::IndexType;
+
+/// The passes and buffers of an algorithm under construction.
+pub(crate) struct Planning {
+    /// What the names of the algorithm's kernels begin with.
+    prefix: &'static str,
+    pub(crate) threads_per_block: u32,
+    pub(crate) prepare: Vec<Pass>,
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) counts: Vec<Count>,
+    /// Where scans keep sums between their passes.
+    pub(crate) partials: usize,
+}
+
+impl Planning {
+    pub(crate) fn new(prefix: &'static str, threads_per_block: u32) -> Planning {
+        Planning {
+            prefix,
+            threads_per_block,
+            prepare: vec![],
+            buffers: vec![Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch()],
+            counts: vec![],
+            partials: 0,
+        }
+    }
+
+    pub(crate) fn buffer(&mut self, buffer: Buffer) -> usize {
+        self.buffers.push(buffer);
+        self.buffers.len() - 1
+    }
+
+    /// Workspace of `prepare` passes: `entries` of so many bytes.
+    pub(crate) fn scratch(&mut self, name: &'static str, entries: Expr, bytes: u32) -> usize {
+        self.buffer(Buffer::new(name, entries * bytes).scratch())
+    }
+
+    /// What products read: `entries` of so many bytes.
+    pub(crate) fn kept(&mut self, name: &'static str, entries: Expr, bytes: u32) -> usize {
+        self.buffer(Buffer::new(name, entries * bytes))
+    }
+
+    pub(crate) fn pass(&self, kernel: &str, threads: Expr, args: Vec<Arg>) -> Pass {
+        Pass::of_threads(format!("{}_{kernel}", self.prefix), threads, self.threads_per_block, args)
+    }
+
+    /// A pass with a thread for each of `threads`, which is its first argument.
+    pub(crate) fn prepare(&mut self, kernel: &str, threads: Expr, args: Vec<Arg>) {
+        let args = [vec![size(threads.clone())], args].concat();
+        self.prepare.push(self.pass(kernel, threads, args));
+    }
+
+    /// Marks `length` entries of buffer `out`, which has one more, and scans the marks.
+    pub(crate) fn ranks(
+        &mut self,
+        of: &str,
+        length: Expr,
+        mut args: Vec<Arg>,
+        out: usize,
+        count: Option<&'static str>,
+    ) {
+        args.push(Arg::Buffer(out));
+        self.prepare(&format!("mark_{of}"), length.clone(), args);
+        self.scan(length, out, count);
+    }
+
+    /// Scans `length` entries of buffer `entries`, which has one more; their sum becomes the next count where it has a
+    /// name.
+    pub(crate) fn scan(&mut self, length: Expr, entries: usize, count: Option<&'static str>) {
+        let total = self.scratch(count.unwrap_or("total"), 1.into(), 8);
+        let scan = GridScan::in_place(entries, length, self.threads_per_block, self.partials, total);
+        self.prepare.extend(scan.passes());
+        if let Some(name) = count {
+            self.counts.push(Count { name, buffer: total, entry: 0, after: self.prepare.len() - 1 });
+        }
+    }
+}
+
+/// A size of 32 bits, by value.
+pub(crate) fn size(value: Expr) -> Arg {
+    Arg::Size(value, IndexType::U32)
+}
+
+/// The count of this index.
+pub(crate) fn count(index: u8) -> Expr {
+    Variable::Count(index).into()
+}

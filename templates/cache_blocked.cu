@@ -1,0 +1,489 @@
+// cache_blocked: cells of a row tile and a column tile; x and y of a cell lie in shared memory, a warp has its own rows.
+//
+// Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
+// Paper:     cache blocking as in Nishtala, Vuduc, Demmel and Yelick 2007, with shared memory for the cache and places of y for parts of long rows
+// Suits:     columns that reach far: uniform random, wide bands, power laws, few long rows; what loads of x from L2 cost elsewhere
+// Suffers:   fewer entries than sectors of x in nearly all cells (uniform random of millions of rows with few entries); values that change (they are copied when a plan is made)
+// Bytes:     slots * (value + 4) + 8 a warp and cell + rows * (y + 4) + x once; from L2 a column tile for every cell with more entries than it has sectors, a sector for every entry of other cells, and two accumulators a row and block that works on it; keeps its own values and columns
+// Guarantee: bit-reproducible; fill touches no x
+// Launch:    a block of 512 threads a multiprocessor, equal shares of the cells, the next column tile copied while one is used; then a thread a row, a block for rows in many parts; planned on the device by a sort
+
+// Rows with entries have slots, one each, or several where a row is long. Slots lie in tiles of kTileSlots, which are
+// dealt out to the warps of a block. An entry belongs to a cell, of its slot's tile and its column's, and there to the
+// bucket of its slot's warp. The bucket's entries, in the order of the slots, are shared out among the lanes, whole slots
+// to a lane, so that no two lanes add to one slot: no atomics are needed, and no lane waits for another.
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+constexpr int kSharedKib = 96;
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "prelude/group.cuh"
+#include "prelude/block.cuh"
+#include "prelude/search.cuh"
+#include "primitives/block_scan.cuh"
+#include "primitives/grid_scan.cuh"
+#include "primitives/radix_sort.cuh"
+#include "primitives/grid_scan_kernels.cuh"
+#include "primitives/radix_sort_kernels.cuh"
+#endif
+
+constexpr uint32_t kWarps = 16;
+constexpr uint32_t kTileThreads = 32 * kWarps;
+// A column tile in shared memory, of which there are two; the rest is the slots'.
+constexpr uint32_t kStageBytes = (kSharedKib >= 224 ? 32 : kSharedKib >= 96 ? 16 : kSharedKib >= 48 ? 8 : 2) * 1024;
+constexpr uint32_t kTileCols = kStageBytes / sizeof(XT);
+// Cells that are worth no copy of their columns are joined: so many columns have a place of 16 bits.
+constexpr uint32_t kWideCols = 65536;
+constexpr uint32_t kTilesPerWide = kWideCols / kTileCols;
+// Entries from which on a copy brings fewer sectors than they would.
+constexpr uint32_t kStagedEntries = kStageBytes / 32;
+// Slots of a warp, as many for each bank, and their distance to the next warp's.
+constexpr uint32_t kSlotsPerBank = ((kSharedKib * 1024 - 2 * kStageBytes) / (kWarps * sizeof(AccumT)) - 1) / 32;
+constexpr uint32_t kWarpSlots = 32 * kSlotsPerBank;
+constexpr uint32_t kWarpStride = kWarpSlots + 1;
+constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
+// Fewer entries in a slot are never worth another.
+constexpr uint32_t kShortSlot = 32;
+// In cells: x is copied to shared memory.
+constexpr uint32_t kIsStaged = 0x80000000u;
+// Entries in a unit of storage, in which every bucket begins.
+constexpr uint32_t kUnit = 8;
+// Rows with more slots are summed by a block.
+constexpr uint32_t kFewSlots = 8;
+
+// ---- The plan: slots ----
+
+// The most entries of a slot: the share of a thread in a tile of rows of average length.
+__device__ __forceinline__ uint32_t most_in_slot(uint32_t num_rows, uint32_t nnz) {
+  const uint64_t in_tile = uint64_t(nnz) * min(num_rows, kTileSlots) / num_rows;
+  return max(kShortSlot, uint32_t(in_tile / (32 * kWarps)));
+}
+
+// marks[row] <- its slots.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_mark_slots(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row_offsets,
+                              uint32_t* __restrict__ marks) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const uint32_t length = row_offsets[row + 1] - row_offsets[row], most = most_in_slot(num_rows, nnz);
+  marks[row] = length / most + (length % most != 0);
+}
+
+// marks[row] <- whether a block sums it.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_mark_long(uint32_t num_rows, const uint32_t* __restrict__ slot_begins, uint32_t* __restrict__ marks) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row < num_rows) marks[row] = slot_begins[row + 1] - slot_begins[row] > kFewSlots;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_list_long(uint32_t num_rows, const uint32_t* __restrict__ ranks, uint32_t* __restrict__ long_rows) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row < num_rows && ranks[row] != ranks[row + 1]) long_rows[ranks[row]] = row;
+}
+
+// The slot of an entry: those of a row take its entries in turn.
+__device__ __forceinline__ uint32_t slot_of(uint32_t entry, uint32_t row, const OffsetT* __restrict__ row_offsets,
+                                            const uint32_t* __restrict__ slot_begins) {
+  const uint32_t first = slot_begins[row];
+  return first + (entry - row_offsets[row]) % (slot_begins[row + 1] - first);
+}
+
+// rows[entry] <- its row; counts[row tile, column tile] <- entries, for whole stretches of kWideCols columns.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_count(uint32_t nnz, uint32_t num_rows, uint32_t num_wide, const OffsetT* __restrict__ row_offsets,
+                         const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ slot_begins,
+                         uint32_t* __restrict__ rows, uint32_t* counts) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const uint32_t row = first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; });
+  const uint32_t tile = slot_of(i, row, row_offsets, slot_begins) / kTileSlots;
+  rows[i] = row;
+  atomicAdd(counts + uint64_t(tile) * num_wide * kTilesPerWide + col_indices[i] / kTileCols, 1u);
+}
+
+// ---- The plan: cells ----
+
+// Of the cells that a row tile may have in a stretch of kWideCols columns, one for each column tile and one for what is
+// not copied: which it has.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_mark_cells(uint32_t num_stretches, const uint32_t* __restrict__ counts, uint32_t* __restrict__ marks) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= num_stretches) return;
+  uint32_t* cell_marks = marks + uint64_t(i) * (kTilesPerWide + 1);
+  bool has_others = false;
+  for (uint32_t tile = 0; tile < kTilesPerWide; ++tile) {
+    const uint32_t count = counts[uint64_t(i) * kTilesPerWide + tile];
+    cell_marks[tile] = count > kStagedEntries;
+    has_others |= count > 0 && count <= kStagedEntries;
+  }
+  cell_marks[kTilesPerWide] = has_others;
+}
+
+// cells[cell] <- row tile, and whether its columns are copied; first column.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_list_cells(uint32_t num_places, uint32_t num_wide, const uint32_t* __restrict__ ranks,
+                              uint2* __restrict__ cells) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= num_places || ranks[i] == ranks[i + 1]) return;
+  const uint32_t stretch = i / (kTilesPerWide + 1), col_tile = i % (kTilesPerWide + 1);
+  const uint32_t tile = stretch / num_wide, first_col = stretch % num_wide * kWideCols;
+  const bool is_staged = col_tile < kTilesPerWide;
+  cells[ranks[i]] = {is_staged ? tile | kIsStaged : tile, is_staged ? first_col + col_tile * kTileCols : first_col};
+}
+
+// pairs <- bucket and place of every entry.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_entries(uint32_t nnz, uint32_t num_wide, const OffsetT* __restrict__ row_offsets,
+                           const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ slot_begins,
+                           const uint32_t* __restrict__ rows, const uint32_t* __restrict__ ranks,
+                           SortPair* __restrict__ pairs) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const uint32_t slot = slot_of(i, rows[i], row_offsets, slot_begins), col = col_indices[i];
+  const uint32_t stretch = slot / kTileSlots * num_wide + col / kWideCols;
+  const uint32_t* cell_ranks = ranks + uint64_t(stretch) * (kTilesPerWide + 1);
+  const uint32_t tile = col % kWideCols / kTileCols;
+  const uint32_t cell = cell_ranks[cell_ranks[tile] != cell_ranks[tile + 1] ? tile : kTilesPerWide];
+  pairs[i] = {cell * kWarps + slot % kTileSlots % kWarps, i};
+}
+
+// ---- The plan: buckets ----
+
+// begins[bucket] <- its first entry.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_bucket_begins(uint32_t num_buckets, uint32_t nnz, const SortPair* __restrict__ pairs,
+                                 uint32_t* __restrict__ begins) {
+  const uint32_t bucket = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (bucket <= num_buckets) begins[bucket] = first_that(nnz, [=](uint32_t i) { return pairs[i].x >= bucket; });
+}
+
+// The slots that a row has in a tile and warp: the first, counted from the tile's, and how many, kWarps apart.
+struct RowSlots {
+  uint32_t first;
+  uint32_t count;
+};
+
+__device__ __forceinline__ RowSlots row_slots(uint32_t row, uint32_t bucket, const uint32_t* __restrict__ slot_begins,
+                                              const uint2* __restrict__ cells) {
+  const uint32_t tile_begin = (cells[bucket / kWarps].x & ~kIsStaged) * kTileSlots;
+  const uint32_t begin = max(slot_begins[row], tile_begin) - tile_begin;
+  const uint32_t end = min(slot_begins[row + 1] - tile_begin, kTileSlots);
+  const uint32_t first = begin + (bucket - begin) % kWarps;
+  return {first, (end - first + kWarps - 1) / kWarps};
+}
+
+// slots[entry of the bucket] <- its slot among the warp's; they rise.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_slots(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ slot_begins,
+                         const uint32_t* __restrict__ rows, const uint2* __restrict__ cells,
+                         const SortPair* __restrict__ pairs, const uint32_t* __restrict__ begins,
+                         uint16_t* __restrict__ slots) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const uint32_t bucket = pairs[i].x, row = rows[pairs[i].y];
+  const RowSlots of_row = row_slots(row, bucket, slot_begins, cells);
+  uint32_t slot = of_row.first;
+  if (of_row.count > 1) {
+    // The row's entries in the bucket, in as many parts.
+    const uint32_t begin = begins[bucket], count = begins[bucket + 1] - begin;
+    const auto first_from = [=](uint32_t place) {
+      return first_that(count, [=](uint32_t j) { return pairs[begin + j].y >= place; });
+    };
+    const uint32_t first = first_from(row_offsets[row]), end = first_from(row_offsets[row + 1]);
+    slot += kWarps * uint32_t(uint64_t(i - begin - first) * of_row.count / (end - first));
+  }
+  slots[i] = uint16_t(slot / kWarps);
+}
+
+// lane_begins[32 * bucket + lane] <- the lane's first entry, buckets[bucket].y <- the bucket's steps and in the low 6 bits
+// the lanes that have any, marks[bucket] <- its units of storage.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_mark_units(uint32_t num_buckets, const uint32_t* __restrict__ begins,
+                              const uint16_t* __restrict__ slots, uint32_t* __restrict__ lane_begins,
+                              uint2* __restrict__ buckets, uint32_t* __restrict__ marks) {
+  const uint32_t bucket = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (bucket >= num_buckets) return;
+  const uint32_t end = begins[bucket + 1];
+  uint32_t steps = (end - begins[bucket] + 31) / 32, lane = 0;
+  // More steps where whole slots do not fit.
+  for (uint32_t begin = begins[bucket]; begin < end; steps += 1 + steps / 8) {
+    begin = begins[bucket];
+    for (lane = 0; lane < 32 && begin < end; ++lane) {
+      lane_begins[32 * uint64_t(bucket) + lane] = begin;
+      uint32_t next = min(end - begin, steps) + begin;
+      if (next < end && slots[next - 1] == slots[next]) {
+        next = begin + first_that(next - begin, [=](uint32_t j) { return slots[begin + j] >= slots[next]; });
+      }
+      if (next == begin) break;
+      begin = next;
+    }
+    if (begin == end) break;
+  }
+  buckets[bucket].y = steps << 6 | lane;
+  marks[bucket] = (steps * lane + kUnit - 1) / kUnit;
+}
+
+// Of words, a column in the cell and in the low 16 bits the place of a slot in shared memory, where 0 is nobody's, and of
+// values: those of an entry. What nobody writes is zero, and fill.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
+                        const uint2* __restrict__ cells, const SortPair* __restrict__ pairs,
+                        const uint16_t* __restrict__ slots, const uint32_t* __restrict__ lane_begins,
+                        const uint32_t* __restrict__ units, uint2* __restrict__ buckets,
+                        uint32_t* __restrict__ words, ValueT* __restrict__ slot_values) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= nnz) return;
+  const uint32_t bucket = pairs[i].x, entry = pairs[i].y, lanes = buckets[bucket].y & 63;
+  const uint32_t* begins = lane_begins + 32 * uint64_t(bucket);
+  const uint32_t lane = first_that(lanes - 1, [=](uint32_t l) { return begins[l + 1] > i; });
+  if (i == begins[0]) buckets[bucket].x = units[bucket];
+  const uint64_t at = uint64_t(units[bucket]) * kUnit + uint64_t(i - begins[lane]) * lanes + lane;
+  // Slots of a lane are neighbours, and lie in one bank or two.
+  const uint32_t slot = slots[i], place = slot % kSlotsPerBank * 32 + slot / kSlotsPerBank;
+  words[at] = (uint32_t(col_indices[entry]) - cells[bucket / kWarps].y) << 16 | (bucket % kWarps * kWarpStride + place + 1);
+  slot_values[at] = values[entry];
+}
+
+// ---- The plan: shares of blocks ----
+
+// marks[cell] <- what it costs, in steps of the block.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_mark_costs(uint32_t num_cells, const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
+                              uint32_t* __restrict__ marks) {
+  const uint32_t cell = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (cell >= num_cells) return;
+  uint32_t steps = 0;
+  for (uint32_t warp = 0; warp < kWarps; ++warp) steps = max(steps, buckets[uint64_t(cell) * kWarps + warp].y >> 6);
+  marks[cell] = 1 + steps + (cells[cell].x & kIsStaged ? 2 : steps / 2);
+}
+
+// shares[block] <- the cell where the block begins, and how much of it, in 65,536ths, is others'.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_cut_shares(uint32_t num_blocks, uint32_t num_cells, const uint32_t* __restrict__ costs,
+                              uint2* __restrict__ shares) {
+  const uint32_t block = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (block > num_blocks) return;
+  const uint64_t before = uint64_t(costs[num_cells]) * block / num_blocks;
+  const uint32_t cell = first_that(num_cells, [=](uint32_t c) { return costs[c + 1] > before; });
+  if (cell == num_cells) {
+    shares[block] = {cell, 0};
+  } else {
+    const uint64_t part = (before - costs[cell]) << 16;
+    shares[block] = {cell, uint32_t(part / (costs[cell + 1] - costs[cell]))};
+  }
+}
+
+// The end of the cells that a block works on: one at least.
+__device__ __forceinline__ uint32_t cells_end(uint2 share, uint2 next_share) {
+  return max(share.x + 1, next_share.x + (next_share.y > 0));
+}
+
+// tile_blocks[row tile] <- the first of the blocks that work on it, and their end.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_tile_blocks(uint32_t num_tiles, uint32_t num_cells, uint32_t num_blocks, const uint2* __restrict__ cells,
+                               const uint2* __restrict__ shares, uint2* __restrict__ tile_blocks) {
+  const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (tile >= num_tiles) return;
+  const uint32_t begin = first_that(num_cells, [=](uint32_t c) { return (cells[c].x & ~kIsStaged) >= tile; });
+  const uint32_t end = first_that(num_cells, [=](uint32_t c) { return (cells[c].x & ~kIsStaged) > tile; });
+  tile_blocks[tile] = {
+      first_that(num_blocks, [=](uint32_t b) { return cells_end(shares[b], shares[b + 1]) > begin; }),
+      first_that(num_blocks, [=](uint32_t b) { return shares[b].x >= end; }),
+  };
+}
+
+// ---- The product ----
+
+// Begins to copy a cell's columns, where it has them copied; nobody may read or write `staged` meanwhile.
+__device__ __forceinline__ void begin_staging(uint2 cell, uint32_t num_cols, const XT* __restrict__ x, XT* staged) {
+  if (cell.x & kIsStaged) {
+    const XT* from = x + cell.y;
+    const uint32_t count = min(kTileCols, num_cols - cell.y);
+    uint32_t copied = 0;
+#if __CUDA_ARCH__ >= 800
+    constexpr uint32_t kPacket = 16 / sizeof(XT);
+    if (reinterpret_cast<uint64_t>(x) % 16 == 0) {
+      copied = count / kPacket * kPacket;
+      for (uint32_t i = threadIdx.x * kPacket; i < copied; i += kTileThreads * kPacket) {
+        const uint32_t to = uint32_t(__cvta_generic_to_shared(staged + i));
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(from + i) : "memory");
+      }
+    }
+#endif
+    for (uint32_t i = copied + threadIdx.x; i < count; i += kTileThreads) staged[i] = __ldg(from + i);
+  }
+}
+
+// Waits until what the thread copied is there.
+__device__ __forceinline__ void end_staging() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+
+// Steps whose loads are in flight together; those of the next are, too.
+constexpr uint32_t kSteps = 4;
+
+// What a lane takes in kSteps steps. A word of 0 is fill.
+struct Entries {
+  uint32_t words[kSteps];
+  ValueT values[kSteps];
+
+  __device__ __forceinline__ void load(uint2 bucket, uint2 range, const uint32_t* __restrict__ slot_words,
+                                       const ValueT* __restrict__ slot_values) {
+    const uint32_t lane = threadIdx.x % 32, lanes = bucket.y & 63;
+    const uint64_t first = uint64_t(bucket.x) * kUnit + lane;
+#pragma unroll
+    for (uint32_t s = 0; s < kSteps; ++s) {
+      const uint64_t at = first + uint64_t(range.x + s) * lanes;
+      const bool has_entry = range.x + s < range.y && lane < lanes;
+      words[s] = has_entry ? __ldcs(slot_words + at) : 0;
+      values[s] = has_entry ? __ldcs(slot_values + at) : ValueT(0);
+    }
+  }
+};
+
+// Adds a lane's entries to their slots, of which it has all entries: neighbours of one slot are added up before, so that
+// the slots' loads are in flight together.
+__device__ __forceinline__ void add_entries(const Entries& entries, const XT* __restrict__ x, AccumT* slots) {
+  uint32_t places[kSteps];
+  AccumT sums[kSteps], slot_sums[kSteps];
+  XT x_entries[kSteps];
+#pragma unroll
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    places[s] = entries.words[s] & 0xffff;
+    x_entries[s] = x[entries.words[s] >> 16];
+  }
+  const auto is_last_of = [&](uint32_t s) { return places[s] != 0 && (s + 1 == kSteps || places[s] != places[s + 1]); };
+#pragma unroll
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    if (is_last_of(s)) slot_sums[s] = slots[places[s]];
+  }
+#pragma unroll
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    const AccumT before = s > 0 && places[s] == places[s - 1] ? sums[s - 1] : kIdentity;
+    sums[s] = combine_reduce(AccumT(entries.values[s]), AccumT(x_entries[s]), before);
+  }
+#pragma unroll
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    if (is_last_of(s)) slots[places[s]] = reduce(slot_sums[s], sums[s]);
+  }
+}
+
+// The sums of a row tile, in the order of its slots, which are empty then.
+__device__ __forceinline__ void put_partials(uint32_t tile, uint32_t num_slots, uint32_t stride, AccumT* slots,
+                                             AccumT* __restrict__ partials) {
+  const uint32_t count = min(kTileSlots, num_slots - tile * kTileSlots);
+  partials += uint64_t(blockIdx.x + tile) * stride;
+  for (uint32_t i = threadIdx.x; i < count; i += kTileThreads) {
+    const uint32_t of_warp = i / kWarps, place = of_warp % kSlotsPerBank * 32 + of_warp / kSlotsPerBank;
+    AccumT* slot = slots + i % kWarps * kWarpStride + place + 1;
+    partials[i] = *slot;
+    *slot = kIdentity;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kTileThreads, 1)
+spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AccumT alpha, const uint2* __restrict__ cells,
+                   const uint2* __restrict__ buckets, const uint2* __restrict__ shares,
+                   const uint32_t* __restrict__ words, const ValueT* __restrict__ slot_values, const XT* __restrict__ x,
+                   AccumT* __restrict__ partials) {
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  XT* staged = reinterpret_cast<XT*>(shared_bytes);
+  AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + 2 * kStageBytes);
+  const uint2 share = __ldg(shares + blockIdx.x), next_share = __ldg(shares + blockIdx.x + 1);
+  uint32_t c = share.x;
+  if (skips_product(alpha) || c == __ldg(shares + gridDim.x).x) return;
+  const uint32_t end = cells_end(share, next_share);
+  buckets += threadIdx.x / 32;
+  // The steps of a bucket that are the block's.
+  const auto range_of = [=](uint32_t of, uint2 bucket) -> uint2 {
+    const uint32_t steps = bucket.y >> 6;
+    return {of == share.x ? uint32_t(uint64_t(steps) * share.y >> 16) : 0,
+            of == next_share.x ? uint32_t(uint64_t(steps) * next_share.y >> 16) : steps};
+  };
+  for (uint32_t i = threadIdx.x; i <= kWarps * kWarpStride; i += kTileThreads) slots[i] = kIdentity;
+  uint2 cell = __ldg(cells + c), bucket = __ldg(buckets + uint64_t(c) * kWarps), range = range_of(c, bucket);
+  begin_staging(cell, num_cols, x, staged + c % 2 * kTileCols);
+  Entries entries;
+  entries.load(bucket, range, words, slot_values);
+  while (c < end) {
+    const bool is_last = c + 1 == end;
+    const uint2 next_cell = is_last ? uint2{} : __ldg(cells + c + 1);
+    const uint2 next_bucket = is_last ? uint2{} : __ldg(buckets + uint64_t(c + 1) * kWarps);
+    end_staging();
+    __syncthreads();
+    begin_staging(next_cell, num_cols, x, staged + (c + 1) % 2 * kTileCols);
+    const uint2 next_range = range_of(c + 1, next_bucket);
+    bool stays;
+#pragma unroll 1
+    do {
+      stays = range.x + kSteps < range.y;
+      range = stays ? uint2{range.x + kSteps, range.y} : next_range;
+      Entries next_entries;
+      next_entries.load(stays ? bucket : next_bucket, range, words, slot_values);
+      if (cell.x & kIsStaged) {
+        add_entries(entries, staged + c % 2 * kTileCols, slots);
+      } else {
+        add_entries(entries, x + cell.y, slots);
+      }
+      entries = next_entries;
+    } while (stays);
+    const uint32_t tile = cell.x & ~kIsStaged;
+    if (is_last || (next_cell.x & ~kIsStaged) != tile) {
+      __syncthreads();
+      put_partials(tile, num_slots, stride, slots, partials);
+    }
+    cell = next_cell, bucket = next_bucket, ++c;
+  }
+}
+
+// A slot's sum: those of the blocks that work on its tile, in their order.
+__device__ __forceinline__ AccumT slot_sum(uint32_t slot, uint32_t stride, const uint2* __restrict__ tile_blocks,
+                                           const AccumT* __restrict__ partials) {
+  constexpr uint32_t kAtOnce = 16;
+  const uint32_t tile = slot / kTileSlots;
+  const uint2 blocks = __ldg(tile_blocks + tile);
+  partials += uint64_t(tile) * stride + slot % kTileSlots;
+  AccumT sum = kIdentity;
+#pragma unroll 1
+  for (uint32_t base = blocks.x; base < blocks.y; base += kAtOnce) {
+    AccumT sums[kAtOnce];
+#pragma unroll
+    for (uint32_t b = 0; b < kAtOnce; ++b) {
+      sums[b] = base + b < blocks.y ? __ldcs(partials + uint64_t(base + b) * stride) : kIdentity;
+    }
+#pragma unroll
+    for (uint32_t b = 0; b < kAtOnce; ++b) sum = reduce(sum, sums[b]);
+  }
+  return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, AccumT alpha, AccumT beta,
+                        const uint32_t* __restrict__ slot_begins, const uint2* __restrict__ tile_blocks,
+                        const AccumT* __restrict__ partials) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const uint32_t begin = __ldg(slot_begins + row), end = __ldg(slot_begins + row + 1);
+  if (end - begin > kFewSlots) return;
+  AccumT sum = kIdentity;
+  for (uint32_t slot = begin; slot < end && !skips_product(alpha); ++slot) {
+    sum = reduce(sum, slot_sum(slot, stride, tile_blocks, partials));
+  }
+  store_scaled(y, row, sum, alpha, beta);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AccumT alpha, AccumT beta,
+                             const uint32_t* __restrict__ long_rows, const uint32_t* __restrict__ slot_begins,
+                             const uint2* __restrict__ tile_blocks, const AccumT* __restrict__ partials) {
+  const uint32_t row = __ldg(long_rows + blockIdx.x), end = __ldg(slot_begins + row + 1);
+  AccumT sum = kIdentity;
+  for (uint32_t slot = __ldg(slot_begins + row) + threadIdx.x; slot < end && !skips_product(alpha); slot += kThreadsPerBlock) {
+    sum = reduce(sum, slot_sum(slot, stride, tile_blocks, partials));
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
+}
