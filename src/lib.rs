@@ -51,5 +51,5 @@ pub use features::{Features, Samples};
 pub use parameter::ParameterSpec;
 pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program, Slots};
 pub use semiring::{Semiring, SemiringNumber};
-pub use types::{IndexType, Operation, StorageFormat, ValueType};
+pub use types::{IndexType, Operation, StorageFormat, ValueKind, ValueType};
 pub use vector::{VectorOp, VectorProgram};

@@ -61,7 +61,7 @@ pub use crate::error::MatrixError;
 pub use crate::features::features;
 pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{Reference, Verification, reference, verify};
-pub use crate::scalar::{Entry, Offset, Value};
+pub use crate::scalar::{Entry, Number, Offset, Value};
 pub use crate::semiring::{Accumulate, cpu_semiring, reference_over_semiring};
 pub use crate::statistics::Statistics;
 pub use crate::symmetric::{SymmetricCsr, Symmetry, cpu_serial_symmetric};

@@ -153,7 +153,7 @@ pub fn verify<V: Value>(
 /// A sum in doubled precision: T. Ogita, S. M. Rump and S. Oishi, *Accurate Sum and Dot Product* (SIAM J.
 /// Sci. Comput. 26, 2005), algorithm 5.3.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Compensated {
+pub struct Compensated {
     sum: f64,
     error: f64,
 }
@@ -169,6 +169,12 @@ impl Compensated {
         let sum_error = (self.sum - (sum - part)) + (product - part);
         self.sum = sum;
         self.error += product_error + sum_error;
+    }
+
+    /// Adds a sum.
+    pub fn add(&mut self, other: Self) {
+        self.add_product(other.sum, 1.0);
+        self.error += other.error;
     }
 
     /// The sum times a factor.

@@ -191,7 +191,7 @@ impl Spmv {
     /// 1, and the row is stored (β = 0) or reduced with y (β = 1).
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::Scaling`] and
+    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::ScalarType`], [`Error::Scaling`] and
     /// [`Error::SemiringScaling`] where an operand does not fit; nothing is launched then. [`Error::Fault`] where an earlier kernel faulted.
     pub fn apply<X: Element, Y: Element>(
         &mut self,
@@ -241,6 +241,11 @@ impl Spmv {
         let device = self.matrix.device();
         if !x.device().is(device) || !y.device().is(device) {
             return Err(Error::OtherDevice { what: "a vector", with: "the plan" });
+        }
+        for (what, scalar) in [("alpha", alpha), ("beta", beta)] {
+            if !scalar.fits(types.accumulator) {
+                return Err(Error::ScalarType { what, got: scalar, accumulator: types.accumulator });
+            }
         }
         check_semiring(self.config.semiring(), alpha, beta)?;
         let scaling = self.config.scaling();
@@ -342,7 +347,7 @@ fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result
 
 /// Whether α and β are what a product over this semiring may have.
 fn check_semiring(semiring: Semiring, alpha: Scalar, beta: Scalar) -> Result<(), Error> {
-    match semiring.refused_scaling(alpha.to_f64(), beta.to_f64()) {
+    match semiring.refused_scaling(alpha.to_c64().re, beta.to_c64().re) {
         Some((what, got, allowed)) => Err(Error::SemiringScaling { what, semiring, got, allowed }),
         None => Ok(()),
     }
@@ -350,9 +355,7 @@ fn check_semiring(semiring: Semiring, alpha: Scalar, beta: Scalar) -> Result<(),
 
 fn check_scaling(what: &'static str, coefficient: Coefficient, got: Scalar) -> Result<(), Error> {
     match coefficient.known() {
-        Some(expected) if expected != got.to_f64() => {
-            Err(Error::Scaling { what, expected, got: got.to_f64() })
-        }
+        Some(expected) if !got.is(expected) => Err(Error::Scaling { what, expected, got }),
         _ => Ok(()),
     }
 }
