@@ -528,7 +528,7 @@ impl KernelConfigBuilder {
             });
         }
         problems.extend(config.semiring_problem());
-        problems.extend(type_problem(config.types, config.semiring));
+        problems.extend(type_problem(config.types, config.scaling, config.semiring));
         if problems.is_empty() && transposed_copy::is_needed(&config) {
             let what = format!("the transposed copy of {}", spec.name);
             problems.extend(RadixSort::check_offset(&config, &what, "naive_t").err());
@@ -574,7 +574,7 @@ impl KernelConfigBuilder {
 }
 
 /// What is wrong with the types: sums must hold every entry, y is of their kind, and the semiring has a meaning for them.
-fn type_problem(types: Types, semiring: Semiring) -> Option<ConfigError> {
+fn type_problem(types: Types, scaling: Scaling, semiring: Semiring) -> Option<ConfigError> {
     use ValueKind::{Bool, Complex, Float, Integer};
     let problem = |key, reason| Some(ConfigError::Combination { key, reason });
     let names = |allowed: &mut dyn Iterator<Item = ValueType>| {
@@ -612,6 +612,11 @@ fn type_problem(types: Types, semiring: Semiring) -> Option<ConfigError> {
             accumulator.kind()
         );
         return problem("y", reason);
+    }
+    for (key, coefficient) in [("alpha", scaling.alpha), ("beta", scaling.beta)] {
+        if coefficient == Coefficient::MinusOne && matches!(accumulator, ValueType::U32 | ValueType::Bool) {
+            return problem(key, format!("{key} = -1 is no {accumulator}, which sums are in; allowed: any, 1"));
+        }
     }
     let reason = semiring.type_problem(accumulator, types.y)?;
     problem("accumulator", reason)

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use spmv_codegen::{ValueKind, ValueType};
-use spmv_matrix::{Complex32, Complex64, Number, bf16, f16};
+use spmv_matrix::{Complex32, Complex64, Number, Value, bf16, f16};
 
 use crate::backend::{Argument, Bytes};
 
@@ -13,6 +13,11 @@ pub trait Element: Number + Bytes {
     /// The entry as a scalar; exact.
     fn to_scalar(self) -> Scalar;
 }
+
+/// An [`Element`] with a place among the real numbers: all but `Complex32` and `Complex64`.
+pub trait RealElement: Element + Value {}
+
+impl<T: Element + Value> RealElement for T {}
 
 macro_rules! element {
     ($($type:ty => |$value:ident| $scalar:expr),+ $(,)?) => {
@@ -159,6 +164,12 @@ impl From<i64> for Scalar {
 
 impl From<u32> for Scalar {
     fn from(value: u32) -> Scalar {
+        value.to_scalar()
+    }
+}
+
+impl From<bool> for Scalar {
+    fn from(value: bool) -> Scalar {
         value.to_scalar()
     }
 }
