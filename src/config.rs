@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::semiring::Semiring;
 use crate::source;
 use crate::transposed_copy;
-use crate::types::{IndexType, Operation, StorageFormat, ValueType};
+use crate::types::{IndexType, Operation, StorageFormat, ValueKind, ValueType};
 
 /// Types of everything a product touches, each named on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -323,7 +323,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
     },
     CommonKey {
         name: "accumulator",
-        doc: "Type in which a row is summed, and of alpha and beta; f32 where only f16 and bf16 are named.",
+        doc: "Type in which a row is summed, and of alpha and beta; the narrowest that holds every number of the others.",
         allowed: accumulators,
         get: |config| config.types.accumulator.to_string(),
         set: |builder, text| text.parse().map(|accumulator| builder.accumulator = Some(accumulator)).is_ok(),
@@ -382,8 +382,7 @@ fn value_types() -> Vec<String> {
 }
 
 fn accumulators() -> Vec<String> {
-    let accumulates = |t: &&ValueType| t.narrowest_accumulator() == **t;
-    ValueType::ALL.iter().filter(accumulates).map(|t| t.to_string()).collect()
+    ValueType::sums().map(|t| t.to_string()).collect()
 }
 
 fn coefficient(text: &str) -> Option<Coefficient> {
@@ -531,19 +530,7 @@ impl KernelConfigBuilder {
             });
         }
         problems.extend(config.semiring_problem());
-        let types = config.types;
-        for (key, narrowest) in [("value", types.value), ("x", types.x), ("y", types.y)] {
-            if narrowest.size() > types.accumulator.size() {
-                problems.push(ConfigError::Combination {
-                    key: "accumulator",
-                    reason: format!(
-                        "accumulator = {} is narrower than {key} = {narrowest}; allowed: {narrowest}",
-                        types.accumulator
-                    ),
-                });
-                break;
-            }
-        }
+        problems.extend(type_problem(config.types, config.scaling, config.semiring));
         if problems.is_empty() && transposed_copy::is_needed(&config) {
             let what = format!("the transposed copy of {}", spec.name);
             problems.extend(RadixSort::check_offset(&config, &what, "naive_t").err());
@@ -566,20 +553,16 @@ impl KernelConfigBuilder {
     }
 
     fn resolved(&self) -> KernelConfig {
-        let accumulator = self.accumulator.unwrap_or_else(|| {
-            // The widest of what is named, so that naming `y = f64` alone does not lose digits; f32 at least.
-            [self.x, self.y]
-                .into_iter()
-                .flatten()
-                .fold(self.value, |widest, t| if t.size() > widest.size() { t } else { widest })
-                .narrowest_accumulator()
-        });
+        let (x, y) = (self.x.unwrap_or(self.value), self.y.unwrap_or(self.value));
+        // One that holds all that is named, so that naming `y = f64` alone does not lose digits.
+        let narrowest = || ValueType::narrowest_sum(&[self.value, x], y);
+        let accumulator = self.accumulator.or_else(narrowest).unwrap_or(self.value.narrowest_accumulator());
         KernelConfig {
             algorithm: self.algorithm,
             types: Types {
                 value: self.value,
-                x: self.x.unwrap_or(self.value),
-                y: self.y.unwrap_or(self.value),
+                x,
+                y,
                 accumulator,
                 offset: self.offset,
                 index: self.index,
@@ -590,6 +573,55 @@ impl KernelConfigBuilder {
             threads_per_block: self.threads_per_block,
         }
     }
+}
+
+/// What is wrong with the types: sums must hold every entry, y is of their kind, and the semiring has a meaning for them.
+fn type_problem(types: Types, scaling: Scaling, semiring: Semiring) -> Option<ConfigError> {
+    use ValueKind::{Bool, Complex, Float, Integer};
+    let problem = |key, reason| Some(ConfigError::Combination { key, reason });
+    let names = |allowed: &mut dyn Iterator<Item = ValueType>| {
+        allowed.map(|t| t.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let accumulator = types.accumulator;
+    for (key, entry) in [("value", types.value), ("x", types.x), ("y", types.y)] {
+        if accumulator.holds(entry) {
+            continue;
+        }
+        let why = match (accumulator.kind(), entry.kind()) {
+            (Float, Float) | (Complex, Complex) => {
+                return problem(
+                    "accumulator",
+                    format!("accumulator = {accumulator} is narrower than {key} = {entry}; allowed: {entry}"),
+                );
+            }
+            (_, Complex) => "has no imaginary part",
+            (Integer, Float) => "has no fractions",
+            (Bool, _) => "has truth values only",
+            _ => "does not hold all of its numbers",
+        };
+        let allowed = names(&mut ValueType::sums().filter(|sum| sum.holds(entry)));
+        let reason =
+            format!("accumulator = {accumulator} cannot sum {key} = {entry}: it {why}; allowed: {allowed}");
+        return problem("accumulator", reason);
+    }
+    if types.y.kind() != accumulator.kind() {
+        let is_result = |y: &ValueType| y.kind() == accumulator.kind() && accumulator.holds(*y);
+        let allowed = names(&mut ValueType::ALL.iter().copied().filter(is_result));
+        let reason = format!(
+            "y = {} is {} and sums in {accumulator} are {}; allowed: {allowed}",
+            types.y,
+            types.y.kind(),
+            accumulator.kind()
+        );
+        return problem("y", reason);
+    }
+    for (key, coefficient) in [("alpha", scaling.alpha), ("beta", scaling.beta)] {
+        if coefficient == Coefficient::MinusOne && matches!(accumulator, ValueType::U32 | ValueType::Bool) {
+            return problem(key, format!("{key} = -1 is no {accumulator}, which sums are in; allowed: any, 1"));
+        }
+    }
+    let reason = semiring.type_problem(accumulator, types.y)?;
+    problem("accumulator", reason)
 }
 
 /// What is known of α where nothing is said.

@@ -54,5 +54,5 @@ pub use fingerprint::FingerprintProgram;
 pub use parameter::ParameterSpec;
 pub use program::{Arg, Buffer, Count, Guarantees, Misfits, Pass, Program, Slots};
 pub use semiring::{Semiring, SemiringNumber};
-pub use types::{IndexType, Operation, StorageFormat, ValueType};
+pub use types::{IndexType, Operation, StorageFormat, ValueKind, ValueType};
 pub use vector::{VectorOp, VectorProgram};

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::UnknownName;
-use crate::types::{ValueType, named};
+use crate::types::{ValueKind, ValueType, named};
 
 /// The operators of a product. A row that holds nothing is the identity of ⊕.
 ///
@@ -24,6 +24,10 @@ use crate::types::{ValueType, named};
 /// NaN has no part in min and max, so it never comes out of them; for `or_and` it is true. min and max of floating-point
 /// numbers are exact, and a + x and a · x are rounded once, to the type of sums: every algorithm gives the same numbers.
 /// `plus_pair` counts exactly up to 2²⁴ in f32.
+///
+/// Over integers, ∞ is the greatest number of the type of sums and −∞ the least: they stay what they are whatever is added
+/// to them or multiplied with them, and other results that leave the type become its greatest or least. Sums of products
+/// and counts wrap around. Truth values are combined by `or_and` alone, complex numbers by `plus_times`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Semiring {
@@ -103,8 +107,9 @@ impl Semiring {
     /// value ⊗ x.
     pub fn combine<N: SemiringNumber>(self, value: N, x: N) -> N {
         match self.operators().1 {
-            Combine::Times => value.times(x),
-            Combine::Plus => value.plus(x),
+            Combine::Times if self.operators().0 == Reduce::Plus => value.times(x),
+            Combine::Times => value.times_within(x, self.identity()),
+            Combine::Plus => value.plus_within(x, self.identity()),
             Combine::And => truth(value != N::ZERO && x != N::ZERO),
             Combine::Pair => N::ONE,
         }
@@ -120,6 +125,30 @@ impl Semiring {
         }
     }
 
+    /// Why sums of this type, and a y of that one, have no meaning over the semiring; `None` where they have.
+    pub(crate) fn type_problem(self, accumulator: ValueType, y: ValueType) -> Option<String> {
+        let is_ordered = matches!(self.operators().0, Reduce::Min | Reduce::Max);
+        match accumulator.kind() {
+            ValueKind::Bool if self != Semiring::OrAnd => Some(format!(
+                "accumulator = bool: truth values are combined by or_and, not by {self}; use semiring = or_and, or y and \
+                 accumulator of a type of numbers"
+            )),
+            ValueKind::Complex if self != Semiring::PlusTimes => Some(format!(
+                "accumulator = {accumulator}: complex numbers are combined by plus_times, not by {self}; use types that \
+                 are not complex"
+            )),
+            ValueKind::Integer if is_ordered && y != accumulator => Some(format!(
+                "y = {y} is narrower than accumulator = {accumulator}, whose limits are the results of empty rows over \
+                 {self}; use y = {accumulator}"
+            )),
+            ValueKind::Integer if self == Semiring::MaxPlus && accumulator == ValueType::U32 => Some(
+                "accumulator = u32: its least number is 0, which max_plus needs for -infinity; allowed: f32, f64, i32, i64"
+                    .into(),
+            ),
+            _ => None,
+        }
+    }
+
     /// The same in CUDA, for sums of this type: what a source has in place of `prelude/plus_times.cuh`.
     pub(crate) fn cuda(self, accumulator: ValueType) -> String {
         let (reduce, combine) = self.operators();
@@ -128,17 +157,24 @@ impl Semiring {
             Reduce::Min => accumulator.cuda_greatest(),
             Reduce::Max => accumulator.cuda_least(),
         };
+        let is_integer = accumulator.kind() == ValueKind::Integer;
+        let number = accumulator.cuda();
         let reduced = match reduce {
-            Reduce::Plus => "a + b",
-            Reduce::Min => "min(a, b)",
-            Reduce::Max => "max(a, b)",
-            Reduce::Or => "AccumT(a != AccumT(0) || b != AccumT(0))",
+            Reduce::Plus => "a + b".into(),
+            Reduce::Min if is_integer => format!("AccumT(min({number}(a), {number}(b)))"),
+            Reduce::Max if is_integer => format!("AccumT(max({number}(a), {number}(b)))"),
+            Reduce::Min => "min(a, b)".into(),
+            Reduce::Max => "max(a, b)".into(),
+            Reduce::Or => "AccumT(a != AccumT(0) || b != AccumT(0))".into(),
         };
+        let within = |what: &str| format!("AccumT({what}_within({number}(value), {number}(x), {number}(kIdentity)))");
         let combined = match combine {
-            Combine::Times => "value * x",
-            Combine::Plus => "value + x",
-            Combine::And => "AccumT(value != AccumT(0) && x != AccumT(0))",
-            Combine::Pair => "AccumT(1)",
+            Combine::Times if is_integer => within("times"),
+            Combine::Plus if is_integer => within("plus"),
+            Combine::Times => "value * x".into(),
+            Combine::Plus => "value + x".into(),
+            Combine::And => "AccumT(value != AccumT(0) && x != AccumT(0))".into(),
+            Combine::Pair => "AccumT(1)".into(),
         };
         let zeros_add_nothing = matches!(combine, Combine::And);
         format!(
@@ -185,6 +221,10 @@ pub trait SemiringNumber: Copy + PartialEq {
     fn plus(self, other: Self) -> Self;
     /// The product.
     fn times(self, other: Self) -> Self;
+    /// The sum where `none` stands for a number without end, which stays what it is, and none is beyond the limits.
+    fn plus_within(self, other: Self, none: Self) -> Self;
+    /// The product, likewise.
+    fn times_within(self, other: Self, none: Self) -> Self;
     /// The lesser number; the other where one is NaN.
     fn least(self, other: Self) -> Self;
     /// The greater number; the other where one is NaN.
@@ -207,6 +247,14 @@ macro_rules! float {
                 self * other
             }
 
+            fn plus_within(self, other: Self, _: Self) -> Self {
+                self + other
+            }
+
+            fn times_within(self, other: Self, _: Self) -> Self {
+                self * other
+            }
+
             fn least(self, other: Self) -> Self {
                 self.min(other)
             }
@@ -220,6 +268,76 @@ macro_rules! float {
 
 float!(f32);
 float!(f64);
+
+macro_rules! integer {
+    ($integer:ident) => {
+        impl SemiringNumber for $integer {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            const GREATEST: Self = $integer::MAX;
+            const LEAST: Self = $integer::MIN;
+
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+
+            fn plus_within(self, other: Self, none: Self) -> Self {
+                if self == none || other == none { none } else { self.saturating_add(other) }
+            }
+
+            fn times_within(self, other: Self, none: Self) -> Self {
+                if self == none || other == none { none } else { self.saturating_mul(other) }
+            }
+
+            fn least(self, other: Self) -> Self {
+                self.min(other)
+            }
+
+            fn greatest(self, other: Self) -> Self {
+                self.max(other)
+            }
+        }
+    };
+}
+
+integer!(i32);
+integer!(i64);
+integer!(u32);
+
+impl SemiringNumber for bool {
+    const ZERO: Self = false;
+    const ONE: Self = true;
+    const GREATEST: Self = true;
+    const LEAST: Self = false;
+
+    fn plus(self, other: Self) -> Self {
+        self || other
+    }
+
+    fn times(self, other: Self) -> Self {
+        self && other
+    }
+
+    fn plus_within(self, other: Self, _: Self) -> Self {
+        self || other
+    }
+
+    fn times_within(self, other: Self, _: Self) -> Self {
+        self && other
+    }
+
+    fn least(self, other: Self) -> Self {
+        self && other
+    }
+
+    fn greatest(self, other: Self) -> Self {
+        self || other
+    }
+}
 
 #[cfg(test)]
 mod tests {

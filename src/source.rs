@@ -9,13 +9,16 @@ use crate::parameter::cuda_constant;
 use crate::program::Arg;
 use crate::semiring::Semiring;
 use crate::transposed_copy;
-use crate::types::{IndexType, Operation, ValueType};
+use crate::types::{IndexType, Operation, ValueKind, ValueType};
 
 /// The helper files that a template may include, by the name in its `#include` line.
 const HELPERS: &[(&str, &str)] = &[
     ("prelude/types.cuh", include_str!("../templates/prelude/types.cuh")),
     ("prelude/f16.cuh", include_str!("../templates/prelude/f16.cuh")),
     ("prelude/bf16.cuh", include_str!("../templates/prelude/bf16.cuh")),
+    ("prelude/integers.cuh", include_str!("../templates/prelude/integers.cuh")),
+    ("prelude/bool.cuh", include_str!("../templates/prelude/bool.cuh")),
+    ("prelude/complex.cuh", include_str!("../templates/prelude/complex.cuh")),
     (ARITHMETIC, include_str!("../templates/prelude/arithmetic.cuh")),
     (PLUS_TIMES, include_str!("../templates/prelude/plus_times.cuh")),
     (ACCUMULATING, include_str!("../templates/prelude/accumulating.cuh")),
@@ -93,12 +96,17 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
         constants += &constant("int", "mirror_sign", if is_skew { -1 } else { 1 });
     }
     let values = [types.value, types.x, types.y, types.accumulator];
-    let values = ["ValueT", "XT", "YT", "AccumT"].into_iter().zip(values.map(ValueType::cuda));
-    let indices = [("OffsetT", types.offset.cuda()), ("IndexT", types.index.cuda())];
-    let aliases: Vec<_> = values.chain(indices).collect();
+    let entries = [("ValueT", types.value), ("XT", types.x), ("YT", types.y)].map(|(name, t)| (name, t.cuda()));
+    let others = [
+        ("AccumT", types.accumulator.cuda_sum()),
+        ("OffsetT", types.offset.cuda()),
+        ("IndexT", types.index.cuda()),
+    ];
     let copy = if transposed_copy::is_needed(config) { transposed_copy::HELPERS } else { &[] };
     let file = format!("{}.cu", spec.name);
-    assemble(&config.to_string(), &aliases, &constants, Some(config), copy, &file, spec.template)
+    let aliases = [&entries[..], &others[..]].concat();
+    let prelude = Prelude { values: &values, aliases: &aliases, constants: &constants };
+    assemble(&config.to_string(), &prelude, Some(config), copy, &file, spec.template)
 }
 
 /// A helper of a product over the configuration's semiring, and behind arithmetic what rows are reduced with.
@@ -123,8 +131,10 @@ pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String 
     let constants = constant("int", "threads_per_block", threads_per_block);
     let title = format!("vector threads_per_block={threads_per_block} x={entry}");
     let template = include_str!("../templates/vector.cu");
-    let aliases = [("XT", entry.cuda()), ("AccumT", entry.narrowest_accumulator().cuda())];
-    assemble(&title, &aliases, &constants, None, &[], "vector.cu", template)
+    let accumulator = entry.narrowest_accumulator();
+    let aliases = [("XT", entry.cuda()), ("AccumT", accumulator.cuda_sum())];
+    let prelude = Prelude { values: &[entry, accumulator], aliases: &aliases, constants: &constants };
+    assemble(&title, &prelude, None, &[], "vector.cu", template)
 }
 
 /// The source of the kernels that find a structure's features.
@@ -152,7 +162,8 @@ pub(crate) fn analysis_source(offset: IndexType, threads_per_block: u32) -> Stri
     let title = format!("analysis threads_per_block={threads_per_block} offset={offset}");
     let template = include_str!("../templates/analysis.cu");
     let aliases = [("OffsetT", offset.cuda()), ("IndexT", IndexType::U32.cuda())];
-    assemble(&title, &aliases, &constants, None, &[], "analysis.cu", template)
+    let prelude = Prelude { values: &[], aliases: &aliases, constants: &constants };
+    assemble(&title, &prelude, None, &[], "analysis.cu", template)
 }
 
 /// The source of the kernel that hashes the arrays of a structure.
@@ -167,12 +178,32 @@ fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> Strin
     format!("constexpr {cuda_type} {} = {value};\n", cuda_constant(name))
 }
 
+/// What a source begins with: types of numbers, names of types, constants.
+struct Prelude<'a> {
+    values: &'a [ValueType],
+    aliases: &'a [(&'a str, &'a str)],
+    constants: &'a str,
+}
+
+/// What the language does not have of a type.
+fn type_helper(value: ValueType) -> Option<&'static str> {
+    match value {
+        ValueType::F16 => Some("prelude/f16.cuh"),
+        ValueType::Bf16 => Some("prelude/bf16.cuh"),
+        _ => match value.kind() {
+            ValueKind::Integer => Some("prelude/integers.cuh"),
+            ValueKind::Bool => Some("prelude/bool.cuh"),
+            ValueKind::Complex => Some("prelude/complex.cuh"),
+            ValueKind::Float => None,
+        },
+    }
+}
+
 /// Prelude, the helpers that the template includes and others, the template; `product` where it is one. `#line` makes
 /// NVRTC name template files and lines in its messages.
 fn assemble(
     title: &str,
-    aliases: &[(&str, &str)],
-    constants: &str,
+    prelude: &Prelude<'_>,
     product: Option<&KernelConfig>,
     others: &'static [&'static str],
     file: &str,
@@ -180,16 +211,15 @@ fn assemble(
 ) -> String {
     let mut text = format!("// {title}\n#define SPMV_GENERATED 1\n");
     append(&mut text, "prelude/types.cuh", helper("prelude/types.cuh"));
-    for (cuda_type, name) in [("F16", "prelude/f16.cuh"), ("Bf16", "prelude/bf16.cuh")] {
-        if aliases.iter().any(|(_, used)| *used == cuda_type) {
-            append(&mut text, name, helper(name));
-        }
+    let used = |name: &str| prelude.values.iter().any(|&value| type_helper(value) == Some(name));
+    for (name, body) in HELPERS.iter().filter(|(name, _)| used(name)) {
+        append(&mut text, name, body);
     }
     text.push_str("#line 1 \"generated\"\n");
-    for (name, cuda_type) in aliases {
+    for (name, cuda_type) in prelude.aliases {
         writeln!(text, "using {name} = {cuda_type};").expect("writing to a String succeeds");
     }
-    text.push_str(constants);
+    text.push_str(prelude.constants);
     let mut helpers: Vec<&str> = included(template).collect();
     helpers.extend(others.iter().filter(|name| !included(template).any(|included| included == **name)));
     let reduces =

@@ -17,6 +17,34 @@ pub enum ValueType {
     F32,
     /// IEEE 754 binary64.
     F64,
+    /// 8-bit signed. Entries only: sums are in a wider type.
+    I8,
+    /// 32-bit signed. Sums of integers wrap around, as they do in memory of their size.
+    I32,
+    /// 64-bit signed.
+    I64,
+    /// 32-bit unsigned.
+    U32,
+    /// A truth value in a byte, 0 or 1.
+    Bool,
+    /// A complex number of two f32, the real part first: what NumPy calls complex64.
+    C32,
+    /// A complex number of two f64, the real part first: what NumPy calls complex128.
+    C64,
+}
+
+/// What kind of numbers a type holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ValueKind {
+    /// Real numbers, rounded.
+    Float,
+    /// Whole numbers; beyond the largest they begin anew at the smallest.
+    Integer,
+    /// Truth values.
+    Bool,
+    /// Complex numbers of two floats.
+    Complex,
 }
 
 /// The type of a row offset or a column index.
@@ -123,7 +151,25 @@ macro_rules! named {
 
 pub(crate) use named;
 
-named!(ValueType, "value type", { F16 = "f16", Bf16 = "bf16", F32 = "f32", F64 = "f64" });
+named!(ValueType, "value type", {
+    F16 = "f16",
+    Bf16 = "bf16",
+    F32 = "f32",
+    F64 = "f64",
+    I8 = "i8",
+    I32 = "i32",
+    I64 = "i64",
+    U32 = "u32",
+    Bool = "bool",
+    C32 = "c32",
+    C64 = "c64",
+});
+named!(ValueKind, "kind of values", {
+    Float = "real",
+    Integer = "integer",
+    Bool = "truth",
+    Complex = "complex",
+});
 named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
 named!(StorageFormat, "storage format", {
     Csr = "csr",
@@ -142,9 +188,30 @@ impl ValueType {
     /// Size in bytes.
     pub const fn size(self) -> usize {
         match self {
+            ValueType::I8 | ValueType::Bool => 1,
             ValueType::F16 | ValueType::Bf16 => 2,
-            ValueType::F32 => 4,
-            ValueType::F64 => 8,
+            ValueType::F32 | ValueType::I32 | ValueType::U32 => 4,
+            ValueType::F64 | ValueType::I64 | ValueType::C32 => 8,
+            ValueType::C64 => 16,
+        }
+    }
+
+    /// What kind of numbers it holds.
+    pub const fn kind(self) -> ValueKind {
+        match self {
+            ValueType::F16 | ValueType::Bf16 | ValueType::F32 | ValueType::F64 => ValueKind::Float,
+            ValueType::I8 | ValueType::I32 | ValueType::I64 | ValueType::U32 => ValueKind::Integer,
+            ValueType::Bool => ValueKind::Bool,
+            ValueType::C32 | ValueType::C64 => ValueKind::Complex,
+        }
+    }
+
+    /// The type of a part of a complex number; the type itself where it is none.
+    pub const fn part(self) -> ValueType {
+        match self {
+            ValueType::C32 => ValueType::F32,
+            ValueType::C64 => ValueType::F64,
+            _ => self,
         }
     }
 
@@ -155,6 +222,31 @@ impl ValueType {
             ValueType::Bf16 => "Bf16",
             ValueType::F32 => "float",
             ValueType::F64 => "double",
+            ValueType::I8 => "int8_t",
+            ValueType::I32 => "int32_t",
+            ValueType::I64 => "int64_t",
+            ValueType::U32 => "uint32_t",
+            ValueType::Bool => "bool",
+            ValueType::C32 => "Complex32",
+            ValueType::C64 => "Complex64",
+        }
+    }
+
+    /// What CUDA C++ sums it in. Signed numbers that overflow are undefined there, unsigned ones wrap around, and the bits
+    /// of sums and products are the same.
+    pub(crate) const fn cuda_sum(self) -> &'static str {
+        match self {
+            ValueType::I32 => "uint32_t",
+            ValueType::I64 => "uint64_t",
+            _ => self.cuda(),
+        }
+    }
+
+    /// Bytes of the word in which pieces of a sum of this type meet: `PieceWord` in `prelude/spanning_row.cuh`.
+    pub(crate) const fn piece_word_bytes(self) -> u32 {
+        match self {
+            ValueType::F64 | ValueType::I32 | ValueType::U32 | ValueType::C32 | ValueType::C64 => 8,
+            _ => 4,
         }
     }
 
@@ -162,6 +254,11 @@ impl ValueType {
     pub(crate) const fn cuda_greatest(self) -> &'static str {
         match self {
             ValueType::F64 => "1.0 / 0.0",
+            ValueType::I8 => "0x7f",
+            ValueType::I32 => "0x7fffffffu",
+            ValueType::I64 => "0x7fffffffffffffffull",
+            ValueType::U32 => "0xffffffffu",
+            ValueType::Bool => "true",
             _ => "1.0f / 0.0f",
         }
     }
@@ -170,55 +267,104 @@ impl ValueType {
     pub(crate) const fn cuda_least(self) -> &'static str {
         match self {
             ValueType::F64 => "-1.0 / 0.0",
+            ValueType::I8 => "-0x80",
+            ValueType::I32 => "0x80000000u",
+            ValueType::I64 => "0x8000000000000000ull",
+            ValueType::U32 => "0u",
+            ValueType::Bool => "false",
             _ => "-1.0f / 0.0f",
         }
     }
 
-    /// The narrowest type that can hold sums of entries of this type: the type itself, or f32.
+    /// The narrowest type that can hold sums of entries of this type: the type itself, f32 for halves, i32 for bytes.
     pub const fn narrowest_accumulator(self) -> ValueType {
         match self {
-            ValueType::F16 | ValueType::Bf16 | ValueType::F32 => ValueType::F32,
-            ValueType::F64 => ValueType::F64,
+            ValueType::F16 | ValueType::Bf16 => ValueType::F32,
+            ValueType::I8 => ValueType::I32,
+            _ => self,
         }
     }
 
-    /// Binary digits, the leading one counted.
+    /// Whether every number of `other` is a number of this type.
+    pub const fn holds(self, other: ValueType) -> bool {
+        use ValueType::{Bf16, Bool, C32, C64, F16, F32, F64, I8, I32, I64, U32};
+        match (self, other) {
+            (_, Bool) => true,
+            (F16, F16) | (Bf16, Bf16) => true,
+            (F16, I8) => true,
+            (F32, F16 | Bf16 | F32 | I8) => true,
+            (F64, F16 | Bf16 | F32 | F64 | I8 | I32 | U32) => true,
+            (I8, I8) | (U32, U32) => true,
+            (I32, I8 | I32) => true,
+            (I64, I8 | I32 | I64 | U32) => true,
+            (C32 | C64, C32) | (C64, C64) => true,
+            (C32, F16 | Bf16 | F32 | I8) => true,
+            (C64, F16 | Bf16 | F32 | F64 | I8 | I32 | U32) => true,
+            _ => false,
+        }
+    }
+
+    /// The narrowest type that sums may be in for entries of these types and results of `y`; `None` where there is none.
+    pub fn narrowest_sum(entries: &[ValueType], y: ValueType) -> Option<ValueType> {
+        let sums = Self::sums().filter(|sum| sum.kind() == y.kind() && sum.holds(y));
+        sums.filter(|sum| entries.iter().all(|&entry| sum.holds(entry))).min_by_key(|sum| sum.size())
+    }
+
+    /// The types that sums may be in.
+    pub fn sums() -> impl Iterator<Item = ValueType> {
+        Self::ALL.iter().copied().filter(|value| value.narrowest_accumulator() == *value)
+    }
+
+    /// Binary digits, the leading one counted; of each part of a complex number.
     pub const fn digits(self) -> u32 {
-        match self {
+        match self.part() {
             ValueType::F16 => 11,
             ValueType::Bf16 => 8,
             ValueType::F32 => f32::MANTISSA_DIGITS,
-            ValueType::F64 => f64::MANTISSA_DIGITS,
+            ValueType::I8 => i8::BITS - 1,
+            ValueType::I32 => i32::BITS - 1,
+            ValueType::I64 => i64::BITS - 1,
+            ValueType::U32 => u32::BITS,
+            ValueType::Bool => 1,
+            _ => f64::MANTISSA_DIGITS,
         }
     }
 
-    /// Unit roundoff u: the largest relative error of rounding to nearest.
+    /// Unit roundoff u: the largest relative error of rounding to nearest, of each part of a complex number; 0 for integers
+    /// and truth values, which are exact.
     pub const fn unit_roundoff(self) -> f64 {
-        match self {
+        match self.part() {
             ValueType::F16 => 1.0 / 2048.0,
             ValueType::Bf16 => 1.0 / 256.0,
             ValueType::F32 => f32::EPSILON as f64 / 2.0,
             ValueType::F64 => f64::EPSILON / 2.0,
+            _ => 0.0,
         }
     }
 
-    /// The smallest positive subnormal, the absolute error of an underflow.
+    /// The smallest positive subnormal, the absolute error of an underflow; 0 where nothing underflows.
     pub const fn smallest_subnormal(self) -> f64 {
-        match self {
+        match self.part() {
             ValueType::F16 => 1.0 / (1 << 24) as f64,
             ValueType::Bf16 => f32::from_bits(1 << 16) as f64,
             ValueType::F32 => f32::from_bits(1) as f64,
             ValueType::F64 => f64::from_bits(1),
+            _ => 0.0,
         }
     }
 
     /// The largest finite number. What rounds to more is infinite.
     pub const fn largest(self) -> f64 {
-        match self {
+        match self.part() {
             ValueType::F16 => 65504.0,
             ValueType::Bf16 => f32::from_bits(0x7f7f_0000) as f64,
             ValueType::F32 => f32::MAX as f64,
-            ValueType::F64 => f64::MAX,
+            ValueType::I8 => i8::MAX as f64,
+            ValueType::I32 => i32::MAX as f64,
+            ValueType::I64 => i64::MAX as f64,
+            ValueType::U32 => u32::MAX as f64,
+            ValueType::Bool => 1.0,
+            _ => f64::MAX,
         }
     }
 }

@@ -329,7 +329,7 @@ __device__ __forceinline__ void add_pieces(const SpanningRows& spanning, uint32_
                                            AccumT beta) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t first_row = block_row * kBlockRows;
-  if (last - first == 1) {
+  if (PieceWord<AccumT>::kTravels && last - first == 1) {
     AccumT piece = pieces[0];
 #pragma unroll
     for (int r = 1; r < kBlockRows; ++r) {
@@ -337,10 +337,10 @@ __device__ __forceinline__ void add_pieces(const SpanningRows& spanning, uint32_
     }
     if (lane >= kBlockRows || first_row + lane >= num_rows) return;
     PieceWordT* meeting = spanning.meetings + lane * uint64_t(num_tiles) + first;
-    const PieceWordT other = atomicExch(meeting, piece_word(piece));
+    const PieceWordT other = atomicExch(meeting, PieceWord<AccumT>::of(piece));
     if (other == 0) return;
     *meeting = 0;
-    store_scaled(y, first_row + lane, piece + word_piece(other), alpha, beta);
+    store_scaled(y, first_row + lane, piece + PieceWord<AccumT>::piece(other), alpha, beta);
     return;
   }
 #pragma unroll

@@ -37,6 +37,23 @@ template <>
 struct SlotOf<8> {
   using Type = uint64_t;
 };
+struct alignas(16) WideSlot {
+  uint64_t low, high;
+
+  WideSlot() = default;
+  __device__ __forceinline__ explicit WideSlot(uint64_t low, uint64_t high = 0) : low(low), high(high) {}
+  __device__ __forceinline__ WideSlot operator~() const { return WideSlot(~low, ~high); }
+  __device__ __forceinline__ bool operator==(int zero) const { return (low | high) == uint64_t(zero); }
+  __device__ __forceinline__ bool operator!=(int zero) const { return !(*this == zero); }
+};
+__device__ __forceinline__ WideSlot __ldcs(const WideSlot* from) {
+  const ulonglong2 words = __ldcs(reinterpret_cast<const ulonglong2*>(from));
+  return WideSlot(words.x, words.y);
+}
+template <>
+struct SlotOf<16> {
+  using Type = WideSlot;
+};
 using SlotT = SlotOf<sizeof(ValueT)>::Type;
 
 __device__ __forceinline__ SlotT slot_of(ValueT value) {

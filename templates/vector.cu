@@ -24,6 +24,27 @@ struct Largest {
   }
 };
 
+// What an entry brings to amax and a pair of entries to dot. Of complex ones: the larger part, and the real part of
+// conj(x) * y.
+template <typename Part>
+struct Complex;
+template <typename T>
+__device__ __forceinline__ double magnitude(T x) {
+  return fabs(double(x));
+}
+template <typename Part>
+__device__ __forceinline__ double magnitude(Complex<Part> x) {
+  return Largest()(fabs(double(x.re)), fabs(double(x.im)));
+}
+template <typename T>
+__device__ __forceinline__ double add_product(double alpha, T x, T y, double sum) {
+  return multiply_add(alpha * double(x), alpha * double(y), sum);
+}
+template <typename Part>
+__device__ __forceinline__ double add_product(double alpha, Complex<Part> x, Complex<Part> y, double sum) {
+  return add_product(alpha, x.im, y.im, add_product(alpha, x.re, y.re, sum));
+}
+
 // Reduces one value a thread over the block in a fixed tree; thread 0 returns the result.
 template <typename Combine>
 __device__ __forceinline__ double block_reduce(double value, Combine combine) {
@@ -64,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dot_partial(uint64_t length, const XT* x, const XT* y, double alpha, double* partial) {
   double sum = 0;
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
-    sum = multiply_add(alpha * double(x[i]), alpha * double(y[i]), sum);
+    sum = add_product(alpha, x[i], y[i], sum);
   }
   sum = block_reduce(sum, Sum());
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
@@ -81,7 +102,7 @@ spmv_dot(uint32_t num_partials, const double* partial, double* result) {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_amax_partial(uint64_t length, const XT* x, double* partial) {
   double largest = 0;
-  for (uint64_t i = first_entry(); i < length; i += grid_stride()) largest = Largest()(fabs(double(x[i])), largest);
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) largest = Largest()(magnitude(x[i]), largest);
   largest = block_reduce(largest, Largest());
   if (threadIdx.x == 0) partial[blockIdx.x] = largest;
 }

@@ -78,7 +78,9 @@ fn a_pairwise_cover_compiles() {
     let mut programs = with_archs(&defaults.collect::<Vec<_>>());
     let others = ARCHS.into_iter().filter(|arch| *arch != "sm_90").cycle();
     let few =
-        Algorithm::ALL.iter().flat_map(|spec| [cover::pairwise(spec), cover::over_semirings(spec)].concat());
+        Algorithm::ALL.iter().flat_map(|spec| {
+        [cover::pairwise(spec), cover::over_semirings(spec), cover::over_types(spec)].concat()
+    });
     programs.extend(few.zip(others));
     compile_all(&programs);
 }

@@ -12,11 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use spmv_codegen::{
-    Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, ValueType,
+    Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, Types, ValueKind, ValueType,
 };
-use spmv_matrix::{Accumulate, CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, Value, reference, verify};
+use spmv_matrix::{
+    Accumulate, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr, Symmetry, Value,
+    reference, reference_of_complex, verify,
+};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, Element, Error, Spmv, Vector};
+use spmv_runtime::{Device, Element, Error, RealElement, Scalar, Spmv, Vector};
 use structures::{Numbers, Structure};
 use typed::AnyVector;
 
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
                 vec![KernelConfig::builder((spec.default)()).build().expect("defaults are allowed")];
             configs.extend(cover::pairwise(spec));
             configs.extend(cover::over_semirings(spec));
+            configs.extend(cover::over_types(spec));
             for (index, config) in
                 configs.into_iter().enumerate().filter(|(index, _)| (target.covers)(*index))
             {
@@ -108,27 +112,47 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// One configuration on one structure: exact integers, then random numbers against the bound.
+/// One configuration on one structure: exact integers, then random numbers against the bound, or spread over the range of
+/// integers, which wrap around.
 fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Result<(), Failed> {
     let types = config.types();
     for numbers in [Numbers::Integers, Numbers::Random] {
         let told = |error: Error| describe(structure, &error);
-        let (mut plan, a) = match typed::plan(device, &structure.matrix(numbers), *config) {
+        let is_complex = types.accumulator.kind() == ValueKind::Complex;
+        let a = structure.matrix(numbers);
+        let values = match numbers {
+            Numbers::Integers => a.values().to_vec(),
+            Numbers::Random => typed::spread(types.value, a.values()),
+        };
+        let imaginary = numbers.vector(values.len() * usize::from(is_complex), 37);
+        let value = |place: usize| match (values[place], imaginary.get(place)) {
+            // A stored zero is one.
+            (0.0, _) | (_, None) => Complex64::from(values[place]),
+            (re, Some(&im)) => Complex64::new(re, im),
+        };
+        let a = structures::with_values(&a, value);
+        let (mut plan, a) = match typed::complex_plan(device, &a, *config) {
             // A layout may be refused where it would be mostly fill: no product is wrong.
             Err(Error::Fill { slots, nnz, .. }) if is_mostly_fill(config, slots, nnz) => continue,
             Err(Error::Misfit { .. }) if config.program().misfits.is_some() => continue,
             planned => planned.map_err(told)?,
         };
         let op_a = op(&a, config.operation());
-        let x = typed::rounded(types.x, &numbers.vector(op_a.num_cols(), 29));
-        let y = typed::rounded(types.y, &numbers.vector(op_a.num_rows(), 31));
-        let is_scaled = config.semiring() == Semiring::PlusTimes;
+        let vector = |value: ValueType, length: usize, seed: u64| {
+            let numbers = match numbers {
+                Numbers::Integers => numbers.vector(length * parts(value), seed),
+                Numbers::Random => typed::spread(value, &numbers.vector(length * parts(value), seed)),
+            };
+            typed::rounded(value.part(), &numbers)
+        };
+        let x = vector(types.x, op_a.num_cols(), 29);
+        let y = vector(types.y, op_a.num_rows(), 31);
         let device_x = AnyVector::new(device, types.x, &x).map_err(told)?;
         // Layouts that are mostly fill take the simulator long: one product of each shows what they add.
         let few = if plan.slots().is_some_and(|slots| slots > LARGEST_LAYOUT) { 1 } else { usize::MAX };
-        for alpha in coefficients(config.scaling().alpha, &[1.0, -1.0, 0.0, 2.5]).into_iter().take(few) {
-            let betas = if is_scaled { &[0.0, 1.0, -2.0][..] } else { &[0.0, 1.0] };
-            for beta in coefficients(config.scaling().beta, betas).into_iter().take(few) {
+        let (alphas, betas) = scalars_to_try(config);
+        for &alpha in alphas.iter().take(few) {
+            for &beta in betas.iter().take(few) {
                 CASES.fetch_add(1, Ordering::Relaxed);
                 let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y };
                 case.check(device, &mut plan, &device_x).map_err(|problem| {
@@ -140,6 +164,34 @@ fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Resul
     Ok(())
 }
 
+/// How many numbers an entry of a type is made of.
+fn parts(value: ValueType) -> usize {
+    if value.kind() == ValueKind::Complex { 2 } else { 1 }
+}
+
+/// α and β to try: those that the kernel was generated for, or several of the type of sums.
+fn scalars_to_try(config: &KernelConfig) -> (Vec<Complex64>, Vec<Complex64>) {
+    let accumulator = config.types().accumulator;
+    let (alphas, betas): (&[[f64; 2]], &[[f64; 2]]) = match (config.semiring(), accumulator, accumulator.kind()) {
+        (Semiring::PlusTimes, ValueType::U32, _) => (&[[1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [2., 0.]]),
+        (Semiring::PlusTimes, _, ValueKind::Integer) => {
+            (&[[1., 0.], [-1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
+        }
+        (Semiring::PlusTimes, _, ValueKind::Complex) => {
+            (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, -0.5]], &[[0., 0.], [1., 0.], [-2., 1.]])
+        }
+        (Semiring::PlusTimes, ..) => {
+            (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
+        }
+        _ => (&[[1., 0.]], &[[0., 0.], [1., 0.]]),
+    };
+    let of = |known: Coefficient, any: &[[f64; 2]]| match known.known() {
+        Some(known) => vec![Complex64::from(known)],
+        None => any.iter().map(|[re, im]| Complex64::new(*re, *im)).collect(),
+    };
+    (of(config.scaling().alpha, alphas), of(config.scaling().beta, betas))
+}
+
 /// Slots up to which every α and β is tried.
 const LARGEST_LAYOUT: u64 = 1 << 18;
 
@@ -149,63 +201,87 @@ fn is_mostly_fill(config: &KernelConfig, slots: u64, nnz: u64) -> bool {
         && Slots::are_refused(slots, nnz, types.index.size() + types.value.size())
 }
 
-/// α and β to try: those that the kernel was generated for, or several.
-fn coefficients(known: Coefficient, any: &[f64]) -> Vec<f64> {
-    known.known().map_or_else(|| any.to_vec(), |known| vec![known])
-}
-
 fn describe(structure: &Structure, error: &Error) -> Failed {
     format!("{}: {error}", structure.name).into()
 }
 
-/// Numbers are exact in the types of the configuration.
+/// Numbers are exact in the types of the configuration; those of complex types are two each.
 struct Case<'a> {
-    alpha: f64,
-    beta: f64,
+    alpha: Complex64,
+    beta: Complex64,
     numbers: Numbers,
-    op_a: &'a CsrMatrix<f64>,
+    op_a: &'a CsrMatrix<Complex64>,
     x: &'a [f64],
     y: &'a [f64],
 }
 
 impl Case<'_> {
     fn check(&self, device: &Device, plan: &mut Spmv, x: &AnyVector) -> Result<(), String> {
+        let types = plan.config().types();
         // Where y must not be read, it holds what would be seen if it were.
-        let old = if self.beta == 0.0 { vec![f64::NAN; self.y.len()] } else { self.y.to_vec() };
+        let unread = if types.y.unit_roundoff() > 0.0 { f64::NAN } else { 77.0 };
+        let old = if self.beta == Complex64::ZERO { vec![unread; self.y.len()] } else { self.y.to_vec() };
         let first = self.product(device, plan, x, &old)?;
+        let told = |error: Error| error.to_string();
+        let found = first.to_vec().map_err(told)?;
         if plan.program().guarantees.bit_reproducible {
-            let second = self.product(device, plan, x, &old)?;
+            let second = self.product(device, plan, x, &old)?.to_vec().map_err(told)?;
             let bits = |y: &[f64]| y.iter().map(|entry| entry.to_bits()).collect::<Vec<_>>();
-            if bits(&first) != bits(&second) {
+            if bits(&found) != bits(&second) {
                 return Err(
                     "two products of one plan differ, and the kernel is said to be reproducible".into()
                 );
             }
         }
-        let types = plan.config().types();
         if plan.config().semiring() != Semiring::PlusTimes {
-            let accumulate = if self.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
-            return expect_same(
-                &first,
-                &typed::over_semiring(plan.config(), self.op_a, self.x, accumulate, self.y),
-            );
+            let accumulate = if self.beta == Complex64::ZERO { Accumulate::Store } else { Accumulate::Reduce };
+            let real = self.op_a.map_values(|value| value.re);
+            let expected = typed::over_semiring(plan.config(), &real, self.x, accumulate, self.y);
+            return expect_same(&found, &expected);
         }
-        let expected =
-            reference(self.alpha, self.op_a, self.x, self.beta, self.y).map_err(|error| error.to_string())?;
+        if types.accumulator.kind() == ValueKind::Integer {
+            let expected = self.in_integers(types.accumulator, types.y);
+            return expect_same(&first.to_integers().map_err(told)?, &expected);
+        }
+        let references = self.references(types).map_err(|error| error.to_string())?;
+        let step = if references.len() == 1 { 1 } else { 2 };
+        for (part, reference) in references.iter().enumerate() {
+            let actual: Vec<f64> = found.iter().copied().skip(part).step_by(step).collect();
+            self.compare(plan, &actual, reference, step as u64)?;
+        }
+        Ok(())
+    }
+
+    /// The product in doubled precision, part by part.
+    fn references(&self, types: Types) -> Result<Vec<Reference>, MatrixError> {
+        if types.accumulator.kind() != ValueKind::Complex {
+            let real = self.op_a.map_values(|value| value.re);
+            return Ok(vec![reference(self.alpha.re, &real, self.x, self.beta.re, self.y)?]);
+        }
+        let complex = |value: ValueType, numbers: &[f64]| -> Vec<Complex64> {
+            let entries = numbers.chunks(parts(value));
+            entries.map(|entry| Complex64::new(entry[0], entry.get(1).copied().unwrap_or(0.0))).collect()
+        };
+        let (x, y) = (complex(types.x, self.x), complex(types.y, self.y));
+        Ok(reference_of_complex(self.alpha, self.op_a, &x, self.beta, &y)?.into())
+    }
+
+    /// A part of the product with its reference; a step of the sum is so many of a real one.
+    fn compare(&self, plan: &Spmv, actual: &[f64], expected: &Reference, step: u64) -> Result<(), String> {
+        let types = plan.config().types();
         if self.numbers == Numbers::Integers {
             // Whole numbers are exact in any order; halves of alpha = 2.5 are too. y may be too narrow for them.
-            let expected = typed::rounded(types.y, &expected.y);
-            return expect_same(&first, &expected);
+            return expect_same(actual, &typed::rounded(types.y.part(), &expected.y));
         }
         let guarantees = &plan.program().guarantees;
         let accumulator = types.accumulator;
         let longest = expected.row_nnz.iter().copied().max().unwrap_or(0) as f64;
-        let underflow =
-            4.0 * (longest + 4.0) * accumulator.smallest_subnormal() + types.y.smallest_subnormal();
+        let underflow = 4.0 * (longest + 4.0) * step as f64 * accumulator.smallest_subnormal()
+            + types.y.smallest_subnormal();
         let verification = verify(
-            &first,
-            &expected,
-            |row_nnz| guarantees.depth(row_nnz),
+            actual,
+            expected,
+            |row_nnz| step * guarantees.depth(row_nnz),
             accumulator.unit_roundoff(),
             types.y,
             underflow,
@@ -213,22 +289,41 @@ impl Case<'_> {
         if verification.passed { Ok(()) } else { Err(format!("{verification:?}")) }
     }
 
-    fn product(
-        &self,
-        device: &Device,
-        plan: &mut Spmv,
-        x: &AnyVector,
-        old: &[f64],
-    ) -> Result<Vec<f64>, String> {
+    /// The product modulo a power of two.
+    fn in_integers(&self, accumulator: ValueType, y_type: ValueType) -> Vec<i64> {
+        let cut_off = |number: i64, to: ValueType| match to {
+            ValueType::I8 => i64::from(number as i8),
+            ValueType::I32 => i64::from(number as i32),
+            ValueType::U32 => i64::from(number as u32),
+            _ => number,
+        };
+        let (alpha, beta) = (self.alpha.re as i64, self.beta.re as i64);
+        let row = |row: usize| {
+            let (cols, values) = self.op_a.row(row);
+            let products = cols.iter().zip(values).map(|(&col, value)| {
+                (value.re as i64).wrapping_mul(self.x[col as usize] as i64)
+            });
+            let sum = products.fold(0i64, i64::wrapping_add);
+            let scaled = alpha.wrapping_mul(sum).wrapping_add(beta.wrapping_mul(self.y[row] as i64));
+            cut_off(cut_off(scaled, accumulator), y_type)
+        };
+        (0..self.op_a.num_rows()).map(row).collect()
+    }
+
+    fn product(&self, device: &Device, plan: &mut Spmv, x: &AnyVector, old: &[f64]) -> Result<AnyVector, String> {
+        let scalar = |number: Complex64| match number.im {
+            0.0 => Scalar::from(number.re),
+            _ => Scalar::from(number),
+        };
         let result = AnyVector::new(device, plan.config().types().y, old).and_then(|mut y| {
-            typed::apply(plan, self.alpha, x, self.beta, &mut y)?;
-            y.to_vec()
+            typed::apply(plan, scalar(self.alpha), x, scalar(self.beta), &mut y)?;
+            Ok(y)
         });
         result.map_err(|error| error.to_string())
     }
 }
 
-fn expect_same(actual: &[f64], expected: &[f64]) -> Result<(), String> {
+fn expect_same<T: PartialEq + std::fmt::Display>(actual: &[T], expected: &[T]) -> Result<(), String> {
     match actual.iter().zip(expected).position(|(actual, expected)| actual != expected) {
         Some(row) => Err(format!("row {row} is {} and must be exactly {}", actual[row], expected[row])),
         None => Ok(()),
@@ -273,7 +368,7 @@ fn every_triangular() -> impl Iterator<Item = KernelConfig> {
 }
 
 /// The matrix that the product is with.
-fn op<V: Value>(a: &CsrMatrix<V>, operation: Operation) -> CsrMatrix<V> {
+fn op<V: Entry>(a: &CsrMatrix<V>, operation: Operation) -> CsrMatrix<V> {
     match operation {
         Operation::Transpose => a.transpose().expect("its transpose is no larger"),
         _ => a.clone(),
@@ -526,7 +621,7 @@ fn a_matrix_and_its_transpose(device: &Device) -> Result<(), Failed> {
 }
 
 fn vector_operations(device: &Device) -> Result<(), Failed> {
-    fn with<T: Element>(device: &Device) -> Result<(), Failed> {
+    fn with<T: RealElement>(device: &Device) -> Result<(), Failed> {
         for len in [0usize, 1, 31, 255, 256, 257, 1024, 1025, 300_000] {
             let entries: Vec<f64> = (0..len).map(|i| ((i * 7 + 3) % 11) as f64 - 5.0).collect();
             let typed = |f: &dyn Fn(usize) -> f64| (0..len).map(|i| T::from_f64(f(i))).collect::<Vec<T>>();

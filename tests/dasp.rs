@@ -9,10 +9,10 @@ use ptx_sim::{Arg, Launch, Module, Simulator};
 use spmv_codegen::{Dasp, KernelConfig, ValueType};
 use spmv_matrix::{CsrMatrix, bf16, f16};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, Element, Spmv, Vector};
+use spmv_runtime::{Device, RealElement, Spmv, Vector};
 
 /// The product of a matrix and x converted to one type, with y of another, in which it is summed.
-fn product_in<V: Element, Y: Element>(
+fn product_in<V: RealElement, Y: RealElement>(
     schedule: Schedule,
     a: &CsrMatrix<f64>,
     x: &[f64],
@@ -132,7 +132,7 @@ fn every_entry_counts_once_in_every_type() {
 
 /// Rows that share a tile or a block with one that is not finite stay finite, those with padding too: column 0, which
 /// padding would most likely read, is the bad one.
-fn what_is_not_finite_stays<V: Element, Y: Element>() {
+fn what_is_not_finite_stays<V: RealElement, Y: RealElement>() {
     for length in [1, 2, 3, 4, 5, 7, 8, 9, 33, 100, 300, 2000] {
         for bad in [f64::NAN, f64::INFINITY] {
             let rows = (0..45u32).map(|row| {

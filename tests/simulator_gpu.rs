@@ -19,7 +19,7 @@ use spmv_codegen::{Algorithm, KernelConfig, ValueType};
 use spmv_matrix::generate::Generator;
 use spmv_matrix::{CsrMatrix, bf16, f16};
 use spmv_runtime::cudarc::driver::result;
-use spmv_runtime::{Artifact, Device, Element, Error, Vector};
+use spmv_runtime::{Artifact, Device, RealElement, Error, Vector};
 use structures::random;
 use typed::AnyVector;
 
@@ -149,7 +149,7 @@ impl Generated {
 }
 
 /// The same bits, zeros and NaN included: f64 holds every f32.
-fn same_bits<T: Element>(real: &[T], simulated: &[T]) -> Result<(), String> {
+fn same_bits<T: RealElement>(real: &[T], simulated: &[T]) -> Result<(), String> {
     let differ = |(real, simulated): &(&T, &T)| real.to_f64().to_bits() != simulated.to_f64().to_bits();
     let count = real.iter().zip(simulated).filter(differ).count();
     match real.iter().zip(simulated).position(|pair| differ(&pair)) {
@@ -164,7 +164,7 @@ fn same_bits<T: Element>(real: &[T], simulated: &[T]) -> Result<(), String> {
     }
 }
 
-fn compare_vectors<T: Element>(gpu: &Device, simulator: &Device, len: usize) -> Result<(), Failed> {
+fn compare_vectors<T: RealElement>(gpu: &Device, simulator: &Device, len: usize) -> Result<(), Failed> {
     let entries = |seed| random(len, seed).into_iter().map(T::from_f64).collect::<Vec<T>>();
     let run = |device: &Device| -> Result<(Vec<T>, Vec<f64>), Failed> {
         let x = Vector::from_slice(device, &entries(1))?;

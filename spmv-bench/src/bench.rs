@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use spmv_runtime::codegen::{IndexType, ValueType};
 use spmv_runtime::matrix::{CsrMatrix, SymmetricCsr, Symmetry, Value, Verification, bf16, f16};
-use spmv_runtime::{Device, DeviceMatrix, Element, Vector};
+use spmv_runtime::{Device, DeviceMatrix, RealElement, Vector};
 
 use crate::check::{self, Expected};
 use crate::contender::{
@@ -137,7 +137,7 @@ impl<'r> Session<'r> {
         session
     }
 
-    fn measure<V: Element>(
+    fn measure<V: RealElement>(
         &mut self,
         entry: &Entry,
         a: &CsrMatrix<V, u32>,
@@ -163,7 +163,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    fn measure_operation<V: Element>(
+    fn measure_operation<V: RealElement>(
         &mut self,
         entry: &Entry,
         a: &CsrMatrix<V, u32>,
@@ -213,12 +213,12 @@ impl<'r> Session<'r> {
 }
 
 /// Both triangles of the symmetric matrix that has the lower one of A.
-fn symmetric_of<V: Element>(a: &CsrMatrix<V, u32>) -> Result<CsrMatrix<V, u32>, String> {
+fn symmetric_of<V: RealElement>(a: &CsrMatrix<V, u32>) -> Result<CsrMatrix<V, u32>, String> {
     let symmetric = SymmetricCsr::from_lower_of(Symmetry::Symmetric, a);
     symmetric.and_then(|symmetric| symmetric.to_csr()).map_err(|error| error.to_string())
 }
 
-fn blank_row<V: Element>(entry: &Entry, a: &CsrMatrix<V, u32>, operation: Operation) -> Row {
+fn blank_row<V: RealElement>(entry: &Entry, a: &CsrMatrix<V, u32>, operation: Operation) -> Row {
     Row {
         matrix: entry.name.clone(),
         class: entry.class.clone(),
@@ -242,7 +242,7 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     /// One row a contender, in their order.
-    fn measure<V: Element>(
+    fn measure<V: RealElement>(
         &self,
         a: &CsrMatrix<V, u32>,
         operation: Operation,
@@ -264,7 +264,7 @@ impl Stage<'_> {
         rows
     }
 
-    fn fill<V: Element>(
+    fn fill<V: RealElement>(
         &self,
         a: &CsrMatrix<V, u32>,
         operation: Operation,
@@ -318,7 +318,7 @@ impl Stage<'_> {
     }
 
     /// Gets every contender ready, checks a product of each, then times all of them in turn.
-    fn check_and_time<V: Element>(
+    fn check_and_time<V: RealElement>(
         &self,
         task: &Task<'_, V>,
         mut y_device: Option<&mut Vector<V>>,
@@ -398,7 +398,7 @@ impl Stage<'_> {
     }
 
     /// One product on the simulator: counted; and where there is no GPU, checked.
-    fn simulate<V: Element>(
+    fn simulate<V: RealElement>(
         &self,
         task: &Task<'_, V>,
         contender: &dyn Contender<V>,
@@ -541,7 +541,7 @@ fn fill_break_even(rows: &mut [Row]) {
     }
 }
 
-fn check_on_host<V: Element>(
+fn check_on_host<V: RealElement>(
     product: &mut HostProduct<'_, V>,
     operands: &Operands<V>,
     y: &mut [V],
@@ -573,7 +573,7 @@ struct OnGpu<'i, V> {
     host: Pinned<V>,
 }
 
-impl<'i, V: Element> OnGpu<'i, V> {
+impl<'i, V: RealElement> OnGpu<'i, V> {
     fn new(instruments: &'i Instruments, y: &[V]) -> Result<OnGpu<'i, V>, String> {
         Ok(OnGpu {
             before: instruments.upload(y)?,
@@ -630,7 +630,7 @@ impl<'i, V: Element> OnGpu<'i, V> {
 }
 
 /// Copies the operands to a device. y is the contenders' to write.
-fn on_device<'s, V: Element>(
+fn on_device<'s, V: RealElement>(
     device: &Device,
     instruments: Option<&'s Instruments>,
     a: &CsrMatrix<V, u32>,
@@ -651,7 +651,7 @@ fn on_device<'s, V: Element>(
 }
 
 /// One product on the simulator, with what that counts.
-fn simulate<V: Element>(
+fn simulate<V: RealElement>(
     task: &Task<'_, V>,
     contender: &dyn Contender<V>,
     row: &mut Row,
@@ -715,7 +715,7 @@ mod tests {
         spoil: F,
     }
 
-    impl<V: Element, F: Fn(&mut [V]) + Sync> Contender<V> for Spoilt<F> {
+    impl<V: RealElement, F: Fn(&mut [V]) + Sync> Contender<V> for Spoilt<F> {
         fn name(&self) -> &str {
             self.name
         }

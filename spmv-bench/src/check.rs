@@ -1,7 +1,7 @@
 //! What a product must be, and the operands that it is checked with.
 
 use rayon::prelude::*;
-use spmv_runtime::Element;
+use spmv_runtime::RealElement;
 use spmv_runtime::matrix::{self, CsrMatrix, MatrixError, Reference, Verification};
 
 /// The product in doubled precision.
@@ -13,7 +13,7 @@ pub(crate) struct Expected {
 
 impl Expected {
     /// alpha op(A) x + beta y, where `a` is op(A).
-    pub(crate) fn of<V: Element>(
+    pub(crate) fn of<V: RealElement>(
         a: &CsrMatrix<V, u32>,
         (alpha, beta): (f64, f64),
         x: &[V],
@@ -25,7 +25,7 @@ impl Expected {
     }
 
     /// Compares a product with it, row by row.
-    pub(crate) fn verify<V: Element>(&self, y: &[V], depth: impl Fn(u64) -> u64 + Sync) -> Verification {
+    pub(crate) fn verify<V: RealElement>(&self, y: &[V], depth: impl Fn(u64) -> u64 + Sync) -> Verification {
         let sum = V::TYPE.narrowest_accumulator();
         // Every product of a row may underflow, then alpha and y.
         let underflow = sum.smallest_subnormal() * (self.alpha.abs() * self.longest_row as f64 + 2.0)
@@ -47,7 +47,7 @@ pub(crate) fn status(verification: &Verification) -> String {
 }
 
 /// Random entries in [-1, 1) that are exact in their type, the same for a seed on every machine.
-pub(crate) fn random<V: Element>(len: usize, seed: u64) -> Vec<V> {
+pub(crate) fn random<V: RealElement>(len: usize, seed: u64) -> Vec<V> {
     let bits = V::TYPE.digits();
     let entry = |index: usize| {
         let number = splitmix64(seed.wrapping_add((index as u64 + 1).wrapping_mul(GOLDEN)));

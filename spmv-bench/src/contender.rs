@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use spmv_runtime::codegen::IndexType;
 use spmv_runtime::matrix::{CsrMatrix, SymmetricCsr, Symmetry};
-use spmv_runtime::{Device, DeviceMatrix, Element, Vector};
+use spmv_runtime::{Device, DeviceMatrix, RealElement, Vector};
 
 use crate::instruments::{Instruments, Memory};
 use crate::request::Operation;
@@ -41,7 +41,7 @@ impl From<spmv_runtime::Error> for Absent {
 }
 
 /// The product that all contenders compute: y <- alpha op(A) x + beta y.
-pub(crate) struct Task<'a, V: Element> {
+pub(crate) struct Task<'a, V: RealElement> {
     pub(crate) a: &'a CsrMatrix<V, u32>,
     pub(crate) operation: Operation,
     pub(crate) alpha: f64,
@@ -93,7 +93,7 @@ pub(crate) struct BlocksOnDevice {
     pub(crate) convert_ms: f64,
 }
 
-impl<V: Element> Task<'_, V> {
+impl<V: RealElement> Task<'_, V> {
     /// Entries of x and y.
     pub(crate) fn lengths(&self) -> (usize, usize) {
         match self.operation {
@@ -169,7 +169,7 @@ pub(crate) struct Facts {
 }
 
 /// Takes part in the measurement of a matrix.
-pub(crate) trait Contender<V: Element> {
+pub(crate) trait Contender<V: RealElement> {
     /// `ours:csr_vector`.
     fn name(&self) -> &str;
 

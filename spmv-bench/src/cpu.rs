@@ -1,7 +1,7 @@
 //! The products on the CPU.
 
-use spmv_runtime::Element;
-use spmv_runtime::matrix::{CsrMatrix, MatrixError, Value, cpu_parallel, cpu_serial};
+use spmv_runtime::RealElement;
+use spmv_runtime::matrix::{CsrMatrix, MatrixError, Number, Value, cpu_parallel, cpu_serial};
 
 use crate::contender::{Absent, Contender, Facts, Prepared, Product, Task, any_order_depth};
 use crate::request::{Operation, Selection};
@@ -10,7 +10,7 @@ use crate::request::{Operation, Selection};
 pub(crate) const NAMES: [&str; 2] = ["cpu:parallel", "cpu:serial"];
 
 type Multiply<V> =
-    fn(<V as Value>::Sum, &CsrMatrix<V, u32>, &[V], <V as Value>::Sum, &mut [V]) -> Result<(), MatrixError>;
+    fn(<V as Number>::Sum, &CsrMatrix<V, u32>, &[V], <V as Number>::Sum, &mut [V]) -> Result<(), MatrixError>;
 
 /// One product on the CPU.
 pub(crate) struct OnCpu<V: Value> {
@@ -20,13 +20,13 @@ pub(crate) struct OnCpu<V: Value> {
 }
 
 /// The selected ones.
-pub(crate) fn contenders<V: Element>(selection: &Selection) -> Vec<OnCpu<V>> {
+pub(crate) fn contenders<V: RealElement>(selection: &Selection) -> Vec<OnCpu<V>> {
     let all: [Multiply<V>; 2] = [cpu_parallel::<V, u32>, cpu_serial::<V, u32>];
     let selected = NAMES.into_iter().zip(all).filter(|(name, _)| selection.has(name));
     selected.map(|(name, multiply)| OnCpu { name, params: String::new(), multiply }).collect()
 }
 
-impl<V: Element> Contender<V> for OnCpu<V> {
+impl<V: RealElement> Contender<V> for OnCpu<V> {
     fn name(&self) -> &str {
         self.name
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::time::Instant;
 
-use spmv_runtime::Element;
+use spmv_runtime::RealElement;
 use spmv_runtime::codegen::ValueType;
 
 use crate::contender::{
@@ -236,7 +236,7 @@ struct Described {
 }
 
 impl Way<'_> {
-    fn describe<V: Element>(
+    fn describe<V: RealElement>(
         &self,
         task: &Task<'_, V>,
         instruments: &Instruments,
@@ -396,7 +396,7 @@ impl Way<'_> {
     }
 }
 
-impl<V: Element> Contender<V> for Way<'_> {
+impl<V: RealElement> Contender<V> for Way<'_> {
     fn name(&self) -> &str {
         self.path.name
     }
@@ -664,14 +664,14 @@ fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-fn coo_rows<V: Element>(task: &Task<'_, V>, instruments: &Instruments) -> Result<(Memory, f64), String> {
+fn coo_rows<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Result<(Memory, f64), String> {
     let started = Instant::now();
     let rows = layout::coo_rows(task.a);
     let convert_ms = ms(started);
     Ok((instruments.upload(&rows)?, convert_ms))
 }
 
-fn slices<V: Element>(task: &Task<'_, V>, instruments: &Instruments) -> Result<Slices, Absent> {
+fn slices<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Result<Slices, Absent> {
     let entries = layout::sliced_ell_entries(task.a, ROWS_PER_SLICE);
     let padding = entries as f64 / task.a.nnz().max(1) as f64;
     if padding > MAX_PADDING {
@@ -694,7 +694,7 @@ fn slices<V: Element>(task: &Task<'_, V>, instruments: &Instruments) -> Result<S
     })
 }
 
-fn blocks<V: Element>(task: &Task<'_, V>, instruments: &Instruments) -> Result<BlocksOnDevice, Absent> {
+fn blocks<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Result<BlocksOnDevice, Absent> {
     let a = task.a;
     let fits = |size: &usize| a.num_rows().is_multiple_of(*size) && a.num_cols().is_multiple_of(*size);
     let fill = |size: usize| {

@@ -1,14 +1,14 @@
 //! Storage formats that cuSPARSE takes beside CSR, made on the host, in parallel.
 
 use rayon::prelude::*;
-use spmv_runtime::Element;
+use spmv_runtime::RealElement;
 use spmv_runtime::matrix::CsrMatrix;
 
 /// Block rows of one task when blocks are looked for.
 const BLOCK_ROWS: usize = 512;
 
 /// The row of every entry.
-pub(crate) fn coo_rows<V: Element>(a: &CsrMatrix<V, u32>) -> Vec<u32> {
+pub(crate) fn coo_rows<V: RealElement>(a: &CsrMatrix<V, u32>) -> Vec<u32> {
     let mut rows = vec![0; a.nnz()];
     let mut rest = &mut rows[..];
     let mut parts = Vec::new();
@@ -37,11 +37,11 @@ pub(crate) struct SlicedEll<V> {
 }
 
 /// Entries that slices of `rows_per_slice` rows hold, padding included; the last slice is a full one.
-pub(crate) fn sliced_ell_entries<V: Element>(a: &CsrMatrix<V, u32>, rows_per_slice: usize) -> u64 {
+pub(crate) fn sliced_ell_entries<V: RealElement>(a: &CsrMatrix<V, u32>, rows_per_slice: usize) -> u64 {
     widths(a, rows_per_slice).iter().map(|width| (width * rows_per_slice) as u64).sum()
 }
 
-fn widths<V: Element>(a: &CsrMatrix<V, u32>, rows_per_slice: usize) -> Vec<usize> {
+fn widths<V: RealElement>(a: &CsrMatrix<V, u32>, rows_per_slice: usize) -> Vec<usize> {
     let slices = a.num_rows().div_ceil(rows_per_slice);
     let width = |slice: usize| {
         let rows = slice * rows_per_slice..((slice + 1) * rows_per_slice).min(a.num_rows());
@@ -51,7 +51,7 @@ fn widths<V: Element>(a: &CsrMatrix<V, u32>, rows_per_slice: usize) -> Vec<usize
 }
 
 /// Makes the slices. They must hold fewer than 2^31 entries.
-pub(crate) fn sliced_ell<V: Element>(a: &CsrMatrix<V, u32>, rows_per_slice: usize) -> SlicedEll<V> {
+pub(crate) fn sliced_ell<V: RealElement>(a: &CsrMatrix<V, u32>, rows_per_slice: usize) -> SlicedEll<V> {
     let widths = widths(a, rows_per_slice);
     let mut slice_offsets = Vec::with_capacity(widths.len() + 1);
     let mut total = 0;
@@ -91,7 +91,7 @@ pub(crate) struct Blocks<V> {
 }
 
 /// How many blocks of `size` × `size` hold all entries.
-pub(crate) fn count_blocks<V: Element>(a: &CsrMatrix<V, u32>, size: usize) -> usize {
+pub(crate) fn count_blocks<V: RealElement>(a: &CsrMatrix<V, u32>, size: usize) -> usize {
     let count = |block_rows: std::ops::Range<usize>| {
         let mut cols = Vec::new();
         block_rows
@@ -105,7 +105,7 @@ pub(crate) fn count_blocks<V: Element>(a: &CsrMatrix<V, u32>, size: usize) -> us
 }
 
 /// Block columns of a block row, ascending.
-fn block_cols<V: Element>(a: &CsrMatrix<V, u32>, size: usize, block_row: usize, cols: &mut Vec<i32>) {
+fn block_cols<V: RealElement>(a: &CsrMatrix<V, u32>, size: usize, block_row: usize, cols: &mut Vec<i32>) {
     cols.clear();
     for row in block_row * size..((block_row + 1) * size).min(a.num_rows()) {
         let mut last = -1;
@@ -122,7 +122,7 @@ fn block_cols<V: Element>(a: &CsrMatrix<V, u32>, size: usize, block_row: usize, 
 }
 
 /// Makes the blocks; entries of one place add.
-pub(crate) fn blocks<V: Element>(a: &CsrMatrix<V, u32>, size: usize) -> Blocks<V> {
+pub(crate) fn blocks<V: RealElement>(a: &CsrMatrix<V, u32>, size: usize) -> Blocks<V> {
     let part = |block_rows: std::ops::Range<usize>| {
         let (mut lengths, mut cols, mut values, mut own) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for block_row in block_rows {
@@ -134,7 +134,8 @@ pub(crate) fn blocks<V: Element>(a: &CsrMatrix<V, u32>, size: usize) -> Blocks<V
                 for (col, value) in row_cols.iter().zip(row_values) {
                     let col = *col as usize;
                     let block = own.binary_search(&((col / size) as i32)).unwrap_or_default();
-                    values[first + (block * size + row % size) * size + col % size] += *value;
+                    let slot = &mut values[first + (block * size + row % size) * size + col % size];
+                    *slot = slot.plus(*value);
                 }
             }
             lengths.push(own.len());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use spmv_runtime::codegen::{Algorithm, Arg, Coefficient, ConfigError, KernelConfig, Pass, ValueType};
-use spmv_runtime::{COMMON_KEYS, Device, DeviceMatrix, Element, Kernel, Origin, Spmv};
+use spmv_runtime::{COMMON_KEYS, Device, DeviceMatrix, RealElement, Kernel, Origin, Spmv};
 
 use crate::contender::{Absent, Contender, Facts, Prepared, Product, Task};
 use crate::request::{Operation, Request, Variants, ours_name};
@@ -134,7 +134,7 @@ pub(crate) fn params(config: &KernelConfig) -> String {
     settings.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(";")
 }
 
-impl<V: Element> Contender<V> for Ours<'_> {
+impl<V: RealElement> Contender<V> for Ours<'_> {
     fn name(&self) -> &str {
         &self.name
     }

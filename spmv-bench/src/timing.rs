@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use spmv_runtime::{Element, Vector};
+use spmv_runtime::{RealElement, Vector};
 
 use crate::contender::Product;
 use crate::instruments::{Instruments, Stopwatch};
@@ -91,7 +91,7 @@ impl<'t, V> Lane<'t, V> {
 }
 
 /// Times all lanes: on the GPU cold, then warm, each in turn; then on the host.
-pub(crate) fn time<V: Element>(
+pub(crate) fn time<V: RealElement>(
     lanes: &mut [Lane<'_, V>],
     effort: Effort,
     instruments: Option<&Instruments>,
@@ -113,7 +113,7 @@ fn rounds<V>(lanes: &[&mut Lane<'_, V>]) -> usize {
     lanes.iter().map(|lane| lane.samples).max().unwrap_or(0)
 }
 
-fn time_on_host<V: Element>(lanes: &mut [&mut Lane<'_, V>], x: &[V], y: &mut [V]) {
+fn time_on_host<V: RealElement>(lanes: &mut [&mut Lane<'_, V>], x: &[V], y: &mut [V]) {
     for round in 0..rounds(lanes) {
         for lane in lanes.iter_mut().filter(|lane| round < lane.samples && lane.error.is_none()) {
             let Product::OnHost(product) = &mut lane.product else { continue };
@@ -128,7 +128,7 @@ fn time_on_host<V: Element>(lanes: &mut [&mut Lane<'_, V>], x: &[V], y: &mut [V]
     }
 }
 
-fn time_on_gpu<V: Element>(
+fn time_on_gpu<V: RealElement>(
     lanes: &mut [&mut Lane<'_, V>],
     instruments: &Instruments,
     limit: Duration,
@@ -173,7 +173,7 @@ fn time_on_gpu<V: Element>(
     }
 }
 
-impl<V: Element> Lane<'_, V> {
+impl<V: RealElement> Lane<'_, V> {
     fn launch(&mut self, x: &Vector<V>, y: &mut Vector<V>) -> Result<(), String> {
         match &mut self.product {
             Product::OnDevice(product) => product(x, y),

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use spmv_runtime::codegen::{Guarantees, KernelConfig, Operation, Semiring, ValueType};
-use spmv_runtime::matrix::{self, Accumulate, CsrMatrix, Offset, Reference, Value};
+use spmv_runtime::codegen::{Guarantees, KernelConfig, Operation, Semiring, SemiringNumber, Types, ValueKind, ValueType};
+use spmv_runtime::matrix::{self, Accumulate, CsrMatrix, MatrixError, Offset, Reference, Value};
+use spmv_runtime::{RealElement, Scalar};
 
 use crate::failure::{Failure, Kind};
 use crate::operands::Operands;
@@ -74,28 +75,28 @@ impl Expected {
         Ok(Expected { reference, alpha: operands.alpha, longest_row })
     }
 
-    /// Computes it over a semiring, in the type that the kernel reduces in.
-    pub fn over<V: Value, O: Offset>(
+    /// Computes it over a semiring, in the types of the kernel.
+    pub fn over<V: RealElement, O: Offset>(
         semiring: Semiring,
-        accumulator: ValueType,
+        types: Types,
         a: &CsrMatrix<V, O>,
         operation: Operation,
         operands: &Operands,
     ) -> Result<Expected, Failure> {
-        if semiring == Semiring::PlusTimes {
-            return Self::of(a, operation, operands);
-        }
         if operation == Operation::Transpose {
-            return Self::over(semiring, accumulator, &a.transpose()?, Operation::NonTranspose, operands);
+            return Self::over(semiring, types, &a.transpose()?, Operation::NonTranspose, operands);
         }
-        let accumulate = if operands.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
-        let Operands { x, y, .. } = operands;
-        let reference = match accumulator {
-            ValueType::F32 => {
-                let narrow = |numbers: &[f64]| numbers.iter().map(|&n| n as f32).collect::<Vec<f32>>();
-                matrix::reference_over_semiring(semiring, &a.convert(), &narrow(x), accumulate, &narrow(y))?
-            }
-            _ => matrix::reference_over_semiring(semiring, &a.convert::<f64>(), x, accumulate, y)?,
+        let reference = match (semiring, types.accumulator.kind()) {
+            (Semiring::PlusTimes, ValueKind::Integer) => in_integers(types, a, operands)?,
+            (Semiring::PlusTimes, _) => return Self::of(a, operation, operands),
+            _ => match types.accumulator {
+                ValueType::F32 => over_semiring::<f32, V, O>(semiring, a, operands)?,
+                ValueType::I32 => over_semiring::<i32, V, O>(semiring, a, operands)?,
+                ValueType::I64 => over_semiring::<i64, V, O>(semiring, a, operands)?,
+                ValueType::U32 => over_semiring::<u32, V, O>(semiring, a, operands)?,
+                ValueType::Bool => over_semiring::<bool, V, O>(semiring, a, operands)?,
+                _ => over_semiring::<f64, V, O>(semiring, a, operands)?,
+            },
         };
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
         Ok(Expected { reference, alpha: operands.alpha, longest_row })
@@ -131,6 +132,33 @@ impl Expected {
             + y_type.smallest_subnormal();
         matrix::verify(y, &self.reference, depth, accumulator.unit_roundoff(), y_type, underflow)
     }
+}
+
+/// The product in integers.
+fn in_integers<V: RealElement, O: Offset>(
+    types: Types,
+    a: &CsrMatrix<V, O>,
+    operands: &Operands,
+) -> Result<Reference, MatrixError> {
+    let a = a.map_values(|value| match value.to_scalar() {
+        Scalar::Integer(number) => number,
+        _ => unreachable!("sums of integers have integers for entries"),
+    });
+    let whole = |numbers: &[f64]| numbers.iter().map(|&number| number as i64).collect::<Vec<i64>>();
+    let (x, y, types) = (whole(&operands.x), whole(&operands.y), (types.accumulator, types.y));
+    matrix::reference_of_integers(operands.alpha as i64, &a, &x, operands.beta as i64, &y, types)
+}
+
+/// The product over a semiring in a type.
+fn over_semiring<S: Value<RealSum = S> + SemiringNumber, V: Value, O: Offset>(
+    semiring: Semiring,
+    a: &CsrMatrix<V, O>,
+    operands: &Operands,
+) -> Result<Reference, MatrixError> {
+    let accumulate = if operands.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
+    let typed = |numbers: &[f64]| numbers.iter().map(|&number| S::from_f64(number)).collect::<Vec<S>>();
+    let (x, y) = (typed(&operands.x), typed(&operands.y));
+    matrix::reference_over_semiring(semiring, &a.convert(), &x, accumulate, &y)
 }
 
 fn exact_in_f32(operands: &Operands) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use spmv_runtime::matrix::{CsrMatrix, MatrixError, Offset, Value};
+use spmv_runtime::matrix::{CsrMatrix, MatrixError, Number, Offset, Value};
 
 use crate::failure::Failure;
 use crate::operands::Operands;
@@ -11,7 +11,7 @@ use crate::quantity;
 
 /// Either of the CPU products.
 pub type Multiply<V, O> =
-    fn(<V as Value>::Sum, &CsrMatrix<V, O>, &[V], <V as Value>::Sum, &mut [V]) -> Result<(), MatrixError>;
+    fn(<V as Number>::Sum, &CsrMatrix<V, O>, &[V], <V as Number>::Sum, &mut [V]) -> Result<(), MatrixError>;
 
 /// A matrix with x and y in the type of its values.
 pub struct OnCpu<'a, V: Value, O> {

@@ -134,6 +134,11 @@ enum DeviceVector {
     Bf16(Vector<bf16>),
     F32(Vector<f32>),
     F64(Vector<f64>),
+    I8(Vector<i8>),
+    I32(Vector<i32>),
+    I64(Vector<i64>),
+    U32(Vector<u32>),
+    Bool(Vector<bool>),
 }
 
 /// Does the same with the vector whatever its type is.
@@ -144,6 +149,11 @@ macro_rules! of_any_type {
             DeviceVector::Bf16($vector) => $result,
             DeviceVector::F32($vector) => $result,
             DeviceVector::F64($vector) => $result,
+            DeviceVector::I8($vector) => $result,
+            DeviceVector::I32($vector) => $result,
+            DeviceVector::I64($vector) => $result,
+            DeviceVector::U32($vector) => $result,
+            DeviceVector::Bool($vector) => $result,
         }
     };
 }
@@ -154,6 +164,11 @@ impl DeviceVector {
             ValueType::F16 => DeviceVector::F16(Vector::from_slice(device, &narrow(numbers))?),
             ValueType::Bf16 => DeviceVector::Bf16(Vector::from_slice(device, &narrow(numbers))?),
             ValueType::F32 => DeviceVector::F32(Vector::from_slice(device, &narrow(numbers))?),
+            ValueType::I8 => DeviceVector::I8(Vector::from_slice(device, &narrow(numbers))?),
+            ValueType::I32 => DeviceVector::I32(Vector::from_slice(device, &narrow(numbers))?),
+            ValueType::I64 => DeviceVector::I64(Vector::from_slice(device, &narrow(numbers))?),
+            ValueType::U32 => DeviceVector::U32(Vector::from_slice(device, &narrow(numbers))?),
+            ValueType::Bool => DeviceVector::Bool(Vector::from_slice(device, &narrow(numbers))?),
             _ => DeviceVector::F64(Vector::from_slice(device, numbers)?),
         })
     }

@@ -1,6 +1,6 @@
 //! x, y, alpha and beta of a product, the same for a seed on every machine.
 
-use spmv_runtime::codegen::{Types, ValueType};
+use spmv_runtime::codegen::{Types, ValueKind, ValueType};
 use spmv_runtime::matrix::{Value, bf16, f16};
 
 use crate::failure::{Failure, Kind};
@@ -15,7 +15,7 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// x random in [-1, 1); y too where beta is not 0, else NaN, which a right product overwrites. `(x, y)` is how
+    /// x random in [-1, 1), or small whole numbers where its type has no others; y too where beta is not 0, else NaN, which a right product overwrites. `(x, y)` is how
     /// many entries they have.
     pub fn new(
         (x_length, y_length): (usize, usize),
@@ -26,7 +26,8 @@ impl Operands {
     ) -> Result<Operands, Failure> {
         let scalar = |name: &str, value: f64| {
             let rounded = round(types.accumulator, value);
-            if rounded.is_finite() {
+            let is_exact = types.accumulator.kind() == ValueKind::Float || rounded == value;
+            if rounded.is_finite() && is_exact {
                 return Ok(rounded);
             }
             let accumulator = types.accumulator;
@@ -37,10 +38,10 @@ impl Operands {
         };
         let (alpha, beta) = (scalar("alpha", alpha)?, scalar("beta", beta)?);
         let mut random = SplitMix64(seed);
-        let x = (0..x_length).map(|_| random.signed_unit(types.x)).collect();
+        let x = (0..x_length).map(|_| random.number(types.x)).collect();
         let y = match beta {
             0.0 => vec![f64::NAN; y_length],
-            _ => (0..y_length).map(|_| random.signed_unit(types.y)).collect(),
+            _ => (0..y_length).map(|_| random.number(types.y)).collect(),
         };
         Ok(Operands { alpha, beta, x, y })
     }
@@ -51,6 +52,10 @@ fn round(to: ValueType, value: f64) -> f64 {
         ValueType::F16 => <f16 as Value>::from_f64(value).to_f64(),
         ValueType::Bf16 => <bf16 as Value>::from_f64(value).to_f64(),
         ValueType::F32 => f64::from(value as f32),
+        ValueType::I32 => <i32 as Value>::from_f64(value).to_f64(),
+        ValueType::I64 => <i64 as Value>::from_f64(value).to_f64(),
+        ValueType::U32 => <u32 as Value>::from_f64(value).to_f64(),
+        ValueType::Bool => <bool as Value>::from_f64(value).to_f64(),
         _ => value,
     }
 }
@@ -65,6 +70,16 @@ impl SplitMix64 {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// What an entry of a type is: in [-1, 1), or a whole number from -8 to 7, from 0 to 15, or 0 or 1.
+    fn number(&mut self, value: ValueType) -> f64 {
+        match (value.kind(), value) {
+            (ValueKind::Float, _) => self.signed_unit(value),
+            (ValueKind::Bool, _) => (self.next() >> 63) as f64,
+            (_, ValueType::U32) => (self.next() >> 60) as f64,
+            _ => (self.next() >> 60) as f64 - 8.0,
+        }
     }
 
     /// A multiple of as many halvings of 1 as the type has digits, in [-1, 1): exact in the type.

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spmv_runtime::codegen::{
-    Algorithm, IndexType, KernelConfig, KernelConfigBuilder, Semiring, Types, ValueType,
+    Algorithm, IndexType, KernelConfig, KernelConfigBuilder, Semiring, Types, ValueKind, ValueType,
 };
 
 use crate::failure::{Failure, Kind};
@@ -99,6 +99,18 @@ pub fn algorithm_names() -> impl TypedValueParser<Value = String> {
 pub fn value_types() -> impl TypedValueParser<Value = ValueType> {
     PossibleValuesParser::new(ValueType::ALL.iter().map(|value| value.name()))
         .try_map(|name| name.parse::<ValueType>())
+}
+
+/// Accepts the names of floating-point types, which others than kernels of ours take too.
+pub fn float_types() -> impl TypedValueParser<Value = ValueType> {
+    let floats = ValueType::ALL.iter().filter(|value| value.kind() == ValueKind::Float);
+    PossibleValuesParser::new(floats.map(|value| value.name())).try_map(|name| name.parse::<ValueType>())
+}
+
+/// Accepts the names of types that are not complex.
+pub fn real_types() -> impl TypedValueParser<Value = ValueType> {
+    let reals = ValueType::ALL.iter().filter(|value| value.kind() != ValueKind::Complex);
+    PossibleValuesParser::new(reals.map(|value| value.name())).try_map(|name| name.parse::<ValueType>())
 }
 
 /// Accepts the names of semirings.

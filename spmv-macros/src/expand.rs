@@ -1,7 +1,7 @@
 //! What the attribute leaves in the user's crate.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use spmv_codegen::{COMMON_KEYS, KernelConfig, ValueType};
 use syn::{Attribute, DeriveInput, parse_quote};
 
@@ -22,7 +22,7 @@ pub(crate) fn expand(mut declaration: DeriveInput, Checked { config, runtime }: 
     // All of them: a run-time library whose defaults differ still makes this configuration, so `expect` is never met.
     let settings = config.settings().into_iter().map(|(key, value)| quote!((#key, #value)));
     let types = config.types();
-    let [value, x, y, accumulator] = [types.value, types.x, types.y, types.accumulator].map(rust_type);
+    let [value, x, y, accumulator] = [types.value, types.x, types.y, types.accumulator].map(|value| rust_type(value, runtime));
 
     quote! {
         #declaration
@@ -69,9 +69,14 @@ pub(crate) fn expand(mut declaration: DeriveInput, Checked { config, runtime }: 
 }
 
 /// Every value type has the name of the Rust type that holds it.
-fn rust_type(value: ValueType) -> TokenStream {
+fn rust_type(value: ValueType, runtime: &impl ToTokens) -> TokenStream {
     let name = format_ident!("{}", value.name());
-    quote!(::core::primitive::#name)
+    match value {
+        ValueType::F16 | ValueType::Bf16 => quote!(#runtime::matrix::#name),
+        ValueType::C32 => quote!(#runtime::matrix::Complex32),
+        ValueType::C64 => quote!(#runtime::matrix::Complex64),
+        _ => quote!(::core::primitive::#name),
+    }
 }
 
 /// The kernel in a sentence and every setting in a table; a section of its own below what the user wrote.

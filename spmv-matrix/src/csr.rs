@@ -170,7 +170,7 @@ impl<V: Entry, O: Offset> CsrMatrix<V, O> {
             while read < end {
                 let (col, value) = (self.col_indices[read], self.values[read]);
                 if write > first && self.col_indices[write - 1] == col {
-                    self.values[write - 1] += value;
+                    self.values[write - 1] = self.values[write - 1].plus(value);
                 } else {
                     self.col_indices[write] = col;
                     self.values[write] = value;

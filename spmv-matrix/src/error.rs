@@ -128,6 +128,10 @@ pub enum MatrixError {
         value: String,
     },
 
+    /// A skew-symmetric matrix of entries that are never negative.
+    #[error("half of the entries of a skew-symmetric matrix are negative, and no {0} is")]
+    SkewSign(&'static str),
+
     /// An entry whose mirror image is missing or another.
     #[error("not {symmetry}: {}", mirrors(*row, *col, value.as_deref(), mirror.as_deref()))]
     NotSymmetric {

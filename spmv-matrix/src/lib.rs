@@ -60,8 +60,10 @@ pub use crate::csr::CsrMatrix;
 pub use crate::error::MatrixError;
 pub use crate::features::{features, features_of_transpose};
 pub use crate::product::{cpu_parallel, cpu_serial};
-pub use crate::reference::{Reference, Verification, reference, verify};
-pub use crate::scalar::{Entry, Offset, Value};
+pub use crate::reference::{
+    Reference, Verification, reference, reference_of_complex, reference_of_integers, verify,
+};
+pub use crate::scalar::{Entry, Number, Offset, Value};
 pub use crate::semiring::{Accumulate, cpu_semiring, reference_over_semiring};
 pub use crate::statistics::Statistics;
 pub use crate::symmetric::{SymmetricCsr, Symmetry, cpu_serial_symmetric};

@@ -1,9 +1,8 @@
 //! y ← α·A·x + β·y on the processor.
 
 use crate::csr::first_row_within;
-use crate::reference::Compensated;
-use crate::scalar::sealed::MulAdd;
-use crate::{CsrMatrix, MatrixError, Offset, Value};
+use crate::scalar::sealed::{Exact, MulAdd};
+use crate::{CsrMatrix, Entry, MatrixError, Number, Offset};
 
 /// Rows and nonzeros of one task, at least and at most, and how many tasks there should be in between. That
 /// divides the work, so it also decides in which order a long row is added up: results depend on it and on
@@ -20,12 +19,13 @@ const SHORT: usize = 16;
 /// y ← α·A·x + β·y in one thread, row by row, as the definition has it.
 ///
 /// `x` has `num_cols` entries and `y` has `num_rows`. Sums are kept in doubled double precision and rounded
-/// once to the type of y, so this is also what other products can be compared with.
+/// once to the type of y, so this is also what other products can be compared with. Sums of integers wrap around in the
+/// type that they are in.
 ///
 /// # Errors
 ///
 /// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
-pub fn cpu_serial<V: Value, O: Offset>(
+pub fn cpu_serial<V: Number, O: Offset>(
     alpha: V::Sum,
     a: &CsrMatrix<V, O>,
     x: &[V],
@@ -35,18 +35,18 @@ pub fn cpu_serial<V: Value, O: Offset>(
     check_lengths(a, x, y)?;
     let zero = V::Sum::default();
     for (row, y) in y.iter_mut().enumerate() {
-        let mut sum = Compensated::default();
+        let mut sum = <V as Exact<V::Sum>>::Total::default();
         if alpha != zero {
             let (cols, values) = a.row(row);
-            for (&col, value) in cols.iter().zip(values) {
-                sum.add_product(value.to_f64(), x[col as usize].to_f64());
+            for (&col, &value) in cols.iter().zip(values) {
+                V::add_product(&mut sum, value, x[col as usize]);
             }
-            sum = sum.scaled(alpha.to_f64());
+            V::scale(&mut sum, alpha);
         }
         if beta != zero {
-            sum.add_product(beta.to_f64(), y.to_f64());
+            V::add_scaled(&mut sum, beta, *y);
         }
-        *y = V::from_f64(sum.value());
+        *y = V::round(sum);
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ pub fn cpu_serial<V: Value, O: Offset>(
 /// # Errors
 ///
 /// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
-pub fn cpu_parallel<V: Value, O: Offset>(
+pub fn cpu_parallel<V: Number, O: Offset>(
     alpha: V::Sum,
     a: &CsrMatrix<V, O>,
     x: &[V],
@@ -73,7 +73,7 @@ pub fn cpu_parallel<V: Value, O: Offset>(
     let zero = V::Sum::default();
     if alpha == zero {
         for y in y {
-            *y = V::from_sum(if beta == zero { zero } else { beta * y.to_sum() });
+            *y = V::from_sum(if beta == zero { zero } else { beta.times(y.to_sum()) });
         }
         return Ok(());
     }
@@ -98,7 +98,7 @@ pub fn cpu_parallel<V: Value, O: Offset>(
 }
 
 /// Whether x and y have as many entries as the matrix has columns and rows.
-pub(crate) fn check_lengths<V: Value, O: Offset>(
+pub(crate) fn check_lengths<V: Number, O: Offset>(
     a: &CsrMatrix<V, O>,
     x: &[V],
     y: &[V],
@@ -134,7 +134,7 @@ struct Piece<V> {
     tail: V,
 }
 
-struct Product<'a, V: Value, O> {
+struct Product<'a, V: Number, O> {
     a: &'a CsrMatrix<V, O>,
     x: &'a [V],
     alpha: V::Sum,
@@ -144,7 +144,7 @@ struct Product<'a, V: Value, O> {
     fused: bool,
 }
 
-impl<V: Value, O: Offset> Product<'_, V, O> {
+impl<V: Number, O: Offset> Product<'_, V, O> {
     /// Multiplies a range of blocks. `y` belongs to the rows that start in them, of which `first_row` is
     /// the first.
     fn run(
@@ -215,9 +215,9 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
         let ends = &offsets[first_row + 1..][..complete];
         let rows = y[..complete].iter_mut().zip(ends);
         if beta == V::Sum::default() {
-            self.rows::<FUSED>(position, rows, |sum, _| alpha * sum);
+            self.rows::<FUSED>(position, rows, |sum, _| alpha.times(sum));
         } else {
-            self.rows::<FUSED>(position, rows, |sum, y| alpha * sum + beta * y);
+            self.rows::<FUSED>(position, rows, |sum, y| alpha.times(sum).plus(beta.times(y)));
         }
         piece
     }
@@ -239,10 +239,10 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
 
     /// Finishes the rows that several blocks share, adding their parts in order.
     fn join(&self, pieces: &[Piece<V::Sum>], y: &mut [V]) {
-        let mut open = None;
+        let mut open: Option<(u32, V::Sum)> = None;
         for piece in pieces {
             if let Some((row, sum)) = open {
-                let sum = sum + piece.head;
+                let sum = sum.plus(piece.head);
                 open = Some((row, sum));
                 if piece.closes {
                     y[row as usize] = V::from_sum(self.finish(sum, y[row as usize].to_sum()));
@@ -258,7 +258,8 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
 
     #[inline(always)]
     fn finish(&self, sum: V::Sum, y: V::Sum) -> V::Sum {
-        if self.beta == V::Sum::default() { self.alpha * sum } else { self.alpha * sum + self.beta * y }
+        let scaled = self.alpha.times(sum);
+        if self.beta == V::Sum::default() { scaled } else { scaled.plus(self.beta.times(y)) }
     }
 
     /// The sum of the products of entries `start .. end` with x.
@@ -287,7 +288,7 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
                 sums[lane] = self.add::<FUSED>(sums[lane], cols[lane], values[lane]);
             }
         }
-        cols.iter().zip(values).fold((sums[0] + sums[1]) + (sums[2] + sums[3]), |sum, (&col, &value)| {
+        cols.iter().zip(values).fold(sums[0].plus(sums[1]).plus(sums[2].plus(sums[3])), |sum, (&col, &value)| {
             self.add::<FUSED>(sum, col, value)
         })
     }
@@ -305,9 +306,9 @@ impl<V: Value, O: Offset> Product<'_, V, O> {
 
 /// value · x + sum, with one rounding or with two.
 #[inline(always)]
-fn fused<V: Value, const FUSED: bool>(value: V, x: V, sum: V::Sum) -> V::Sum {
+fn fused<V: Number, const FUSED: bool>(value: V, x: V, sum: V::Sum) -> V::Sum {
     let (value, x) = (value.to_sum(), x.to_sum());
-    if FUSED { MulAdd::mul_add(value, x, sum) } else { sum + value * x }
+    if FUSED { MulAdd::mul_add(value, x, sum) } else { sum.plus(value.times(x)) }
 }
 
 /// Whether the processor multiplies and adds in one instruction.

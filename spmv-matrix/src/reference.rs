@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::product::check_lengths;
-use crate::{CsrMatrix, MatrixError, Offset, Value, ValueType};
+use crate::product::{check_lengths, cpu_parallel, cpu_serial};
+use crate::{Complex64, CsrMatrix, MatrixError, Offset, Value, ValueType};
 
 /// How many rows a task takes at least.
 const MIN_ROWS: usize = 256;
@@ -56,6 +56,72 @@ pub fn reference<V: Value, O: Offset>(
     };
     let (y, (magnitude, row_nnz)) = (0..a.num_rows()).into_par_iter().with_min_len(MIN_ROWS).map(row).unzip();
     Ok(Reference { y, magnitude, row_nnz })
+}
+
+/// Computes α·A·x + β·y in integers, which wrap around in a sum of type `sums` and are then cut off to the type of `y`: a
+/// right product has exactly these numbers, whatever its order. `x` and `y` are as in [`reference`].
+///
+/// # Errors
+///
+/// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
+pub fn reference_of_integers<O: Offset>(
+    alpha: i64,
+    a: &CsrMatrix<i64, O>,
+    x: &[i64],
+    beta: i64,
+    y: &[i64],
+    (sums, y_type): (ValueType, ValueType),
+) -> Result<Reference, MatrixError> {
+    let mut product = y.to_vec();
+    cpu_parallel(alpha, a, x, beta, &mut product)?;
+    // The last bits of sums and products do not depend on the others.
+    let cut_off = |number: i64, to: ValueType| match to {
+        ValueType::I8 => i64::from(number as i8),
+        ValueType::I32 => i64::from(number as i32),
+        ValueType::U32 => i64::from(number as u32),
+        _ => number,
+    };
+    Ok(Reference {
+        y: product.into_iter().map(|number| cut_off(cut_off(number, sums), y_type) as f64).collect(),
+        magnitude: vec![0.0; a.num_rows()],
+        row_nnz: (0..a.num_rows()).map(|row| a.row(row).0.len() as u64).collect(),
+    })
+}
+
+/// Computes α·A·x + β·y of complex numbers in doubled precision: the real and the imaginary parts, each with the
+/// magnitudes of the complex numbers. A step of a complex sum is two of a real one, so the depth of a part is twice that of
+/// a real product. `alpha`, `beta`, `x` and `y` are as in [`reference`].
+///
+/// # Errors
+///
+/// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
+pub fn reference_of_complex<O: Offset>(
+    alpha: Complex64,
+    a: &CsrMatrix<Complex64, O>,
+    x: &[Complex64],
+    beta: Complex64,
+    y: &[Complex64],
+) -> Result<[Reference; 2], MatrixError> {
+    let mut product = y.to_vec();
+    cpu_serial(alpha, a, x, beta, &mut product)?;
+    let zero = Complex64::default();
+    let (magnitude, row_nnz): (Vec<f64>, Vec<u64>) = (0..a.num_rows())
+        .into_par_iter()
+        .with_min_len(MIN_ROWS)
+        .map(|row| {
+            let (cols, values) = a.row(row);
+            let terms = cols.iter().zip(values).map(|(&col, value)| value.norm() * x[col as usize].norm());
+            let sum = if alpha == zero { 0.0 } else { alpha.norm() * terms.sum::<f64>() };
+            let before = if beta == zero { 0.0 } else { beta.norm() * y[row].norm() };
+            (sum + before, cols.len() as u64)
+        })
+        .unzip();
+    let part = |of: fn(&Complex64) -> f64| Reference {
+        y: product.iter().map(of).collect(),
+        magnitude: magnitude.clone(),
+        row_nnz: row_nnz.clone(),
+    };
+    Ok([part(|number| number.re), part(|number| number.im)])
 }
 
 /// How a product compares with a [`Reference`].
@@ -153,7 +219,7 @@ pub fn verify<V: Value>(
 /// A sum in doubled precision: T. Ogita, S. M. Rump and S. Oishi, *Accurate Sum and Dot Product* (SIAM J.
 /// Sci. Comput. 26, 2005), algorithm 5.3.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Compensated {
+pub struct Compensated {
     sum: f64,
     error: f64,
 }
@@ -169,6 +235,12 @@ impl Compensated {
         let sum_error = (self.sum - (sum - part)) + (product - part);
         self.sum = sum;
         self.error += product_error + sum_error;
+    }
+
+    /// Adds a sum.
+    pub fn add(&mut self, other: Self) {
+        self.add_product(other.sum, 1.0);
+        self.error += other.error;
     }
 
     /// The sum times a factor.

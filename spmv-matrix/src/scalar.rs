@@ -1,11 +1,12 @@
 //! The types a matrix may hold: entries, values and offsets.
 
 use std::fmt::{Debug, Display};
-use std::ops::{Add, AddAssign, Mul, Neg, Sub};
 
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 use spmv_codegen::{IndexType, SemiringNumber, ValueType};
+
+use crate::reference::Compensated;
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -17,12 +18,36 @@ pub(crate) mod sealed {
 
         /// Appends the shortest decimal number that reads back as this value.
         fn format(self, text: &mut Vec<u8>);
+
+        /// The value of a whole number; none where the type does not have exactly that.
+        fn of_integer(integer: i128) -> Option<Self>;
+
+        /// Appends the value as memory has it, the last byte first.
+        fn to_bytes(self, bytes: &mut Vec<u8>);
     }
 
     /// Fused arithmetic.
     pub trait MulAdd {
         /// self · factor + sum with one rounding.
         fn mul_add(self, factor: Self, sum: Self) -> Self;
+    }
+
+    /// A sum of products that is rounded once: in doubled double precision, or modulo a power of two.
+    pub trait Exact<Sum>: Sized {
+        /// The sum on the way.
+        type Total: Copy + Default + Send + Sync;
+
+        /// Adds a·b.
+        fn add_product(total: &mut Self::Total, a: Self, b: Self);
+
+        /// Multiplies the sum by a factor.
+        fn scale(total: &mut Self::Total, factor: Sum);
+
+        /// Adds factor·number.
+        fn add_scaled(total: &mut Self::Total, factor: Sum, number: Self);
+
+        /// The sum, rounded.
+        fn round(total: Self::Total) -> Self;
     }
 
     /// Arithmetic of offsets that are known to fit.
@@ -37,26 +62,18 @@ pub(crate) mod sealed {
     impl Sealed for f64 {}
     impl Sealed for super::Complex32 {}
     impl Sealed for super::Complex64 {}
+    impl Sealed for i8 {}
+    impl Sealed for i32 {}
+    impl Sealed for i64 {}
+    impl Sealed for bool {}
     impl Sealed for u32 {}
     impl Sealed for u64 {}
 }
 
-/// Anything that an entry of a Matrix Market file can become: `f16`, `bf16`, `f32`, `f64`, `Complex32`, `Complex64`.
+/// Anything that an entry of a matrix can be: `f16`, `bf16`, `f32`, `f64`, `i8`, `i32`, `i64`, `u32`, `bool`,
+/// `Complex32`, `Complex64`.
 pub trait Entry:
-    sealed::Sealed
-    + Copy
-    + Debug
-    + Display
-    + Default
-    + PartialEq
-    + Send
-    + Sync
-    + Add<Output = Self>
-    + AddAssign
-    + Mul<Output = Self>
-    + Neg<Output = Self>
-    + Sub<Output = Self>
-    + 'static
+    sealed::Sealed + Copy + Debug + Display + Default + PartialEq + Send + Sync + 'static
 {
     /// The real type of each part; `Self` where the entry is real.
     type Real: Value;
@@ -64,7 +81,14 @@ pub trait Entry:
     /// Whether an entry has an imaginary part.
     const COMPLEX: bool;
 
-    /// The type's name: `f16`, `bf16`, `f32`, `f64`, `complex<f32>`, `complex<f64>`.
+    /// Whether an entry may have a fraction: all but integers and truth values.
+    const FRACTIONS: bool;
+
+    /// Whether an entry may be negative.
+    const SIGNED: bool;
+
+    /// The type's name in configurations, on the command line and in messages: that of its
+    /// [`ValueType`].
     const NAME: &'static str;
 
     /// Puts an entry together; the imaginary part is dropped where the entry is real.
@@ -78,26 +102,44 @@ pub trait Entry:
 
     /// The complex conjugate; the entry itself where it is real.
     fn conj(self) -> Self;
+
+    /// The sum. Integers wrap around; of truth values it is whether one of them is true.
+    fn plus(self, other: Self) -> Self;
+
+    /// The product. Integers wrap around; of truth values it is whether both are true.
+    fn times(self, other: Self) -> Self;
+
+    /// What gives zero with the entry; the entry itself where it is a truth value.
+    fn negated(self) -> Self;
 }
 
-/// A value that kernels take today: `f16`, `bf16`, `f32` or `f64`.
-pub trait Value: Entry<Real = Self> + PartialOrd + sealed::Decimal + sealed::MulAdd {
+/// A number that kernels and the products on the CPU take: every [`Entry`].
+pub trait Number: Entry + sealed::Exact<Self::Sum> {
     /// The type in the vocabulary of configurations.
     const TYPE: ValueType;
 
-    /// What values are summed in, also the type of α and β: the type itself, and `f32` for `f16` and `bf16`.
-    type Sum: Value<Sum = Self::Sum> + SemiringNumber;
+    /// What numbers are summed in, also the type of α and β: the type itself, `f32` for `f16` and `bf16`, `i32` for `i8`.
+    type Sum: Number<Sum = Self::Sum> + sealed::MulAdd;
 
     /// The same number, exactly.
     fn to_sum(self) -> Self::Sum;
 
-    /// The nearest value, ties to even.
+    /// The nearest number, ties to even; of integers the one with the same last bits.
     fn from_sum(sum: Self::Sum) -> Self;
+}
 
-    /// The nearest value, ties to even.
+/// A number with a place among the real ones: all but `Complex32` and `Complex64`.
+pub trait Value:
+    Number<Sum = <Self as Value>::RealSum> + Entry<Real = Self> + PartialOrd + sealed::Decimal
+{
+    /// What values are summed in, [`Number::Sum`], which has a place among the real numbers too.
+    type RealSum: Value<RealSum = Self::RealSum> + SemiringNumber;
+
+    /// The nearest value, ties to even. Integers are rounded to whole numbers in range; a truth value is whether there is
+    /// more or less than nothing.
     fn from_f64(value: f64) -> Self;
 
-    /// The same number, exactly.
+    /// The same number; the nearest where an `i64` has more than 53 digits.
     fn to_f64(self) -> f64;
 }
 
@@ -119,10 +161,12 @@ pub trait Offset:
 }
 
 macro_rules! real {
-    ($real:ident, $complex:ident, $name:literal, $complex_name:literal, $type:ident) => {
+    ($real:ident, $complex:ident, $name:literal, $complex_name:literal, $type:ident, $complex_type:ident) => {
         impl Entry for $real {
             type Real = $real;
             const COMPLEX: bool = false;
+            const FRACTIONS: bool = true;
+            const SIGNED: bool = true;
             const NAME: &'static str = $name;
 
             #[inline(always)]
@@ -144,6 +188,21 @@ macro_rules! real {
             fn conj(self) -> Self {
                 self
             }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                -self
+            }
         }
 
         impl sealed::Decimal for $real {
@@ -161,6 +220,15 @@ macro_rules! real {
                     text.extend_from_slice(if self > 0.0 { b"inf" } else { b"-inf" });
                 }
             }
+
+            fn of_integer(integer: i128) -> Option<Self> {
+                let nearest = <$real as Value>::from_f64(integer as f64);
+                (Value::to_f64(nearest) as i128 == integer).then_some(nearest)
+            }
+
+            fn to_bytes(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
         }
 
         impl sealed::MulAdd for $real {
@@ -170,7 +238,31 @@ macro_rules! real {
             }
         }
 
-        impl Value for $real {
+        impl sealed::Exact<$real> for $real {
+            type Total = Compensated;
+
+            #[inline(always)]
+            fn add_product(total: &mut Compensated, a: Self, b: Self) {
+                total.add_product(a.to_f64(), b.to_f64());
+            }
+
+            #[inline(always)]
+            fn scale(total: &mut Compensated, factor: $real) {
+                *total = total.scaled(factor.into());
+            }
+
+            #[inline(always)]
+            fn add_scaled(total: &mut Compensated, factor: $real, number: Self) {
+                total.add_product(factor.into(), number.to_f64());
+            }
+
+            #[inline(always)]
+            fn round(total: Compensated) -> Self {
+                <$real as Value>::from_f64(total.value())
+            }
+        }
+
+        impl Number for $real {
             const TYPE: ValueType = ValueType::$type;
             type Sum = $real;
 
@@ -183,6 +275,10 @@ macro_rules! real {
             fn from_sum(sum: $real) -> Self {
                 sum
             }
+        }
+
+        impl Value for $real {
+            type RealSum = $real;
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
@@ -198,6 +294,8 @@ macro_rules! real {
         impl Entry for $complex {
             type Real = $real;
             const COMPLEX: bool = true;
+            const FRACTIONS: bool = true;
+            const SIGNED: bool = true;
             const NAME: &'static str = $complex_name;
 
             #[inline(always)]
@@ -218,6 +316,78 @@ macro_rules! real {
             #[inline(always)]
             fn conj(self) -> Self {
                 $complex::new(self.re, -self.im)
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                -self
+            }
+        }
+
+        impl sealed::MulAdd for $complex {
+            #[inline(always)]
+            fn mul_add(self, factor: Self, sum: Self) -> Self {
+                $complex::new(
+                    (-self.im).mul_add(factor.im, self.re.mul_add(factor.re, sum.re)),
+                    self.im.mul_add(factor.re, self.re.mul_add(factor.im, sum.im)),
+                )
+            }
+        }
+
+        impl sealed::Exact<$complex> for $complex {
+            type Total = [Compensated; 2];
+
+            #[inline(always)]
+            fn add_product([re, im]: &mut [Compensated; 2], a: Self, b: Self) {
+                re.add_product(a.re.into(), b.re.into());
+                re.add_product((-a.im).into(), b.im.into());
+                im.add_product(a.re.into(), b.im.into());
+                im.add_product(a.im.into(), b.re.into());
+            }
+
+            #[inline(always)]
+            fn scale([re, im]: &mut [Compensated; 2], factor: Self) {
+                let scaled = |by_re: Compensated, by_im: Compensated, sign: f64| {
+                    let mut part = by_re.scaled(factor.re.into());
+                    part.add(by_im.scaled(sign * f64::from(factor.im)));
+                    part
+                };
+                (*re, *im) = (scaled(*re, *im, -1.0), scaled(*im, *re, 1.0));
+            }
+
+            #[inline(always)]
+            fn add_scaled(total: &mut [Compensated; 2], factor: Self, number: Self) {
+                Self::add_product(total, factor, number);
+            }
+
+            #[inline(always)]
+            fn round([re, im]: [Compensated; 2]) -> Self {
+                $complex::new(<$real as Value>::from_f64(re.value()), <$real as Value>::from_f64(im.value()))
+            }
+        }
+
+        impl Number for $complex {
+            const TYPE: ValueType = ValueType::$complex_type;
+            type Sum = $complex;
+
+            #[inline(always)]
+            fn to_sum(self) -> $complex {
+                self
+            }
+
+            #[inline(always)]
+            fn from_sum(sum: $complex) -> Self {
+                sum
             }
         }
     };
@@ -241,6 +411,8 @@ macro_rules! half {
         impl Entry for $half {
             type Real = $half;
             const COMPLEX: bool = false;
+            const FRACTIONS: bool = true;
+            const SIGNED: bool = true;
             const NAME: &'static str = $name;
 
             #[inline(always)]
@@ -261,6 +433,21 @@ macro_rules! half {
             #[inline(always)]
             fn conj(self) -> Self {
                 self
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                -self
             }
         }
 
@@ -283,6 +470,15 @@ macro_rules! half {
                 });
                 text.extend_from_slice(shortest.expect("five digits are enough").as_bytes());
             }
+
+            fn of_integer(integer: i128) -> Option<Self> {
+                let nearest = <$half as Value>::from_f64(integer as f64);
+                (Value::to_f64(nearest) as i128 == integer).then_some(nearest)
+            }
+
+            fn to_bytes(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
         }
 
         impl sealed::MulAdd for $half {
@@ -292,7 +488,31 @@ macro_rules! half {
             }
         }
 
-        impl Value for $half {
+        impl sealed::Exact<f32> for $half {
+            type Total = Compensated;
+
+            #[inline(always)]
+            fn add_product(total: &mut Compensated, a: Self, b: Self) {
+                total.add_product(a.to_f64(), b.to_f64());
+            }
+
+            #[inline(always)]
+            fn scale(total: &mut Compensated, factor: f32) {
+                *total = total.scaled(factor.into());
+            }
+
+            #[inline(always)]
+            fn add_scaled(total: &mut Compensated, factor: f32, number: Self) {
+                total.add_product(factor.into(), number.to_f64());
+            }
+
+            #[inline(always)]
+            fn round(total: Compensated) -> Self {
+                <$half as Value>::from_f64(total.value())
+            }
+        }
+
+        impl Number for $half {
             const TYPE: ValueType = ValueType::$type;
             type Sum = f32;
 
@@ -305,6 +525,10 @@ macro_rules! half {
             fn from_sum(sum: f32) -> Self {
                 $half::from_f32(sum)
             }
+        }
+
+        impl Value for $half {
+            type RealSum = f32;
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
@@ -321,8 +545,266 @@ macro_rules! half {
 
 half!(f16, "f16", F16);
 half!(bf16, "bf16", Bf16);
-real!(f32, Complex32, "f32", "complex<f32>", F32);
-real!(f64, Complex64, "f64", "complex<f64>", F64);
+real!(f32, Complex32, "f32", "c32", F32, C32);
+real!(f64, Complex64, "f64", "c64", F64, C64);
+
+/// Whole numbers, which wrap around.
+macro_rules! integer {
+    ($integer:ident, $sum:ident, $signed:literal, $type:ident) => {
+        impl Entry for $integer {
+            type Real = $integer;
+            const COMPLEX: bool = false;
+            const FRACTIONS: bool = false;
+            const SIGNED: bool = $signed;
+            const NAME: &'static str = stringify!($integer);
+
+            #[inline(always)]
+            fn from_parts(re: $integer, _: $integer) -> Self {
+                re
+            }
+
+            #[inline(always)]
+            fn re(self) -> $integer {
+                self
+            }
+
+            #[inline(always)]
+            fn im(self) -> $integer {
+                0
+            }
+
+            #[inline(always)]
+            fn conj(self) -> Self {
+                self
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                self.wrapping_neg()
+            }
+        }
+
+        impl sealed::Decimal for $integer {
+            fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
+                let (number, length) = whole_number(text)?;
+                Some((Self::of_integer(number)?, length))
+            }
+
+            fn format(self, text: &mut Vec<u8>) {
+                text.extend_from_slice(itoa::Buffer::new().format(self).as_bytes());
+            }
+
+            fn of_integer(integer: i128) -> Option<Self> {
+                $integer::try_from(integer).ok()
+            }
+
+            fn to_bytes(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+        }
+
+        impl sealed::MulAdd for $integer {
+            #[inline(always)]
+            fn mul_add(self, factor: Self, sum: Self) -> Self {
+                self.wrapping_mul(factor).wrapping_add(sum)
+            }
+        }
+
+        impl sealed::Exact<$sum> for $integer {
+            type Total = $sum;
+
+            #[inline(always)]
+            fn add_product(total: &mut $sum, a: Self, b: Self) {
+                *total = total.wrapping_add($sum::from(a).wrapping_mul($sum::from(b)));
+            }
+
+            #[inline(always)]
+            fn scale(total: &mut $sum, factor: $sum) {
+                *total = total.wrapping_mul(factor);
+            }
+
+            #[inline(always)]
+            fn add_scaled(total: &mut $sum, factor: $sum, number: Self) {
+                *total = total.wrapping_add(factor.wrapping_mul(number.into()));
+            }
+
+            #[inline(always)]
+            fn round(total: $sum) -> Self {
+                total as $integer
+            }
+        }
+
+        impl Number for $integer {
+            const TYPE: ValueType = ValueType::$type;
+            type Sum = $sum;
+
+            #[inline(always)]
+            fn to_sum(self) -> $sum {
+                self.into()
+            }
+
+            #[inline(always)]
+            fn from_sum(sum: $sum) -> Self {
+                sum as $integer
+            }
+        }
+
+        impl Value for $integer {
+            type RealSum = $sum;
+
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value.round_ties_even() as $integer
+            }
+
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+        }
+    };
+}
+
+/// The whole number that `text` starts with, with or without a sign, and its length; none where it is beyond any type.
+fn whole_number(text: &[u8]) -> Option<(i128, usize)> {
+    let negative = text.first() == Some(&b'-');
+    let sign = usize::from(negative || text.first() == Some(&b'+'));
+    let digits = text[sign..].iter().take_while(|byte| byte.is_ascii_digit());
+    let (number, count) = digits.fold((0_i128, 0), |(number, count), digit| {
+        (number.saturating_mul(10).saturating_add(i128::from(digit - b'0')), count + 1)
+    });
+    (count > 0).then_some((if negative { -number } else { number }, sign + count))
+}
+
+integer!(i8, i32, true, I8);
+integer!(i32, i32, true, I32);
+integer!(i64, i64, true, I64);
+integer!(u32, u32, false, U32);
+
+impl Entry for bool {
+    type Real = bool;
+    const COMPLEX: bool = false;
+    const FRACTIONS: bool = false;
+    const SIGNED: bool = false;
+    const NAME: &'static str = "bool";
+
+    fn from_parts(re: bool, _: bool) -> Self {
+        re
+    }
+
+    fn re(self) -> bool {
+        self
+    }
+
+    fn im(self) -> bool {
+        false
+    }
+
+    fn conj(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self || other
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self && other
+    }
+
+    fn negated(self) -> Self {
+        self
+    }
+}
+
+impl sealed::Decimal for bool {
+    fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
+        let (number, length) = whole_number(text)?;
+        Some((Self::of_integer(number)?, length))
+    }
+
+    fn format(self, text: &mut Vec<u8>) {
+        text.push(b'0' + u8::from(self));
+    }
+
+    fn of_integer(integer: i128) -> Option<Self> {
+        (0..=1).contains(&integer).then_some(integer == 1)
+    }
+
+    fn to_bytes(self, bytes: &mut Vec<u8>) {
+        bytes.push(self.into());
+    }
+}
+
+impl sealed::MulAdd for bool {
+    #[inline(always)]
+    fn mul_add(self, factor: Self, sum: Self) -> Self {
+        self && factor || sum
+    }
+}
+
+impl sealed::Exact<bool> for bool {
+    type Total = bool;
+
+    #[inline(always)]
+    fn add_product(total: &mut bool, a: Self, b: Self) {
+        *total |= a && b;
+    }
+
+    #[inline(always)]
+    fn scale(total: &mut bool, factor: bool) {
+        *total &= factor;
+    }
+
+    #[inline(always)]
+    fn add_scaled(total: &mut bool, factor: bool, number: Self) {
+        *total |= factor && number;
+    }
+
+    #[inline(always)]
+    fn round(total: bool) -> Self {
+        total
+    }
+}
+
+impl Number for bool {
+    const TYPE: ValueType = ValueType::Bool;
+    type Sum = bool;
+
+    #[inline(always)]
+    fn to_sum(self) -> bool {
+        self
+    }
+
+    #[inline(always)]
+    fn from_sum(sum: bool) -> Self {
+        sum
+    }
+}
+
+impl Value for bool {
+    type RealSum = bool;
+
+    fn from_f64(value: f64) -> Self {
+        value != 0.0
+    }
+
+    fn to_f64(self) -> f64 {
+        f64::from(u8::from(self))
+    }
+}
 
 macro_rules! offset {
     ($offset:ident, $type:ident) => {

@@ -54,7 +54,7 @@ pub fn cpu_semiring<V: Value, O: Offset>(
 /// # Errors
 ///
 /// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
-pub fn reference_over_semiring<V: Value<Sum = V> + SemiringNumber, O: Offset>(
+pub fn reference_over_semiring<V: Value<RealSum = V> + SemiringNumber, O: Offset>(
     semiring: Semiring,
     a: &CsrMatrix<V, O>,
     x: &[V],

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use crate::assemble::{self, Buckets, Keyed};
 use crate::product::check_lengths;
-use crate::reference::Compensated;
-use crate::{CsrMatrix, Entry, MatrixError, Offset, Value};
+use crate::scalar::sealed::Exact;
+use crate::{CsrMatrix, Entry, MatrixError, Number, Offset};
 
 /// How many entries a task takes at a time.
 const CHUNK: usize = 1 << 15;
@@ -28,7 +28,7 @@ impl Symmetry {
     pub fn mirror<V: Entry>(self, value: V) -> V {
         match self {
             Symmetry::Symmetric => value,
-            Symmetry::SkewSymmetric => -value,
+            Symmetry::SkewSymmetric => value.negated(),
         }
     }
 
@@ -82,6 +82,7 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
     /// the first entry that is wrong.
     pub fn new(symmetry: Symmetry, lower: CsrMatrix<V, O>) -> Result<Self, MatrixError> {
         check_square(&lower)?;
+        check_sign::<V>(symmetry)?;
         let wrong = |row: usize| {
             let (cols, values) = lower.row(row);
             let is_wrong = |position: usize| {
@@ -239,7 +240,7 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
 /// # Errors
 ///
 /// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
-pub fn cpu_serial_symmetric<V: Value, O: Offset>(
+pub fn cpu_serial_symmetric<V: Number, O: Offset>(
     alpha: V::Sum,
     a: &SymmetricCsr<V, O>,
     x: &[V],
@@ -248,25 +249,25 @@ pub fn cpu_serial_symmetric<V: Value, O: Offset>(
 ) -> Result<(), MatrixError> {
     check_lengths(&a.lower, x, y)?;
     let zero = V::Sum::default();
-    let mut sums = vec![Compensated::default(); a.num_rows()];
+    let mut sums = vec![<V as Exact<V::Sum>>::Total::default(); a.num_rows()];
     if alpha != zero {
         for row in 0..a.num_rows() {
             let (cols, values) = a.lower.row(row);
             for (&col, &value) in cols.iter().zip(values) {
                 let col = col as usize;
-                sums[row].add_product(value.to_f64(), x[col].to_f64());
+                V::add_product(&mut sums[row], value, x[col]);
                 if col != row {
-                    sums[col].add_product(a.symmetry.mirror(value).to_f64(), x[row].to_f64());
+                    V::add_product(&mut sums[col], a.symmetry.mirror(value), x[row]);
                 }
             }
         }
     }
-    for (y, sum) in y.iter_mut().zip(sums) {
-        let mut sum = sum.scaled(alpha.to_f64());
+    for (y, mut sum) in y.iter_mut().zip(sums) {
+        V::scale(&mut sum, alpha);
         if beta != zero {
-            sum.add_product(beta.to_f64(), y.to_f64());
+            V::add_scaled(&mut sum, beta, *y);
         }
-        *y = V::from_f64(sum.value());
+        *y = V::round(sum);
     }
     Ok(())
 }
@@ -274,6 +275,10 @@ pub fn cpu_serial_symmetric<V: Value, O: Offset>(
 fn check_square<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Result<(), MatrixError> {
     let (num_rows, num_cols) = (a.num_rows(), a.num_cols());
     if num_rows == num_cols { Ok(()) } else { Err(MatrixError::NotSquare { num_rows, num_cols }) }
+}
+
+fn check_sign<V: Entry>(symmetry: Symmetry) -> Result<(), MatrixError> {
+    if V::SIGNED || symmetry != Symmetry::SkewSymmetric { Ok(()) } else { Err(MatrixError::SkewSign(V::NAME)) }
 }
 
 /// The first entry of a row whose mirror image is missing or another. Both matrices are sorted.

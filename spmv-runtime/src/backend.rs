@@ -17,14 +17,17 @@ pub(crate) struct Function(pub(crate) u64);
 /// The most arguments that a kernel of ours takes.
 pub(crate) const MAX_ARGS: usize = 32;
 
-/// One launch. Every argument is at most 8 bytes, little-endian in its slot.
+/// An argument of at most 16 bytes, little-endian.
+pub(crate) type Argument = [u64; 2];
+
+/// One launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch<'a> {
     pub(crate) function: Function,
     pub(crate) grid: u32,
     pub(crate) threads_per_block: u32,
     pub(crate) shared_bytes: u32,
-    pub(crate) args: &'a [u64],
+    pub(crate) args: &'a [Argument],
 }
 
 /// What a device is.
@@ -191,10 +194,11 @@ impl Drop for Allocation {
     }
 }
 
-/// Types without padding of which every bit pattern is valid.
+/// Types without padding of which every bit pattern is valid, or every one that a kernel stores.
 ///
 /// # Safety
-/// Implemented for plain numbers only.
+/// Implemented for plain numbers, for two of them without anything between, and for truth values, which kernels store as
+/// 0 or 1.
 pub unsafe trait Bytes: Copy {}
 
 // SAFETY: plain numbers have no padding, and every bit pattern is one of them.
@@ -209,6 +213,18 @@ unsafe impl Bytes for spmv_matrix::bf16 {}
 unsafe impl Bytes for f32 {}
 // SAFETY: as above.
 unsafe impl Bytes for f64 {}
+// SAFETY: as above.
+unsafe impl Bytes for i8 {}
+// SAFETY: as above.
+unsafe impl Bytes for i32 {}
+// SAFETY: as above.
+unsafe impl Bytes for i64 {}
+// SAFETY: two numbers of one size, in `repr(C)`.
+unsafe impl Bytes for spmv_matrix::Complex32 {}
+// SAFETY: as above.
+unsafe impl Bytes for spmv_matrix::Complex64 {}
+// SAFETY: a byte; what is read into one was copied from a `bool` or stored by a kernel as a `bool`.
+unsafe impl Bytes for bool {}
 
 pub(crate) fn as_bytes<T: Bytes>(slice: &[T]) -> &[u8] {
     // SAFETY: `Bytes` promises that there is no padding; the length is that of the slice in bytes.
@@ -216,6 +232,6 @@ pub(crate) fn as_bytes<T: Bytes>(slice: &[T]) -> &[u8] {
 }
 
 pub(crate) fn as_bytes_mut<T: Bytes>(slice: &mut [T]) -> &mut [u8] {
-    // SAFETY: as in `as_bytes`, and every bit pattern that is written is a valid `T`.
+    // SAFETY: as in `as_bytes`, and every bit pattern that a device gives for a `T` is a valid one.
     unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), size_of_val(slice)) }
 }

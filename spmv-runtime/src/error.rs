@@ -4,6 +4,7 @@ use spmv_codegen::{ConfigError, IndexType, Operation, Semiring, Slots, StorageFo
 use spmv_matrix::MatrixError;
 
 use crate::nvrtc::{CompileError, NvrtcError};
+use crate::scalar::Scalar;
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
@@ -207,7 +208,17 @@ pub enum Error {
         /// The configuration's value.
         expected: f64,
         /// The value given.
-        got: f64,
+        got: Scalar,
+    },
+    /// α or β is no number of the type that sums are in.
+    #[error("{what} = {got} is no number of type {accumulator}, which sums are in")]
+    ScalarType {
+        /// `alpha` or `beta`.
+        what: &'static str,
+        /// The value given.
+        got: Scalar,
+        /// The type of sums.
+        accumulator: ValueType,
     },
     /// α or β would scale a product that is not one of sums of products.
     #[error(
@@ -278,6 +289,7 @@ impl Error {
             | Error::Structure { .. }
             | Error::OtherDevice { .. }
             | Error::Scaling { .. }
+            | Error::ScalarType { .. }
             | Error::SemiringScaling { .. }
             | Error::SharedMemory { .. }
             | Error::GridTooLarge { .. } => ErrorKind::Usage,

@@ -2,7 +2,7 @@
 
 use spmv_codegen::{Arg, Expr, IndexType, Pass, ValueType, Variable};
 
-use crate::backend::{Allocation, Backend, Function, Launch, MAX_ARGS, Module, StreamHandle};
+use crate::backend::{Allocation, Argument, Backend, Function, Launch, MAX_ARGS, Module, StreamHandle};
 use crate::error::Error;
 use crate::scalar::Scalar;
 
@@ -60,7 +60,7 @@ pub(crate) struct BoundPass {
     grid: u32,
     threads_per_block: u32,
     shared_bytes: u32,
-    args: Box<[u64]>,
+    args: Box<[Argument]>,
     patches: Box<[(usize, Patch)]>,
 }
 
@@ -84,7 +84,7 @@ impl BoundPass {
                 patches.push((index, patch));
                 0
             };
-            args.push(match arg {
+            let word = match arg {
                 Arg::Size(expr, width) => sized(size(expr), *width),
                 Arg::RowOffsets => bindings.row_offsets,
                 Arg::ColIndices => bindings.col_indices,
@@ -95,7 +95,8 @@ impl BoundPass {
                 Arg::Alpha(as_type) => patched(Patch::Alpha(*as_type)),
                 Arg::Beta(as_type) => patched(Patch::Beta(*as_type)),
                 other => unreachable!("the launcher knows every argument, and {other:?} is new"),
-            });
+            };
+            args.push([word, 0]);
         }
         Ok(BoundPass {
             function,
@@ -122,8 +123,8 @@ impl BoundPass {
         }
         for &(index, patch) in &*self.patches {
             self.args[index] = match patch {
-                Patch::X => operands.x,
-                Patch::Y => operands.y,
+                Patch::X => [operands.x, 0],
+                Patch::Y => [operands.y, 0],
                 Patch::Alpha(as_type) => operands.alpha.bits(as_type),
                 Patch::Beta(as_type) => operands.beta.bits(as_type),
             };

@@ -56,7 +56,7 @@ pub use library::{FoundBy, data_folder};
 pub use matrix_source::{DeviceMatrix, DeviceOffset, MatrixSource};
 pub use nvrtc::{CompileError, NVRTC_VARIABLE, Nvrtc, NvrtcError, Version};
 pub use planner::Constraints;
-pub use scalar::{Element, Scalar};
+pub use scalar::{Element, RealElement, Scalar};
 pub use spmv::Spmv;
 pub use tuning::{Budget, Tuned};
 pub use vector::Vector;

@@ -242,7 +242,7 @@ impl Spmv {
     /// 1, and the row is stored (β = 0) or reduced with y (β = 1).
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::Scaling`] and
+    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::ScalarType`], [`Error::Scaling`] and
     /// [`Error::SemiringScaling`] where an operand does not fit, [`Error::StaleValues`] where the matrix has other values
     /// than the plan; nothing is launched then. [`Error::Fault`] where an earlier kernel faulted.
     pub fn apply<X: Element, Y: Element>(
@@ -296,6 +296,11 @@ impl Spmv {
         }
         if self.is_stale() {
             return Err(Error::StaleValues { algorithm: self.config.algorithm().name() });
+        }
+        for (what, scalar) in [("alpha", alpha), ("beta", beta)] {
+            if !scalar.fits(types.accumulator) {
+                return Err(Error::ScalarType { what, got: scalar, accumulator: types.accumulator });
+            }
         }
         check_semiring(self.config.semiring(), alpha, beta)?;
         let scaling = self.config.scaling();
@@ -431,7 +436,7 @@ fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result
 
 /// Whether α and β are what a product over this semiring may have.
 fn check_semiring(semiring: Semiring, alpha: Scalar, beta: Scalar) -> Result<(), Error> {
-    match semiring.refused_scaling(alpha.to_f64(), beta.to_f64()) {
+    match semiring.refused_scaling(alpha.to_c64().re, beta.to_c64().re) {
         Some((what, got, allowed)) => Err(Error::SemiringScaling { what, semiring, got, allowed }),
         None => Ok(()),
     }
@@ -439,9 +444,7 @@ fn check_semiring(semiring: Semiring, alpha: Scalar, beta: Scalar) -> Result<(),
 
 fn check_scaling(what: &'static str, coefficient: Coefficient, got: Scalar) -> Result<(), Error> {
     match coefficient.known() {
-        Some(expected) if expected != got.to_f64() => {
-            Err(Error::Scaling { what, expected, got: got.to_f64() })
-        }
+        Some(expected) if !got.is(expected) => Err(Error::Scaling { what, expected, got }),
         _ => Ok(()),
     }
 }

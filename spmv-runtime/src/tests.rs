@@ -152,13 +152,13 @@ impl Backend for Recorder {
         // What the kernels of a preparation find out is for its test to say.
         if let Some(numbers) = self.found.lock().unwrap().pop() {
             let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-            self.memory.lock().unwrap().get_mut(&launch.args[0]).unwrap().copy_from_slice(&bytes);
+            self.memory.lock().unwrap().get_mut(&launch.args[0][0]).unwrap().copy_from_slice(&bytes);
         }
         self.launches.lock().unwrap().push(Launched {
             kernel: self.functions.lock().unwrap()[launch.function.0 as usize].clone(),
             grid: launch.grid,
             threads: launch.threads_per_block,
-            args: launch.args.to_vec(),
+            args: launch.args.iter().map(|[low, _]| *low).collect(),
             stream,
         });
         Ok(())
@@ -442,7 +442,7 @@ fn scalars_are_rounded_to_the_accumulator() {
     plan.apply(0.1, &x, 0.1f32, &mut y).unwrap();
     let launched = recorder.launches.lock().unwrap().pop().unwrap();
     assert_eq!(launched.args[6..], [0.1f64.to_bits(), f64::from(0.1f32).to_bits()]);
-    assert_eq!(Scalar::from(0.1f64).bits(ValueType::F32), u64::from(0.1f32.to_bits()));
+    assert_eq!(Scalar::from(0.1f64).bits(ValueType::F32), [u64::from(0.1f32.to_bits()), 0]);
 }
 
 #[test]

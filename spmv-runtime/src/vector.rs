@@ -150,7 +150,7 @@ impl<T: Element> Vector<T> {
     /// # Errors
     /// Those of compiling and launching, here and in the other operations.
     pub fn fill(&mut self, alpha: T) -> Result<(), Error> {
-        self.run(VectorOp::Fill, scalar(alpha), self.address, 0, &[])
+        self.run(VectorOp::Fill, alpha.to_scalar(), self.address, 0, &[])
     }
 
     /// x ← α·x.
@@ -158,7 +158,7 @@ impl<T: Element> Vector<T> {
     /// # Errors
     /// As [`Vector::fill`].
     pub fn scale(&mut self, alpha: T) -> Result<(), Error> {
-        self.run(VectorOp::Scale, scalar(alpha), self.address, 0, &[])
+        self.run(VectorOp::Scale, alpha.to_scalar(), self.address, 0, &[])
     }
 
     /// This vector becomes a copy of `x`.
@@ -176,10 +176,10 @@ impl<T: Element> Vector<T> {
     /// As [`Vector::copy_from`].
     pub fn axpy(&mut self, alpha: T, x: &Vector<T>) -> Result<(), Error> {
         self.check(x)?;
-        self.run(VectorOp::Axpy, scalar(alpha), x.address, self.address, &[])
+        self.run(VectorOp::Axpy, alpha.to_scalar(), x.address, self.address, &[])
     }
 
-    /// The dot product with `y`, summed in double precision. The same vectors give the same bits in every run
+    /// The dot product with `y`, summed in double precision; of complex vectors, the real part of conj(x)·y. The same vectors give the same bits in every run
     /// and on every device.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl<T: Element> Vector<T> {
         Ok(self.reduce(VectorOp::Dot, scale, self.address)?.sqrt() / scale)
     }
 
-    /// The largest magnitude; NaN where there is one, 0 where there are no entries.
+    /// The largest magnitude, of complex entries that of a part; NaN where there is one, 0 where there are no entries.
     ///
     /// # Errors
     /// As [`Vector::fill`].
@@ -260,10 +260,6 @@ impl<T: Element> Vector<T> {
         }
         check_length("a vector", self.len, other.len)
     }
-}
-
-fn scalar<T: Element>(value: T) -> Scalar {
-    Scalar::F64(value.to_f64())
 }
 
 pub(crate) fn check_length(what: &'static str, expected: usize, got: usize) -> Result<(), Error> {

@@ -177,7 +177,8 @@ impl Bccoo {
             Buffer::new("empty_rows", self.num_empty_rows() * 4),
             Buffer::new("tails", sums()),
             Buffer::new("heads", sums()),
-            Buffer::new("meetings", sums()).zeroed(),
+            Buffer::new("meetings", num_tiles() * (self.block_rows * types.accumulator.piece_word_bytes()))
+                .zeroed(),
             scratch("pairs", nnz() * 8),
             scratch("other_pairs", nnz() * 8),
             scratch("places", (RadixSort::PLACES * 4 + 4).into()),

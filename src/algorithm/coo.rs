@@ -98,7 +98,7 @@ impl Coo {
                 Buffer::new("empty_rows", Expr::from(NUM_EMPTY_ROWS) * 4),
                 Buffer::new("tails", sums()),
                 Buffer::new("heads", sums()),
-                Buffer::new("meetings", sums()).zeroed(),
+                Buffer::new("meetings", num_tiles() * accumulator.piece_word_bytes()).zeroed(),
                 Buffer::new("counts", 2 * 8).zeroed().scratch(),
             ],
             counts: vec![Count { name: "empty_rows", buffer: COUNTS, entry: 0, after: 0 }],

@@ -100,7 +100,7 @@ impl Csr5 {
             Buffer::new("tile_values", entries(types.value.size())),
             Buffer::new("tails", self.num_tiles() * accumulator),
             Buffer::new("heads", self.num_tiles() * accumulator),
-            Buffer::new("meetings", self.num_tiles() * accumulator).zeroed(),
+            Buffer::new("meetings", self.num_tiles() * types.accumulator.piece_word_bytes()).zeroed(),
             Buffer::new("counts", 3 * 8).zeroed().scratch(),
         ]
     }

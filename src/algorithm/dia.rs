@@ -1,12 +1,12 @@
 //! Diagonals, stored whole.
 
 use super::{Plan, Plans};
-use crate::config::KernelConfig;
+use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::primitive::GridScan;
 use crate::program::{Arg, Buffer, Count, Guarantees, Pass, Slots};
-use crate::types::IndexType;
+use crate::types::{IndexType, ValueKind};
 
 parameters! {
     /// Diagonals that hold an entry, stored whole and without columns (DIA).
@@ -96,6 +96,20 @@ fn prepare(config: &KernelConfig) -> Vec<Pass> {
 }
 
 impl Plans for Dia {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        let value = config.types().value;
+        if !matches!(value.kind(), ValueKind::Integer | ValueKind::Bool) {
+            return Ok(());
+        }
+        Err(ConfigError::Combination {
+            key: "value",
+            reason: format!(
+                "dia marks fill by bits that no value has, and value = {value} has a use for all; use ell, sell_c_sigma or \
+                 an algorithm without a layout"
+            ),
+        })
+    }
+
     fn slots(&self, config: &KernelConfig) -> Option<Slots> {
         let diagonals = Expr::from(NUM_OCCUPIED).max(NUM_DIAGONALS);
         Some(Slots { number: stride() * diagonals, bytes: config.types().value.size() as u32 })

@@ -83,12 +83,12 @@ impl Plans for Hola {
             shared_bytes: 0,
             args,
         };
-        let sums = num_blocks.clone() * self.prepared * types.accumulator.size() as u32;
+        let sums = |bytes: u32| num_blocks.clone() * self.prepared * bytes;
         let buffers = vec![
-            Buffer::new("block_rows", (num_blocks + 1) * 4),
-            Buffer::new("tails", sums.clone()),
-            Buffer::new("heads", sums.clone()),
-            Buffer::new("meetings", sums).zeroed(),
+            Buffer::new("block_rows", (num_blocks.clone() + 1) * 4),
+            Buffer::new("tails", sums(types.accumulator.size() as u32)),
+            Buffer::new("heads", sums(types.accumulator.size() as u32)),
+            Buffer::new("meetings", sums(types.accumulator.piece_word_bytes())).zeroed(),
         ];
         let (prepare, multiply) = match self.prepared {
             0 => (vec![], vec![assign, multiply]),

@@ -197,7 +197,7 @@ impl Plans for Hyb {
                 sums("ell_sums", NUM_TAIL_ROWS.into()),
                 sums("pieces_at_end", num_tiles()),
                 sums("pieces_at_begin", num_tiles()),
-                sums("meetings", num_tiles()).zeroed(),
+                Buffer::new("meetings", num_tiles() * types.accumulator.piece_word_bytes()).zeroed(),
                 scratch("selection", 8.into()),
                 scratch("histogram", (256 * 4).into()).zeroed(),
                 scratch("tail_begins", (num_rows() + 1) * offset),

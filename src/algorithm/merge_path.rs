@@ -84,7 +84,7 @@ impl Plans for MergePath {
                 Buffer::new("tile_rows", (num_tiles() + 1) * 4),
                 sums("tails"),
                 sums("heads"),
-                sums("meetings").zeroed(),
+                Buffer::new("meetings", num_tiles() * types.accumulator.piece_word_bytes()).zeroed(),
             ],
             counts: vec![],
             guarantees: Guarantees {

@@ -7,7 +7,7 @@
 
 // Where sums or offsets are wide, the loads of a step would follow one another for want of registers if more threads were
 // resident.
-constexpr int kWideTypes = (sizeof(AccumT) == 8) + (sizeof(OffsetT) == 8);
+constexpr int kWideTypes = (sizeof(AccumT) >= 8) + (sizeof(OffsetT) == 8);
 constexpr int kResidentBlocks = (kWideTypes == 0 ? 2048 : kWideTypes == 1 ? 1536 : 1280) / kThreadsPerBlock;
 constexpr bool kFetchesByBlock = kRowsPerFetch == 0;
 constexpr uint32_t kThreadsPerFetcher = kFetchesByBlock ? kThreadsPerBlock : 32;

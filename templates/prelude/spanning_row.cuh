@@ -1,14 +1,63 @@
 // A row that lies in several tiles: every tile brings its piece of the sum, and the warp that brings the last piece adds
 // all of them, always in the order of the tiles, and stores the row. No tile waits for another and no pass follows.
 
-// A piece as an integer that is never 0, so that 0 can say that nobody was here yet. NaNs become one.
-__device__ __forceinline__ uint32_t piece_word(float piece) { return piece == piece ? ~__float_as_uint(piece) : 1u; }
-__device__ __forceinline__ float word_piece(uint32_t word) { return __uint_as_float(~word); }
-__device__ __forceinline__ uint64_t piece_word(double piece) {
-  return piece == piece ? ~uint64_t(__double_as_longlong(piece)) : 1ull;
-}
-__device__ __forceinline__ double word_piece(uint64_t word) { return __longlong_as_double(int64_t(~word)); }
-using PieceWordT = decltype(piece_word(AccumT()));
+template <typename Part>
+struct Complex;
+
+// A piece as an integer that is never 0, so that 0 can say that nobody was here yet. Where no integer has a number to
+// spare, pieces do not travel and are counted instead.
+template <typename Sum>
+struct PieceWord {
+  using Type = uint32_t;
+  static constexpr bool kTravels = false;
+  static __device__ __forceinline__ Type of(Sum) { return 1; }
+  static __device__ __forceinline__ Sum piece(Type) { return Sum(0); }
+};
+// NaNs become one.
+template <>
+struct PieceWord<float> {
+  using Type = uint32_t;
+  static constexpr bool kTravels = true;
+  static __device__ __forceinline__ Type of(float piece) { return piece == piece ? ~__float_as_uint(piece) : 1u; }
+  static __device__ __forceinline__ float piece(Type word) { return __uint_as_float(~word); }
+};
+template <>
+struct PieceWord<double> {
+  using Type = uint64_t;
+  static constexpr bool kTravels = true;
+  static __device__ __forceinline__ Type of(double piece) {
+    return piece == piece ? ~uint64_t(__double_as_longlong(piece)) : 1ull;
+  }
+  static __device__ __forceinline__ double piece(Type word) { return __longlong_as_double(int64_t(~word)); }
+};
+template <>
+struct PieceWord<uint32_t> {
+  using Type = uint64_t;
+  static constexpr bool kTravels = true;
+  static __device__ __forceinline__ Type of(uint32_t piece) { return 1ull << 32 | piece; }
+  static __device__ __forceinline__ uint32_t piece(Type word) { return uint32_t(word); }
+};
+template <>
+struct PieceWord<bool> {
+  using Type = uint32_t;
+  static constexpr bool kTravels = true;
+  static __device__ __forceinline__ Type of(bool piece) { return 2u | piece; }
+  static __device__ __forceinline__ bool piece(Type word) { return word & 1u; }
+};
+// Of two floats both are NaN where nothing is to spare.
+template <typename Part>
+struct PieceWord<Complex<Part>> {
+  using Type = uint64_t;
+  static constexpr bool kTravels = sizeof(Part) == 4;
+  static __device__ __forceinline__ Type of(Complex<Part> piece) {
+    const Type word = ~(Type(__float_as_uint(piece.im)) << 32 | __float_as_uint(piece.re));
+    return word == 0 ? 1ull : word;
+  }
+  static __device__ __forceinline__ Complex<Part> piece(Type word) {
+    return {__uint_as_float(uint32_t(~word)), __uint_as_float(uint32_t(~word >> 32))};
+  }
+};
+using PieceWordT = PieceWord<AccumT>::Type;
 
 // One entry a tile: the piece of the row that is open at its end, the piece of the row that was open at its
 // beginning, and where pieces of the row that is the first to leave the tile meet (zero between products).
@@ -54,13 +103,13 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
                                           uint32_t tile, AccumT piece, YT* y, AccumT alpha, AccumT beta) {
   const int lane = threadIdx.x & 31;
   PieceWordT* meeting = rows.meetings + first;
-  if (last - first == 1) {
+  if (PieceWord<AccumT>::kTravels && last - first == 1) {
     // The usual case: the piece travels in the atomic operation, and no fence throws entries of x out of L1.
     if (lane != 0) return;
-    const PieceWordT other = atomicExch(meeting, piece_word(piece));
+    const PieceWordT other = atomicExch(meeting, PieceWord<AccumT>::of(piece));
     if (other == 0) return;
     *meeting = 0;
-    store_scaled(y, row, reduce(piece, word_piece(other)), alpha, beta);
+    store_scaled(y, row, reduce(piece, PieceWord<AccumT>::piece(other)), alpha, beta);
     return;
   }
   const Pieces<kTogether> pieces(first, last);

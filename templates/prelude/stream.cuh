@@ -3,6 +3,10 @@
 template <int kBytes>
 struct Packet;
 template <>
+struct Packet<1> {
+  using Type = unsigned char;
+};
+template <>
 struct Packet<2> {
   using Type = uint16_t;
 };

@@ -9,7 +9,9 @@ struct Bf16;
 enum class TileUnit { kLanes, kF64, kF16, kBf16 };
 
 template <typename A, typename B, typename Sum>
-constexpr TileUnit kTileUnitOf = sizeof(Sum) == 8 ? TileUnit::kF64 : TileUnit::kLanes;
+constexpr TileUnit kTileUnitOf = TileUnit::kLanes;
+template <typename A, typename B>
+constexpr TileUnit kTileUnitOf<A, B, double> = TileUnit::kF64;
 template <>
 constexpr TileUnit kTileUnitOf<F16, F16, float> = TileUnit::kF16;
 template <>

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spmv_codegen::{Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Semiring};
+use spmv_codegen::{Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Semiring, ValueKind, ValueType};
 
 /// One setting and its values, as text.
 pub struct Dimension {
@@ -23,48 +23,89 @@ pub fn dimensions(spec: &AlgorithmSpec) -> Vec<Dimension> {
         "operation" => {
             Dimension { key: key.name, values: spec.operations.iter().map(ToString::to_string).collect() }
         }
+        // Others are covered by lists of their own.
+        "value" | "x" | "y" | "accumulator" => {
+            let is_float = |name: &String| name.parse().is_ok_and(|value: ValueType| value.kind() == ValueKind::Float);
+            Dimension { key: key.name, values: (key.allowed)().into_iter().filter(is_float).collect() }
+        }
         _ => Dimension { key: key.name, values: (key.allowed)() },
     });
     parameters.chain(common).collect()
 }
 
 /// Types of a product over a semiring: value, x, y, accumulator.
-const TYPES: [[&str; 4]; 6] = [
+const SEMIRING_TYPES: &[[&str; 4]] = &[
     ["f32", "f32", "f32", "f32"],
     ["f64", "f64", "f64", "f64"],
     ["f16", "f16", "f16", "f32"],
     ["bf16", "f32", "f64", "f64"],
     ["f32", "bf16", "f16", "f32"],
     ["f32", "f64", "f32", "f64"],
+    ["i32", "i32", "i32", "i32"],
+    ["bool", "bool", "bool", "bool"],
+    ["i8", "i64", "i64", "i64"],
 ];
 
-/// A configuration for each of `TYPES`, over the semirings in turn and the other settings in theirs: every semiring that
-/// the algorithm computes over, and over all algorithms every semiring with every type.
+/// Types of a sum of products beside floating-point ones; those that follow are taken in turn.
+const TYPES: &[[&str; 4]] = &[
+    ["i32", "i32", "i32", "i32"],
+    ["i64", "i64", "i64", "i64"],
+    ["c32", "c32", "c32", "c32"],
+    ["c64", "c64", "c64", "c64"],
+];
+const MIXED_TYPES: &[[&str; 4]] = &[
+    ["u32", "u32", "u32", "u32"],
+    ["i8", "i8", "i32", "i32"],
+    ["f32", "c32", "c32", "c32"],
+    ["i8", "f32", "f32", "f32"],
+    ["bool", "i32", "i64", "i64"],
+    ["c32", "f64", "c64", "c64"],
+    ["bool", "f16", "bf16", "f64"],
+    ["i8", "i8", "i8", "i32"],
+];
+
+/// A configuration of these types for each, over the semirings in turn and the other settings in theirs: every semiring that
+/// the algorithm computes over, and over all algorithms every semiring with every type that it has a meaning for.
 pub fn over_semirings(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
-    let others: Vec<_> = spec.semirings.iter().filter(|semiring| **semiring != Semiring::PlusTimes).collect();
-    let turn =
-        Algorithm::ALL.iter().position(|other| other.name == spec.name).expect("a registered algorithm");
-    let types = if others.is_empty() { &[][..] } else { &TYPES };
-    let configure = |(index, types): (usize, &[&str; 4])| {
-        let in_turn = |values: &[String], by: usize| values[(turn + index * by) % values.len()].clone();
-        let mut settings = vec![("semiring", others[(turn + index) % others.len()].to_string())];
+    let others: Vec<_> =
+        spec.semirings.iter().copied().filter(|semiring| *semiring != Semiring::PlusTimes).collect();
+    let types = if others.is_empty() { &[][..] } else { SEMIRING_TYPES };
+    types.iter().enumerate().filter_map(|(index, types)| in_turn(spec, index, &others, types)).collect()
+}
+
+/// A configuration for each of `TYPES` and for two of `MIXED_TYPES`, the other settings in turn.
+pub fn over_types(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+    let turn = turn_of(spec);
+    let mixed = (0..2).map(|more| &MIXED_TYPES[(2 * turn + more) % MIXED_TYPES.len()]);
+    let types = TYPES.iter().chain(mixed).enumerate();
+    types.filter_map(|(index, types)| in_turn(spec, index, &[Semiring::PlusTimes], types)).collect()
+}
+
+fn turn_of(spec: &AlgorithmSpec) -> usize {
+    Algorithm::ALL.iter().position(|other| other.name == spec.name).expect("a registered algorithm")
+}
+
+/// The first configuration of these types that is allowed when semirings and other settings take turns.
+fn in_turn(spec: &AlgorithmSpec, index: usize, semirings: &[Semiring], types: &[&str; 4]) -> Option<KernelConfig> {
+    const TURNS: usize = 48;
+    (0..TURNS).find_map(|later| {
+        let turn = turn_of(spec) + index + later;
+        let mut settings = vec![("semiring", semirings[turn % semirings.len()].to_string())];
         settings.extend(["value", "x", "y", "accumulator"].into_iter().zip(types.map(str::to_owned)));
-        settings.extend(dimensions(spec).iter().filter_map(|dimension| {
+        settings.extend(dimensions(spec).into_iter().filter_map(|dimension| {
             let values = match dimension.key {
                 "threads_per_block" => ["64", "128", "256"].map(str::to_owned).to_vec(),
+                "alpha" | "beta" if semirings == [Semiring::PlusTimes] => dimension.values,
                 "beta" => ["any", "0", "1"].map(str::to_owned).to_vec(),
                 "alpha" | "value" | "x" | "y" | "accumulator" => return None,
-                _ => dimension.values.clone(),
+                _ => dimension.values,
             };
-            Some((dimension.key, in_turn(&values, 1 + dimension.key.len() % 2)))
+            let by = 1 + dimension.key.len() % 2;
+            Some((dimension.key, values[(turn + index * (by - 1)) % values.len()].clone()))
         }));
         let settings = settings.iter().map(|(key, value)| (*key, value.as_str()));
-        // A transposed copy has 32-bit offsets alone.
-        let narrow = settings.clone().chain([("offset", "u32")]);
-        let config = KernelConfig::from_settings(spec.name, settings);
-        config.or_else(|_| KernelConfig::from_settings(spec.name, narrow)).expect("small blocks are allowed")
-    };
-    types.iter().enumerate().map(configure).collect()
+        KernelConfig::from_settings(spec.name, settings).ok()
+    })
 }
 
 /// The configuration of these choices, one a dimension, where it is allowed.

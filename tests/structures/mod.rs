@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each program that includes this uses its part")]
 
-use spmv_matrix::CsrMatrix;
+use spmv_matrix::{CsrMatrix, Entry};
 
 /// What the entries are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,13 @@ impl Numbers {
         let mut stream = Stream(seed);
         (0..len).map(|_| stream.number(self)).collect()
     }
+}
+
+/// The matrix with other values, by their places.
+pub fn with_values<V: Entry>(a: &CsrMatrix<f64>, value: impl Fn(usize) -> V) -> CsrMatrix<V> {
+    let (offsets, cols) = (a.row_offsets().to_vec(), a.col_indices().to_vec());
+    let values = (0..a.nnz()).map(value).collect();
+    CsrMatrix::new(a.num_rows(), a.num_cols(), offsets, cols, values).expect("the structure is valid")
 }
 
 /// A CSR matrix from (column, value) row by row, in the order given.

@@ -1,10 +1,12 @@
-//! Products whose types are known at run time. Numbers come and go as f64, which holds those of every type.
+//! Products whose types are known at run time. Numbers come and go as f64, complex ones as two of them.
 
 #![allow(dead_code, reason = "each program that includes this uses its part")]
 
-use spmv_codegen::{KernelConfig, Operation, ValueType};
-use spmv_matrix::{Accumulate, CsrMatrix, SymmetricCsr, Symmetry, Value, bf16, cpu_semiring, f16};
-use spmv_runtime::{Device, Error, Spmv, Vector};
+use spmv_codegen::{KernelConfig, Operation, ValueKind, ValueType};
+use spmv_matrix::{
+    Accumulate, Complex32, Complex64, CsrMatrix, Entry, SymmetricCsr, Symmetry, Value, bf16, cpu_semiring, f16,
+};
+use spmv_runtime::{Device, Element, Error, Scalar, Spmv, Vector};
 
 /// A vector on a device.
 pub enum AnyVector {
@@ -12,6 +14,13 @@ pub enum AnyVector {
     Bf16(Vector<bf16>),
     F32(Vector<f32>),
     F64(Vector<f64>),
+    I8(Vector<i8>),
+    I32(Vector<i32>),
+    I64(Vector<i64>),
+    U32(Vector<u32>),
+    Bool(Vector<bool>),
+    C32(Vector<Complex32>),
+    C64(Vector<Complex64>),
 }
 
 macro_rules! from_vectors {
@@ -21,55 +30,86 @@ macro_rules! from_vectors {
                 AnyVector::$variant(vector)
             }
         })+
+
+        /// Does the same whatever the type of a vector is.
+        macro_rules! of_any_type {
+            ($any:expr, $vector:ident => $result:expr) => {
+                match $any {
+                    $(AnyVector::$variant($vector) => $result,)+
+                }
+            };
+        }
     };
 }
-from_vectors!(F16: f16, Bf16: bf16, F32: f32, F64: f64);
+from_vectors!(
+    F16: f16, Bf16: bf16, F32: f32, F64: f64, I8: i8, I32: i32, I64: i64, U32: u32, Bool: bool, C32: Complex32, C64: Complex64
+);
 
-/// Does the same whatever the type of a vector is.
-macro_rules! of_any_type {
-    ($any:expr, $vector:ident => $result:expr) => {
-        match $any {
-            AnyVector::F16($vector) => $result,
-            AnyVector::Bf16($vector) => $result,
-            AnyVector::F32($vector) => $result,
-            AnyVector::F64($vector) => $result,
+/// Does the same whatever a value type is: `$type` is the Rust type.
+macro_rules! with_types {
+    ($value:expr, $type:ident => $result:expr, $($variant:ident: $rust:ty),+) => {
+        match $value {
+            $(ValueType::$variant => {
+                type $type = $rust;
+                $result
+            })+
+            other => panic!("{other} is a value type without a Rust type here"),
         }
     };
 }
 
-/// Does the same whatever a value type is: `$type` is the Rust type.
+/// Of types with a place among real numbers.
 macro_rules! with_type {
     ($value:expr, $type:ident => $result:expr) => {
+        with_types!(
+            $value, $type => $result,
+            F16: f16, Bf16: bf16, F32: f32, F64: f64, I8: i8, I32: i32, I64: i64, U32: u32, Bool: bool
+        )
+    };
+}
+
+/// Of all types.
+macro_rules! with_any_type {
+    ($value:expr, $type:ident => $result:expr) => {
         match $value {
-            ValueType::F16 => {
-                type $type = f16;
-                $result
-            }
-            ValueType::Bf16 => {
-                type $type = bf16;
-                $result
-            }
-            ValueType::F32 => {
-                type $type = f32;
-                $result
-            }
-            ValueType::F64 => {
-                type $type = f64;
-                $result
-            }
-            other => panic!("{other} is a value type without a Rust type here: give it one"),
+            ValueType::C32 | ValueType::C64 => with_types!($value, $type => $result, C32: Complex32, C64: Complex64),
+            real => with_type!(real, $type => $result),
         }
     };
 }
 
 impl AnyVector {
-    /// A vector of these numbers, rounded to the type.
+    /// A vector of these numbers, rounded to the type; of complex ones, the parts of each one after the other.
     pub fn new(device: &Device, value: ValueType, numbers: &[f64]) -> Result<AnyVector, Error> {
-        with_type!(value, V => Ok(Vector::<V>::from_slice(device, &typed(numbers))?.into()))
+        with_any_type!(value, V => Ok(Vector::<V>::from_slice(device, &entries(numbers))?.into()))
     }
 
     pub fn to_vec(&self) -> Result<Vec<f64>, Error> {
-        of_any_type!(self, vector => Ok(vector.to_vec()?.into_iter().map(Value::to_f64).collect()))
+        of_any_type!(self, vector => Ok(vector.to_vec()?.into_iter().flat_map(parts).collect()))
+    }
+
+    /// The entries of a vector of integers.
+    pub fn to_integers(&self) -> Result<Vec<i64>, Error> {
+        let integer = |scalar| match scalar {
+            Scalar::Integer(number) => number,
+            other => panic!("{other} is no integer"),
+        };
+        of_any_type!(self, vector => {
+            Ok(vector.to_vec()?.into_iter().map(|entry| integer(entry.to_scalar())).collect())
+        })
+    }
+}
+
+fn parts<V: Entry>(entry: V) -> impl Iterator<Item = f64> {
+    let im = V::COMPLEX.then(|| entry.im().to_f64());
+    [entry.re().to_f64()].into_iter().chain(im)
+}
+
+fn entries<V: Entry>(numbers: &[f64]) -> Vec<V> {
+    let part = V::Real::from_f64;
+    match V::COMPLEX {
+        true => numbers.chunks(2).map(|parts| V::from_parts(part(parts[0]), part(parts[1]))).collect(),
+        false => numbers.iter().map(|&number| V::from_parts(part(number), part(0.0))).collect(),
     }
 }
 
@@ -80,23 +120,42 @@ pub fn plan(
     a: &CsrMatrix<f64>,
     config: KernelConfig,
 ) -> Result<(Spmv, CsrMatrix<f64>), Error> {
+    let (plan, a) = complex_plan(device, &a.map_values(Complex64::from), config)?;
+    Ok((plan, a.map_values(|value| value.re)))
+}
+
+/// As [`plan`], of complex numbers; a type that is not complex has their real parts.
+pub fn complex_plan(
+    device: &Device,
+    a: &CsrMatrix<Complex64>,
+    config: KernelConfig,
+) -> Result<(Spmv, CsrMatrix<Complex64>), Error> {
+    with_any_type!(config.types().value, V => typed_plan::<V>(device, a, config))
+}
+
+fn typed_plan<V: Element>(
+    device: &Device,
+    a: &CsrMatrix<Complex64>,
+    config: KernelConfig,
+) -> Result<(Spmv, CsrMatrix<Complex64>), Error> {
     let symmetry = match config.operation() {
         Operation::Symmetric => Some(Symmetry::Symmetric),
         Operation::SkewSymmetric => Some(Symmetry::SkewSymmetric),
         _ => None,
     };
-    with_type!(config.types().value, V => {
-        if let Some(symmetry) = symmetry {
-            let a = SymmetricCsr::new(symmetry, folded(a, symmetry).convert::<V>())?;
-            return Ok((Spmv::with(device, &a, config)?, a.to_csr()?.convert()));
-        }
-        let a = a.convert::<V>();
-        Ok((Spmv::with(device, &a, config)?, a.convert()))
-    })
+    let part = V::Real::from_f64;
+    let typed = |a: &CsrMatrix<Complex64>| a.map_values(|value| V::from_parts(part(value.re), part(value.im)));
+    let wide = |a: &CsrMatrix<V>| a.map_values(|value| Complex64::new(value.re().to_f64(), value.im().to_f64()));
+    if let Some(symmetry) = symmetry {
+        let a = SymmetricCsr::new(symmetry, typed(&folded(a, symmetry)))?;
+        return Ok((Spmv::with(device, &a, config)?, wide(&a.to_csr()?)));
+    }
+    let a = typed(a);
+    Ok((Spmv::with(device, &a, config)?, wide(&a)))
 }
 
 /// The lower triangle that has every entry of a matrix, in its order: those above the diagonal at their mirrored places.
-pub fn folded(a: &CsrMatrix<f64>, symmetry: Symmetry) -> CsrMatrix<f64> {
+pub fn folded<V: Entry>(a: &CsrMatrix<V>, symmetry: Symmetry) -> CsrMatrix<V> {
     let n = a.num_rows().max(a.num_cols());
     let (mut rows, mut cols, mut values) = (vec![], vec![], vec![]);
     for row in 0..a.num_rows() {
@@ -120,7 +179,13 @@ pub fn folded(a: &CsrMatrix<f64>, symmetry: Symmetry) -> CsrMatrix<f64> {
 }
 
 /// y ← α·A·x + β·y.
-pub fn apply(plan: &mut Spmv, alpha: f64, x: &AnyVector, beta: f64, y: &mut AnyVector) -> Result<(), Error> {
+pub fn apply(
+    plan: &mut Spmv,
+    alpha: impl Into<Scalar>,
+    x: &AnyVector,
+    beta: impl Into<Scalar>,
+    y: &mut AnyVector,
+) -> Result<(), Error> {
     of_any_type!(x, x => of_any_type!(y, y => plan.apply(alpha, x, beta, y)))
 }
 
@@ -143,6 +208,19 @@ pub fn over_semiring(
 /// The numbers, rounded to a type.
 pub fn rounded(value: ValueType, numbers: &[f64]) -> Vec<f64> {
     with_type!(value, V => typed::<V>(numbers).into_iter().map(Value::to_f64).collect())
+}
+
+/// Numbers in (−1, 1) spread over the range of a type of integers, with its limits among them; as they are for other
+/// types. What f64 does not hold exactly is left out.
+pub fn spread(value: ValueType, numbers: &[f64]) -> Vec<f64> {
+    let largest = value.largest().min((1u64 << 53) as f64);
+    let spread = |&number: &f64| match (value, value.kind()) {
+        (ValueType::U32, _) => (number.abs() * 1.05 * largest).min(largest).round(),
+        (_, ValueKind::Integer) => (number * 1.05 * largest).clamp(-largest - 1.0, largest).round(),
+        (_, ValueKind::Bool) => f64::from(u8::from(number > 0.0)),
+        _ => number,
+    };
+    numbers.iter().map(spread).collect()
 }
 
 fn typed<V: Value>(numbers: &[f64]) -> Vec<V> {

@@ -18,7 +18,7 @@ use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::{OutputArgs, fact, print_json};
-use crate::settings::{key_and_value, value_types};
+use crate::settings::{key_and_value, float_types};
 
 /// Measure products side by side: generated kernels, cuSPARSE and the CPU
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub struct Bench {
     #[arg(long, value_name = "FOLDER", requires = "paper")]
     matrices: Option<PathBuf>,
     /// Types of values, x and y
-    #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_value = "f32,f64", value_parser = value_types())]
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_value = "f32,f64", value_parser = float_types())]
     value: Vec<ValueType>,
     /// A itself, its transpose, and the symmetric matrix with the lower triangle of A, which kernels for one triangle get
     /// as it is and others with both

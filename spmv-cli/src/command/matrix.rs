@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::quantity;
 use crate::reading::{self, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
-use crate::settings::{key_and_value, value_types};
+use crate::settings::{key_and_value, real_types, value_types};
 
 /// Bytes of memory that converting takes for each row.
 const ROW_BYTES: u64 = 16;
@@ -70,7 +70,7 @@ struct Make {
     #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(["random", "ones", "integers"]))]
     values: String,
     /// Type of the entries
-    #[arg(long, value_name = "TYPE", default_value = "f64", value_parser = value_types())]
+    #[arg(long, value_name = "TYPE", default_value = "f64", value_parser = real_types())]
     value: ValueType,
     #[command(flatten)]
     output: OutputArgs,
@@ -132,6 +132,11 @@ impl Matrix {
                 ValueType::F16 => make.run::<f16>(),
                 ValueType::Bf16 => make.run::<bf16>(),
                 ValueType::F32 => make.run::<f32>(),
+                ValueType::I8 => make.run::<i8>(),
+                ValueType::I32 => make.run::<i32>(),
+                ValueType::I64 => make.run::<i64>(),
+                ValueType::U32 => make.run::<u32>(),
+                ValueType::Bool => make.run::<bool>(),
                 _ => make.run::<f64>(),
             },
             Action::Convert(convert) => {
@@ -141,9 +146,14 @@ impl Matrix {
                     (false, ValueType::F16) => convert.run::<f16>(),
                     (false, ValueType::Bf16) => convert.run::<bf16>(),
                     (false, ValueType::F32) => convert.run::<f32>(),
-                    (false, _) => convert.run::<f64>(),
-                    (true, ValueType::F32) => convert.run::<Complex32>(),
-                    (true, _) => convert.run::<Complex64>(),
+                    (false, ValueType::F64) => convert.run::<f64>(),
+                    (_, ValueType::I8) => convert.run::<i8>(),
+                    (_, ValueType::I32) => convert.run::<i32>(),
+                    (_, ValueType::I64) => convert.run::<i64>(),
+                    (_, ValueType::U32) => convert.run::<u32>(),
+                    (_, ValueType::Bool) => convert.run::<bool>(),
+                    (_, ValueType::C32) | (true, ValueType::F32) => convert.run::<Complex32>(),
+                    (_, _) => convert.run::<Complex64>(),
                 }
             }
             Action::Classes(classes) => classes.run(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spmv_runtime::codegen::{
-    AlgorithmSpec, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
+    AlgorithmSpec, CsrScalar, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
     StorageFormat, UnknownName, ValueType,
 };
 use spmv_runtime::matrix::{
@@ -17,7 +17,7 @@ use spmv_runtime::matrix::{
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::{Question, Unit};
 use spmv_runtime::{
-    Device, DeviceMatrix, DeviceOffset, Element, Error, Fingerprint, MatrixSource, Nvrtc, planner,
+    Device, DeviceMatrix, DeviceOffset, Error, Fingerprint, MatrixSource, Nvrtc, RealElement, planner,
 };
 
 use crate::choice::{self, ConstraintArgs};
@@ -176,7 +176,7 @@ struct Read<V, O> {
     ms: f64,
 }
 
-impl<V: Element, O: DeviceOffset> Stored<V, O> {
+impl<V: RealElement, O: DeviceOffset> Stored<V, O> {
     fn format(&self) -> StorageFormat {
         match self {
             Stored::ByRows => StorageFormat::Csr,
@@ -333,6 +333,8 @@ struct Simulation {
     warp_instructions_per_s: f64,
 }
 
+const REAL_VALUES: &str = "f16, bf16, f32, f64, i8, i32, i64, u32, bool";
+
 impl Run {
     pub fn run(self) -> Result<(), Failure> {
         self.check()?;
@@ -354,8 +356,22 @@ impl Run {
             (ValueType::Bf16, _) => self.run_typed::<bf16, u64>(header),
             (ValueType::F32, IndexType::U32) => self.run_typed::<f32, u32>(header),
             (ValueType::F32, _) => self.run_typed::<f32, u64>(header),
-            (_, IndexType::U32) => self.run_typed::<f64, u32>(header),
-            (_, _) => self.run_typed::<f64, u64>(header),
+            (ValueType::F64, IndexType::U32) => self.run_typed::<f64, u32>(header),
+            (ValueType::F64, _) => self.run_typed::<f64, u64>(header),
+            (ValueType::I8, IndexType::U32) => self.run_typed::<i8, u32>(header),
+            (ValueType::I8, _) => self.run_typed::<i8, u64>(header),
+            (ValueType::I32, IndexType::U32) => self.run_typed::<i32, u32>(header),
+            (ValueType::I32, _) => self.run_typed::<i32, u64>(header),
+            (ValueType::I64, IndexType::U32) => self.run_typed::<i64, u32>(header),
+            (ValueType::I64, _) => self.run_typed::<i64, u64>(header),
+            (ValueType::U32, IndexType::U32) => self.run_typed::<u32, u32>(header),
+            (ValueType::U32, _) => self.run_typed::<u32, u64>(header),
+            (ValueType::Bool, IndexType::U32) => self.run_typed::<bool, u32>(header),
+            (ValueType::Bool, _) => self.run_typed::<bool, u64>(header),
+            (complex, _) => {
+                let message = format!("--value {complex}: the command multiplies with real entries; allowed: {REAL_VALUES}");
+                Err(Failure::new(Kind::Usage, message).help("the library multiplies with complex ones"))
+            }
         }
     }
 
@@ -410,7 +426,7 @@ impl Run {
         Ok(choice)
     }
 
-    fn run_typed<V: Element, O: DeviceOffset>(self, header: Option<Header>) -> Result<(), Failure> {
+    fn run_typed<V: RealElement, O: DeviceOffset>(self, header: Option<Header>) -> Result<(), Failure> {
         let Read { by_rows: a, stored, ms: read } = self.read::<V, O>()?;
         let statistics = Statistics::of(&a);
         let path = self.matrix.display().to_string();
@@ -469,7 +485,7 @@ impl Run {
         outcome
     }
 
-    fn read<V: Element, O: DeviceOffset>(&self) -> Result<Read<V, O>, Failure> {
+    fn read<V: RealElement, O: DeviceOffset>(&self) -> Result<Read<V, O>, Failure> {
         if self.storage == Storage::Symmetric {
             let (triangle, read) = reading::read_symmetric::<V, O>(&self.matrix)?;
             return Ok(Read { by_rows: triangle.to_csr()?, stored: Stored::Triangle(triangle), ms: read });
@@ -484,7 +500,7 @@ impl Run {
 
     /// The configurations: what the user says, else what was tuned before, else the planner; alpha and beta where the text is
     /// shorter for knowing them.
-    fn choose<V: Element, O: DeviceOffset>(
+    fn choose<V: RealElement, O: DeviceOffset>(
         &self,
         device: Option<&Device>,
         stored: &Stored<V, O>,
@@ -617,7 +633,7 @@ impl Run {
         Ok(config)
     }
 
-    fn on_device<V: Element, O: DeviceOffset>(
+    fn on_device<V: RealElement, O: DeviceOffset>(
         &self,
         device: &Device,
         a: &CsrMatrix<V, O>,
@@ -654,7 +670,7 @@ impl Run {
         let promise = Promise::of_kernel(config, &plan.program().guarantees);
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let verification = computed
-            .verify(&Expected::over(config.semiring(), types.accumulator, a, operation, operands)?, &promise);
+            .verify(&Expected::over(config.semiring(), types, a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 
@@ -713,7 +729,7 @@ impl Run {
     }
 
     /// Everything in the type of the values: other types need a kernel.
-    fn on_cpu<V: Value, O: DeviceOffset>(
+    fn on_cpu<V: RealElement, O: DeviceOffset>(
         &self,
         a: &CsrMatrix<V, O>,
         operands: &Operands,
@@ -726,7 +742,8 @@ impl Run {
         };
         let mut on_cpu = OnCpu::new(cpu_parallel, a, operands);
         let computed = compute(&mut on_cpu, operands, a.nnz(), self.effort())?;
-        let expected = Expected::of(a, Operation::NonTranspose, operands)?;
+        let types = KernelConfig::builder(CsrScalar::default()).value(V::TYPE).build()?.types();
+        let expected = Expected::over(Semiring::PlusTimes, types, a, Operation::NonTranspose, operands)?;
         let verification = computed.verify(&expected, &Promise::of_cpu(V::TYPE));
         Ok(Done { memory_bytes, slots: None, verification, computed })
     }

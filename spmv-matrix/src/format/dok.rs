@@ -69,7 +69,7 @@ impl<V: Entry> DokMatrix<V> {
     /// [`MatrixError::NoPlace`] where the matrix has no such row or column.
     pub fn add(&mut self, row: usize, col: usize, value: V) -> Result<(), MatrixError> {
         let key = self.key(row, col)?;
-        self.entries.entry(key).and_modify(|sum| *sum += value).or_insert(value);
+        self.entries.entry(key).and_modify(|sum| *sum = sum.plus(value)).or_insert(value);
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl<V: Entry, O: Offset> From<&CsrMatrix<V, O>> for DokMatrix<V> {
         for row in 0..a.num_rows() {
             let (cols, values) = a.row(row);
             for (&col, &value) in cols.iter().zip(values) {
-                entries.entry((row as u32, col)).and_modify(|sum| *sum += value).or_insert(value);
+                entries.entry((row as u32, col)).and_modify(|sum: &mut V| *sum = sum.plus(value)).or_insert(value);
             }
         }
         Self { num_rows: a.num_rows(), num_cols: a.num_cols(), entries }

@@ -103,12 +103,12 @@ pub enum GenerateError {
 /// What the entries of a generated matrix are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Values {
-    /// Uniform in (−1, 1), never zero; the same numbers in f32 and f64.
+    /// Uniform in (−1, 1), never zero; the same numbers in f32 and f64. In a type without fractions, those of `Integers`.
     #[default]
     Random,
     /// All 1.
     Ones,
-    /// Whole numbers from −4 to 4, never zero: sums that are exact whatever their order.
+    /// Whole numbers from −4 to 4, never zero: sums that are exact whatever their order. In an unsigned type, from 1 to 4.
     Integers,
 }
 
@@ -325,6 +325,8 @@ fn fill_values<V: Value>(out: &mut [V], values: Values, seed: u64, row: usize) {
     }
     let mut rng = Rng::new(seed, rng::Stream::Values, row as u64);
     for value in out {
-        *value = V::from_f64(if values == Values::Random { rng.signed_unit() } else { rng.small_integer() });
+        let is_fraction = values == Values::Random && V::FRACTIONS;
+        let number = if is_fraction { rng.signed_unit() } else { rng.small_integer() };
+        *value = V::from_f64(if V::SIGNED { number } else { number.abs() });
     }
 }

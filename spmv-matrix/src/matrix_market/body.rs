@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::diagnose::{complex_fault, diagnose};
-use super::error::ReadError;
+use super::diagnose::{FIELD, SYMMETRY, header_fault, diagnose};
+use super::error::{Problem, ReadError};
 use super::header::{Field, Format, Header, Symmetry};
 use super::lines::Lines;
 use super::source::{NoPiece, Rest, Source};
@@ -76,8 +76,16 @@ fn read_body<V: Entry, O: Offset>(
     text: Text,
     lower_only: bool,
 ) -> Result<CsrMatrix<V, O>, ReadError> {
-    if header.field == Field::Complex && !V::COMPLEX {
-        return Err(complex_fault::<V>(source)?);
+    let problem = match header.field {
+        Field::Complex if !V::COMPLEX => Some(Problem::Complex(V::NAME)),
+        Field::Real if !V::FRACTIONS => Some(Problem::Fractions(V::NAME)),
+        _ => None,
+    };
+    if let Some(problem) = problem {
+        return Err(header_fault(source, FIELD, problem)?);
+    }
+    if header.symmetry == Symmetry::SkewSymmetric && !V::SIGNED {
+        return Err(header_fault(source, SYMMETRY, Problem::SkewSign(V::NAME))?);
     }
     check_size::<V, O>(&header, header.num_stored, options)?;
     let reader = Reader { header, options, lower_only, total: source.len() };
@@ -356,7 +364,7 @@ fn line_end(text: &[u8], at: &mut usize) -> Option<()> {
 fn mirror<V: Entry>(value: V, symmetry: Symmetry) -> V {
     match symmetry {
         Symmetry::General | Symmetry::Symmetric => value,
-        Symmetry::SkewSymmetric => -value,
+        Symmetry::SkewSymmetric => value.negated(),
         Symmetry::Hermitian => value.conj(),
     }
 }
@@ -391,7 +399,7 @@ fn dense<V: Entry>(stored: &[V], symmetry: Symmetry, num_rows: usize, row: usize
         Symmetry::General => stored[row + col * num_rows],
         Symmetry::SkewSymmetric if row == col => V::default(),
         Symmetry::SkewSymmetric if row > col => stored[triangle(row, col) - col - 1],
-        Symmetry::SkewSymmetric => -stored[triangle(col, row) - row - 1],
+        Symmetry::SkewSymmetric => stored[triangle(col, row) - row - 1].negated(),
         _ if row >= col => stored[triangle(row, col)],
         _ => mirror(stored[triangle(col, row)], symmetry),
     }

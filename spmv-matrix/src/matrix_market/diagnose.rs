@@ -31,12 +31,16 @@ pub(super) fn diagnose<V: Entry>(source: &Source) -> Result<ReadError, ReadError
     Ok(ReadError::Changed)
 }
 
-/// The error of a complex file that is read into real entries.
-pub(super) fn complex_fault<V: Entry>(source: &Source) -> Result<ReadError, ReadError> {
+/// Words of the header.
+pub(super) const FIELD: usize = 3;
+pub(super) const SYMMETRY: usize = 4;
+
+/// The error of a file whose header says what entries cannot be read from.
+pub(super) fn header_fault(source: &Source, word: usize, problem: Problem) -> Result<ReadError, ReadError> {
     let mut lines = Lines::new(source.open()?);
     lines.next_line()?;
-    let field = lines.words().nth(3).unwrap_or(Word::here(0));
-    Ok(lines.fault(field, Problem::Complex(V::NAME)))
+    let word = lines.words().nth(word).unwrap_or(Word::here(0));
+    Ok(lines.fault(word, problem))
 }
 
 /// What is wrong with one line of entries; no word where one is missing.
@@ -86,7 +90,7 @@ fn value<V: Entry>(word: &[u8], field: Field) -> Option<Problem> {
     if token::value::<V>(&text, &mut at, part).is_some() && at == word.len() {
         return None;
     }
-    let number = V::Real::parse_prefix(word).filter(|&(_, len)| len == word.len());
+    let number = f64::parse_prefix(word).filter(|&(_, len)| len == word.len());
     let digits = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
     let in_field = field != Field::Integer || digits.iter().all(u8::is_ascii_digit);
     // What is a number, and of the field, can only be too large.

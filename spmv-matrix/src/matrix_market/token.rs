@@ -135,6 +135,11 @@ fn fortran<R: crate::Value>(text: &[u8], at: &mut usize) -> Option<R> {
 /// A whole number with or without a sign, rounded to nearest.
 #[inline(always)]
 fn integer<R: crate::Value>(text: &[u8], at: &mut usize) -> Option<R> {
+    if !R::FRACTIONS {
+        let (number, len) = R::parse_prefix(&text[*at..])?;
+        *at += len;
+        return is_blank(text[*at]).then_some(number);
+    }
     let start = *at;
     let negative = text[start] == b'-';
     let mut end = start + usize::from(negative || text[start] == b'+');
@@ -143,7 +148,7 @@ fn integer<R: crate::Value>(text: &[u8], at: &mut usize) -> Option<R> {
         Some(number) if end - start <= 15 => {
             *at = end;
             let number = R::from_f64(number as f64);
-            Some(if negative { -number } else { number })
+            Some(if negative { number.negated() } else { number })
         }
         _ => long_integer(text, at),
     }

@@ -19,8 +19,8 @@ const BLOCK: usize = 1 << 15;
 /// How many blocks are held, for each thread.
 const BLOCKS_PER_THREAD: usize = 4;
 
-/// Writes a matrix as text: field `real`, or `complex` for complex entries, with the shortest decimal
-/// numbers that read back as the same values. Text is made in parallel.
+/// Writes a matrix as text: field `real`, `complex` for complex entries, `integer` for integers and for truth values,
+/// which are 0 and 1; with the shortest decimal numbers that read back as the same values. Text is made in parallel.
 ///
 /// # Errors
 ///
@@ -69,7 +69,11 @@ fn write_blocks<V: Entry, O: Offset>(
     matrix: &CsrMatrix<V, O>,
     pack: impl Fn(Vec<u8>) -> io::Result<Vec<u8>> + Sync,
 ) -> io::Result<()> {
-    let field = if V::COMPLEX { "complex" } else { "real" };
+    let field = match (V::COMPLEX, V::FRACTIONS) {
+        (true, _) => "complex",
+        (false, true) => "real",
+        (false, false) => "integer",
+    };
     let (num_rows, num_cols, nnz) = (matrix.num_rows(), matrix.num_cols(), matrix.nnz());
     let head = format!("%%MatrixMarket matrix coordinate {field} general\n{num_rows} {num_cols} {nnz}\n");
     output.write_all(&pack(head.into_bytes())?)?;

@@ -105,8 +105,17 @@ pub enum ReadError {
     },
 
     /// Complex values where real ones were asked for.
-    #[error("{value_type} values do not fit in {into}; read them as complex<f32> or complex<f64>")]
+    #[error("{value_type} values do not fit in {into}; read them as c32 or c64")]
     Complex {
+        /// NumPy's name for their type.
+        value_type: String,
+        /// What was asked for.
+        into: &'static str,
+    },
+
+    /// Real values where whole numbers or truth values were asked for.
+    #[error("{value_type} values may have fractions, which {into} has not; read them as f16, bf16, f32, f64, c32 or c64")]
+    Fractions {
         /// NumPy's name for their type.
         value_type: String,
         /// What was asked for.

@@ -115,6 +115,9 @@ impl<R: Read + Seek> Parts<R> {
         if self.header.complex && !V::COMPLEX {
             return Err(ReadError::Complex { value_type: self.header.value_type, into: V::NAME });
         }
+        if self.data.dtype.kind == Kind::Float && !V::FRACTIONS {
+            return Err(ReadError::Fractions { value_type: self.header.value_type, into: V::NAME });
+        }
         if layout != Layout::Dia {
             check_offset_type::<O>(num_stored)?;
             check_bytes::<V, O>(num_rows, num_stored, options)?;
@@ -331,6 +334,10 @@ fn integer(dtype: Dtype, bytes: &[u8]) -> i128 {
 
 /// The nearest number, or what is too large for one.
 fn number<V: Value>(dtype: Dtype, bytes: &[u8]) -> Result<V, f64> {
+    if !V::FRACTIONS {
+        let integer = if dtype.kind == Kind::Bool { (bytes[0] != 0).into() } else { integer(dtype, bytes) };
+        return V::of_integer(integer).ok_or(integer as f64);
+    }
     let exact = match (dtype.kind, dtype.size) {
         (Kind::Float, 2) => f16::from_le_bytes(padded(bytes)).to_f64(),
         (Kind::Float, 4) => f32::from_le_bytes(padded(bytes)).into(),

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use half::f16;
 use zip::write::{SimpleFileOptions, StreamWriter};
 use zip::{CompressionMethod, ZipWriter};
 
@@ -12,7 +11,8 @@ use super::error::WriteError;
 use super::npy::shape_text;
 use crate::format::{BsrMatrix, DiaMatrix, Format};
 use crate::replace::replace_file;
-use crate::{CooMatrix, CscMatrix, CsrMatrix, Entry, Offset, Value, ValueType};
+use crate::scalar::sealed::Decimal;
+use crate::{CooMatrix, CscMatrix, CsrMatrix, Entry, Number, Offset, Value, ValueType};
 
 /// Values that are written at a time.
 const CHUNK: usize = 1 << 14;
@@ -128,6 +128,11 @@ impl<W: Write> Out<W> {
             (ValueType::F16, _) => "<f2",
             (ValueType::F64, false) => "<f8",
             (ValueType::F64, true) => "<c16",
+            (ValueType::I8, _) => "|i1",
+            (ValueType::I32, _) => "<i4",
+            (ValueType::I64, _) => "<i8",
+            (ValueType::U32, _) => "<u4",
+            (ValueType::Bool, _) => "|b1",
             (_, false) => "<f4",
             (_, true) => "<c8",
         };
@@ -154,13 +159,9 @@ fn is_wide(nnz: usize) -> bool {
     nnz > i32::MAX as usize
 }
 
+/// NumPy has no bf16: it is written as float32.
 fn push<V: Value>(value: V, bytes: &mut Vec<u8>) {
-    let value = value.to_f64();
-    match V::TYPE {
-        ValueType::F16 => bytes.extend_from_slice(&f16::from_f64(value).to_le_bytes()),
-        ValueType::F64 => bytes.extend_from_slice(&value.to_le_bytes()),
-        _ => bytes.extend_from_slice(&(value as f32).to_le_bytes()),
-    }
+    if V::TYPE == ValueType::Bf16 { (value.to_f64() as f32).to_bytes(bytes) } else { value.to_bytes(bytes) }
 }
 
 impl<V: Entry, O: Offset> Arrays for CsrMatrix<V, O> {
