@@ -29,6 +29,7 @@ mod config;
 mod error;
 mod expr;
 mod features;
+pub mod function;
 mod jagged_diagonals;
 mod parameter;
 mod primitive;
