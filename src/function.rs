@@ -27,6 +27,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 pub use check::Typed;
+pub(crate) use cuda::{constant, helpers};
 pub use eval::{Float, Value};
 pub use method::{METHODS, Method};
 pub use parse::names;
@@ -37,6 +38,8 @@ pub use parse::names;
 pub struct Function {
     parameters: Vec<Parameter>,
     body: Expression,
+    /// What was read, which errors point into.
+    text: String,
     canonical: String,
 }
 
@@ -191,6 +194,17 @@ impl FunctionError {
         let found = found.map_or_else(|| "the end".into(), |found| found.chars().take(40).collect());
         FunctionError { message: message.into(), at: at.clone(), found }
     }
+
+    /// About a function's parameter of this place, or its body where there is none.
+    pub(crate) fn parameter(function: &Function, place: usize, message: String) -> FunctionError {
+        let at = function.parameters.get(place).map_or(&function.body.at, |parameter| &parameter.at);
+        FunctionError::new(&function.text, at, message)
+    }
+
+    /// About a function as a whole.
+    pub(crate) fn whole(function: &Function, message: String) -> FunctionError {
+        FunctionError::new(&function.text, &(0..function.text.len()), message)
+    }
 }
 
 impl Function {
@@ -215,11 +229,6 @@ impl Function {
     /// The names of the parameters.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|parameter| parameter.name.as_str())
-    }
-
-    /// Where a parameter stands in the text that was read; the whole text where there is none of this place.
-    pub(crate) fn parameter_at(&self, index: usize) -> Range<usize> {
-        self.parameters.get(index).map_or(self.body.at.clone(), |parameter| parameter.at.clone())
     }
 
     /// Whether the body reads the parameter of this place.

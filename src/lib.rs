@@ -31,6 +31,7 @@ mod expr;
 mod features;
 pub mod function;
 mod jagged_diagonals;
+mod operators;
 mod parameter;
 mod primitive;
 mod program;
@@ -39,6 +40,7 @@ mod source;
 mod transposed;
 mod transposed_copy;
 mod types;
+mod user;
 mod vector;
 
 pub use algorithm::*;
@@ -49,8 +51,10 @@ pub use config::{
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
 pub use features::{Features, Samples};
+pub use operators::Operators;
 pub use parameter::ParameterSpec;
-pub use program::{Arg, Buffer, Count, Guarantees, Pass, Program, Slots};
+pub use program::{Arg, Buffer, Count, Guarantees, Operand, Pass, Program, Slots};
 pub use semiring::{Semiring, SemiringNumber};
 pub use types::{IndexType, Operation, StorageFormat, ValueType};
+pub use user::{FUNCTION_KEYS, FunctionKey, UserFunctions};
 pub use vector::{VectorOp, VectorProgram};

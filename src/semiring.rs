@@ -110,51 +110,41 @@ impl Semiring {
         }
     }
 
-    /// What of α and β, in this order, a product may not have, and what it may: only sums of products are scaled.
-    pub fn refused_scaling(self, alpha: f64, beta: f64) -> Option<(&'static str, f64, &'static str)> {
-        match self {
-            Semiring::PlusTimes => None,
-            _ if alpha != 1.0 => Some(("alpha", alpha, "1")),
-            _ if beta != 0.0 && beta != 1.0 => Some(("beta", beta, "0, 1")),
-            _ => None,
-        }
-    }
-
-    /// The same in CUDA, for sums of this type: what a source has in place of `prelude/plus_times.cuh`.
-    pub(crate) fn cuda(self, accumulator: ValueType) -> String {
-        let (reduce, combine) = self.operators();
-        let identity = match reduce {
+    /// The identity of ⊕ in CUDA, for sums of this type.
+    pub(crate) fn cuda_identity(self, accumulator: ValueType) -> &'static str {
+        match self.operators().0 {
             Reduce::Plus | Reduce::Or => "0",
             Reduce::Min => accumulator.cuda_greatest(),
             Reduce::Max => accumulator.cuda_least(),
-        };
-        let reduced = match reduce {
+        }
+    }
+
+    /// a ⊕ b in CUDA.
+    pub(crate) fn cuda_reduced(self) -> &'static str {
+        match self.operators().0 {
             Reduce::Plus => "a + b",
             Reduce::Min => "min(a, b)",
             Reduce::Max => "max(a, b)",
             Reduce::Or => "AccumT(a != AccumT(0) || b != AccumT(0))",
-        };
-        let combined = match combine {
-            Combine::Times => "value * x",
-            Combine::Plus => "value + x",
-            Combine::And => "AccumT(value != AccumT(0) && x != AccumT(0))",
-            Combine::Pair => "AccumT(1)",
-        };
-        let zeros_add_nothing = matches!(combine, Combine::And);
-        format!(
-            "// {self}: a row is the {} of its entries.\n\
-             constexpr AccumT kIdentity = {identity};\n\
-             constexpr bool kZerosAddNothing = {zeros_add_nothing};\n\
-             __device__ __forceinline__ AccumT reduce(AccumT a, AccumT b) {{ return {reduced}; }}\n\
-             __device__ __forceinline__ AccumT combine(AccumT value, AccumT x) {{ return {combined}; }}\n\
-             __device__ __forceinline__ AccumT combine_reduce(AccumT value, AccumT x, AccumT sum) {{\n  \
-               return reduce(sum, combine(value, x));\n\
-             }}\n",
-            self.meaning()
-        )
+        }
     }
 
-    fn meaning(self) -> &'static str {
+    /// value ⊗ x in CUDA.
+    pub(crate) fn cuda_combined(self, value: &str, x: &str) -> String {
+        match self.operators().1 {
+            Combine::Times => format!("{value} * {x}"),
+            Combine::Plus => format!("{value} + {x}"),
+            Combine::And => format!("AccumT({value} != AccumT(0) && {x} != AccumT(0))"),
+            Combine::Pair => "AccumT(1)".into(),
+        }
+    }
+
+    /// Whether two zeros are combined to what changes nothing.
+    pub(crate) fn zeros_add_nothing(self) -> bool {
+        matches!(self, Semiring::PlusTimes | Semiring::OrAnd)
+    }
+
+    pub(crate) fn meaning(self) -> &'static str {
         match self {
             Semiring::PlusTimes => "sum of value * x",
             Semiring::MinPlus => "least value + x",

@@ -14,7 +14,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use spmv_codegen::{
     Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, ValueType,
 };
-use spmv_matrix::{Accumulate, CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, Value, reference, verify};
+use spmv_matrix::{
+    Accumulate, CscMatrix, CsrMatrix, Reference, SymmetricCsr, Symmetry, Value, reference, verify,
+};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Error, Spmv, Vector};
 use structures::{Numbers, Structure};
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
                 vec![KernelConfig::builder((spec.default)()).build().expect("defaults are allowed")];
             configs.extend(cover::pairwise(spec));
             configs.extend(cover::over_semirings(spec));
+            configs.extend(cover::over_functions(spec));
             for (index, config) in
                 configs.into_iter().enumerate().filter(|(index, _)| (target.covers)(*index))
             {
@@ -121,7 +124,8 @@ fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Resul
         let op_a = op(&a, config.operation());
         let x = typed::rounded(types.x, &numbers.vector(op_a.num_cols(), 29));
         let y = typed::rounded(types.y, &numbers.vector(op_a.num_rows(), 31));
-        let is_scaled = config.semiring() == Semiring::PlusTimes;
+        let is_scaled = config.replaces_sums().is_none();
+        let bound = typed::bind(&mut plan, &numbers.vector(op_a.num_rows(), 37)).map_err(told)?;
         let device_x = AnyVector::new(device, types.x, &x).map_err(told)?;
         // Layouts that are mostly fill take the simulator long: one product of each shows what they add.
         let few = if plan.slots().is_some_and(|slots| slots > LARGEST_LAYOUT) { 1 } else { usize::MAX };
@@ -129,7 +133,7 @@ fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Resul
             let betas = if is_scaled { &[0.0, 1.0, -2.0][..] } else { &[0.0, 1.0] };
             for beta in coefficients(config.scaling().beta, betas).into_iter().take(few) {
                 CASES.fetch_add(1, Ordering::Relaxed);
-                let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y };
+                let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y, bound: &bound };
                 case.check(device, &mut plan, &device_x).map_err(|problem| {
                     format!("{} {numbers:?} alpha={alpha} beta={beta}: {problem}", structure.name)
                 })?;
@@ -165,12 +169,16 @@ struct Case<'a> {
     op_a: &'a CsrMatrix<f64>,
     x: &'a [f64],
     y: &'a [f64],
+    /// What the epilogue takes of vectors and scalars, row by row.
+    bound: &'a [Vec<f64>],
 }
 
 impl Case<'_> {
     fn check(&self, device: &Device, plan: &mut Spmv, x: &AnyVector) -> Result<(), String> {
         // Where y must not be read, it holds what would be seen if it were.
-        let old = if self.beta == 0.0 { vec![f64::NAN; self.y.len()] } else { self.y.to_vec() };
+        let user = plan.config().user_functions();
+        let is_stored = self.beta == 0.0 && user.epilogue.is_none();
+        let old = if is_stored { vec![f64::NAN; self.y.len()] } else { self.y.to_vec() };
         let first = self.product(device, plan, x, &old)?;
         if plan.program().guarantees.bit_reproducible {
             let second = self.product(device, plan, x, &old)?;
@@ -182,28 +190,53 @@ impl Case<'_> {
             }
         }
         let types = plan.config().types();
+        if user.combine.is_some() || user.reduce.is_some() || user.epilogue.is_some() {
+            return self.check_functions(plan, &first);
+        }
+        let mapped = user.changes_product().then(|| typed::mapped(plan.config(), self.op_a, self.x));
+        let (op_a, x) = mapped.as_ref().map_or((self.op_a, self.x), |(a, x)| (a, x.as_slice()));
         if plan.config().semiring() != Semiring::PlusTimes {
             let accumulate = if self.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
             return expect_same(
                 &first,
-                &typed::over_semiring(plan.config(), self.op_a, self.x, accumulate, self.y),
+                &typed::over_semiring(plan.config(), op_a, x, accumulate, self.y),
             );
         }
         let expected =
-            reference(self.alpha, self.op_a, self.x, self.beta, self.y).map_err(|error| error.to_string())?;
+            reference(self.alpha, op_a, x, self.beta, self.y).map_err(|error| error.to_string())?;
         if self.numbers == Numbers::Integers {
             // Whole numbers are exact in any order; halves of alpha = 2.5 are too. y may be too narrow for them.
             let expected = typed::rounded(types.y, &expected.y);
             return expect_same(&first, &expected);
         }
+        self.check_bound(plan, &first, &expected)
+    }
+
+    /// With what the user writes: the same numbers where rows are not rounded, because numbers are whole or because
+    /// nothing is added; else sums against the bound, and an epilogue is not looked at, because what it makes of a rounding
+    /// is its own.
+    fn check_functions(&self, plan: &Spmv, actual: &[f64]) -> Result<(), String> {
+        let config = plan.config();
+        let accumulate = if self.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
+        let (reference, stored) =
+            typed::over_functions(config, self.op_a, self.x, accumulate, self.bound, self.y);
+        if self.numbers == Numbers::Integers || !config.operators().adds() {
+            return expect_same(actual, &stored);
+        }
+        if config.user_functions().epilogue.is_some() { Ok(()) } else { self.check_bound(plan, actual, &reference) }
+    }
+
+    /// Sums against the bound.
+    fn check_bound(&self, plan: &Spmv, first: &[f64], expected: &Reference) -> Result<(), String> {
+        let types = plan.config().types();
         let guarantees = &plan.program().guarantees;
         let accumulator = types.accumulator;
         let longest = expected.row_nnz.iter().copied().max().unwrap_or(0) as f64;
         let underflow =
             4.0 * (longest + 4.0) * accumulator.smallest_subnormal() + types.y.smallest_subnormal();
         let verification = verify(
-            &first,
-            &expected,
+            first,
+            expected,
             |row_nnz| guarantees.depth(row_nnz),
             accumulator.unit_roundoff(),
             types.y,
@@ -544,6 +577,9 @@ fn vector_operations(device: &Device) -> Result<(), Failed> {
             expect_eq(x.amax()?, entries.iter().fold(0.0, |m: f64, e| m.max(e.abs())))?;
             y.copy_from(&x)?;
             expect_eq(y.to_vec()?, x.to_vec()?)?;
+            let quarters = Vector::from_slice(device, &typed(&|_| 0.25))?;
+            y.divide(&quarters)?;
+            expect_eq(y.to_vec()?, typed(&|i| entries[i] * 4.0))?;
         }
         Ok(())
     }

@@ -74,31 +74,40 @@ impl Expected {
         Ok(Expected { reference, alpha: operands.alpha, longest_row })
     }
 
-    /// Computes it over a semiring, in the type that the kernel reduces in.
+    /// Computes it with what a configuration combines and reduces with, in the type that its kernel reduces in.
     pub fn over<V: Value, O: Offset>(
-        semiring: Semiring,
-        accumulator: ValueType,
+        config: &KernelConfig,
         a: &CsrMatrix<V, O>,
         operation: Operation,
         operands: &Operands,
     ) -> Result<Expected, Failure> {
-        if semiring == Semiring::PlusTimes {
+        if config.semiring() == Semiring::PlusTimes && !config.user_functions().changes_product() {
             return Self::of(a, operation, operands);
         }
         if operation == Operation::Transpose {
-            return Self::over(semiring, accumulator, &a.transpose()?, Operation::NonTranspose, operands);
+            return Self::over(config, &a.transpose()?, Operation::NonTranspose, operands);
         }
-        let accumulate = if operands.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
-        let Operands { x, y, .. } = operands;
-        let reference = match accumulator {
+        let Operands { x, y, alpha, beta } = operands;
+        let operators = config.operators();
+        let is_scaled = config.replaces_sums().is_none();
+        let accumulate = if is_scaled || *beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
+        let mut reference = match config.types().accumulator {
             ValueType::F32 => {
                 let narrow = |numbers: &[f64]| numbers.iter().map(|&n| n as f32).collect::<Vec<f32>>();
-                matrix::reference_over_semiring(semiring, &a.convert(), &narrow(x), accumulate, &narrow(y))?
+                matrix::reference_over_operators(&operators, &a.convert(), &narrow(x), accumulate, &narrow(y))?
             }
-            _ => matrix::reference_over_semiring(semiring, &a.convert::<f64>(), x, accumulate, y)?,
+            _ => matrix::reference_over_operators(&operators, &a.convert::<f64>(), x, accumulate, y)?,
         };
+        if is_scaled {
+            let rows = reference.y.iter_mut().zip(&mut reference.magnitude).zip(y);
+            rows.for_each(|((sum, magnitude), y)| {
+                let before = if *beta == 0.0 { 0.0 } else { beta * y };
+                *sum = if *alpha == 0.0 { before } else { alpha * *sum + before };
+                *magnitude = alpha.abs() * *magnitude + before.abs();
+            });
+        }
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
-        Ok(Expected { reference, alpha: operands.alpha, longest_row })
+        Ok(Expected { reference, alpha: *alpha, longest_row })
     }
 
     /// Compares two products with it, row by row, and with each other. The worse one is told of; different bits

@@ -19,6 +19,8 @@ pub(crate) struct Bindings<'a> {
     pub(crate) values: u64,
     pub(crate) buffers: &'a [Allocation],
     pub(crate) counts: &'a [u64],
+    /// How many vectors and numbers the epilogue takes.
+    pub(crate) num_operands: usize,
 }
 
 impl Bindings<'_> {
@@ -38,11 +40,13 @@ impl Bindings<'_> {
 
 /// What changes from product to product.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operands {
+pub(crate) struct Operands<'a> {
     pub(crate) x: u64,
     pub(crate) y: u64,
     pub(crate) alpha: Scalar,
     pub(crate) beta: Scalar,
+    /// Addresses and bits of numbers that an epilogue takes, one slot each.
+    pub(crate) epilogue: &'a [u64],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +55,8 @@ enum Patch {
     Y,
     Alpha(ValueType),
     Beta(ValueType),
+    /// So many slots.
+    Epilogue(usize),
 }
 
 /// A pass with everything evaluated that does not change from product to product.
@@ -61,6 +67,8 @@ pub(crate) struct BoundPass {
     threads_per_block: u32,
     shared_bytes: u32,
     args: Box<[u64]>,
+    /// How many slots each argument takes.
+    widths: Box<[usize]>,
     patches: Box<[(usize, Patch)]>,
 }
 
@@ -79,7 +87,9 @@ impl BoundPass {
         }
         let mut patches = Vec::new();
         let mut args = Vec::with_capacity(pass.args.len());
-        for (index, arg) in pass.args.iter().enumerate() {
+        let mut widths = vec![1; pass.args.len()];
+        for (width, arg) in widths.iter_mut().zip(&pass.args) {
+            let index = args.len();
             let mut patched = |patch| {
                 patches.push((index, patch));
                 0
@@ -94,8 +104,14 @@ impl BoundPass {
                 Arg::Y => patched(Patch::Y),
                 Arg::Alpha(as_type) => patched(Patch::Alpha(*as_type)),
                 Arg::Beta(as_type) => patched(Patch::Beta(*as_type)),
+                Arg::Epilogue => {
+                    // An argument of no members is a byte.
+                    *width = bindings.num_operands.max(1);
+                    patched(Patch::Epilogue(bindings.num_operands))
+                }
                 other => unreachable!("the launcher knows every argument, and {other:?} is new"),
             });
+            args.resize(index + *width, 0);
         }
         Ok(BoundPass {
             function,
@@ -103,6 +119,7 @@ impl BoundPass {
             threads_per_block: pass.threads_per_block,
             shared_bytes: pass.shared_bytes,
             args: args.into(),
+            widths: widths.into(),
             patches: patches.into(),
         })
     }
@@ -115,7 +132,7 @@ impl BoundPass {
         &mut self,
         backend: &dyn Backend,
         stream: StreamHandle,
-        operands: &Operands,
+        operands: &Operands<'_>,
     ) -> Result<(), Error> {
         if self.grid == 0 {
             return Ok(());
@@ -126,6 +143,10 @@ impl BoundPass {
                 Patch::Y => operands.y,
                 Patch::Alpha(as_type) => operands.alpha.bits(as_type),
                 Patch::Beta(as_type) => operands.beta.bits(as_type),
+                Patch::Epilogue(num_operands) => {
+                    self.args[index..index + num_operands].copy_from_slice(operands.epilogue);
+                    continue;
+                }
             };
         }
         let launch = Launch {
@@ -134,6 +155,7 @@ impl BoundPass {
             threads_per_block: self.threads_per_block,
             shared_bytes: self.shared_bytes,
             args: &self.args,
+            widths: &self.widths,
         };
         // SAFETY: passed on to the caller.
         unsafe { backend.launch(launch, stream) }

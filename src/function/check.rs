@@ -62,12 +62,12 @@ impl Function {
     ///
     /// # Errors
     /// What does not fit, at the words that do not.
-    pub fn typed(&self, text: &str, parameters: &[Type], float: Type, result: Type) -> Result<Typed, FunctionError> {
+    pub fn typed(&self, parameters: &[Type], float: Type, result: Type) -> Result<Typed, FunctionError> {
         let named = self.parameters.iter().zip(parameters);
         let locals: Vec<_> =
             named.map(|(parameter, of)| Local { name: parameter.name.clone(), of: *of }).collect();
         let mut check = Check {
-            text,
+            text: &self.text,
             float,
             scope: (0..locals.len()).collect(),
             num_parameters: locals.len(),

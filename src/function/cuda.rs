@@ -54,30 +54,27 @@ fn called(term: &Term, need: &mut impl FnMut(&'static str)) {
 const TO_U32: &str = "// Saturates; NaN is 0.\n__device__ __forceinline__ uint32_t to_u32(double a) { return a == a ? __double2uint_rz(a) : 0u; }\n";
 
 impl Typed {
-    /// A device function of this name.
-    pub(crate) fn cuda(&self, name: &str) -> String {
+    /// A device function of this name with those parameters that are kept, which must be all that it reads; and the names
+    /// of all of them in it.
+    pub(crate) fn cuda(&self, name: &str, keeps: impl Fn(usize) -> bool) -> (String, Vec<String>) {
         let mut writer = Writer { names: Vec::new(), lines: String::new() };
         for local in &self.parameters {
             let name = writer.fresh(&local.name);
             writer.names.push(name);
         }
-        writer.names.resize(self.parameters.len() + self.lets.len(), String::new());
-        let value = writer.term(&self.body, 0, &self.lets, self.parameters.len());
-        let parameters: Vec<_> = self
-            .parameters
-            .iter()
-            .zip(&writer.names)
-            .map(|(local, name)| format!("{} {name}", type_name(local.of)))
-            .collect();
-        let head = format!(
-            "__device__ __forceinline__ {} {name}({})",
-            type_name(self.result),
-            parameters.join(", ")
-        );
-        match writer.lines.as_str() {
+        let names = writer.names.clone();
+        writer.names.resize(names.len() + self.lets.len(), String::new());
+        let value = writer.term(&self.body, 0, &self.lets, names.len());
+        let declared = self.parameters.iter().zip(&names).enumerate().filter(|(place, _)| keeps(*place));
+        let declared: Vec<_> =
+            declared.map(|(_, (local, name))| format!("{} {name}", type_name(local.of))).collect();
+        let result = type_name(self.result);
+        let head = format!("__device__ __forceinline__ {result} {name}({})", declared.join(", "));
+        let text = match writer.lines.as_str() {
             "" => format!("{head} {{ return {value}; }}\n"),
             lines => format!("{head} {{\n{lines}  return {value};\n}}\n"),
-        }
+        };
+        (text, names)
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn function(text: &str) -> Result<Function, FunctionError> {
     let body = parser.expression(0)?;
     parser.end("an operator")?;
     let canonical = super::print::canonical(&parameters, &body);
-    Ok(Function { parameters, body, canonical })
+    Ok(Function { parameters, body, text: text.to_owned(), canonical })
 }
 
 /// Reads a list of names: `[d, b]`, or without the brackets.

@@ -4,7 +4,7 @@ use super::eval::Value;
 fn f32_function(text: &str) -> Typed {
     let function = Function::parse(text).unwrap();
     let parameters = vec![Type::F32; function.parameters().count()];
-    function.typed(text, &parameters, Type::F32, Type::F32).unwrap_or_else(|error| panic!("{text}: {error}"))
+    function.typed(&parameters, Type::F32, Type::F32).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn f32_value(text: &str, arguments: &[f32]) -> f32 {
@@ -15,7 +15,7 @@ fn f32_value(text: &str, arguments: &[f32]) -> f32 {
 /// What is wrong with a function of two singles: the word, and the beginning of the message.
 fn refused(text: &str) -> (String, String) {
     let error = Function::parse(text)
-        .and_then(|function| function.typed(text, &[Type::F32, Type::F32], Type::F32, Type::F32))
+        .and_then(|function| function.typed(&[Type::F32, Type::F32], Type::F32, Type::F32))
         .expect_err(text);
     assert!(error.found == "the end" || text[error.at.clone()].starts_with(&error.found), "{error:?}");
     (error.found, error.message)
@@ -87,7 +87,7 @@ fn functions_compute_what_rust_computes() {
         }
     }
     let text = "|a| 0.1 * a";
-    let typed = Function::parse(text).unwrap().typed(text, &[Type::F64], Type::F64, Type::F64).unwrap();
+    let typed = Function::parse(text).unwrap().typed(&[Type::F64], Type::F64, Type::F64).unwrap();
     assert_eq!(typed.eval(&[3.0.into()]), Value::F64(0.1 * 3.0));
     assert_eq!(typed.literals(), [(4..7, Type::F64)]);
 }
@@ -109,7 +109,7 @@ fn cuda_is_readable_and_parenthesised_as_it_must_be() {
             "float f(float a) {\n  const float h = a * 0.5f;\n  const float h_ = h * h;\n  return h_ + 1e-7f;\n}",
         ),
     ] {
-        assert_eq!(f32_function(text).cuda("f"), format!("__device__ __forceinline__ {cuda}\n"), "{text}");
+        assert_eq!(f32_function(text).cuda("f", |_| true).0, format!("__device__ __forceinline__ {cuda}\n"), "{text}");
     }
     let helped = [f32_function("|a| a.clamp(0.0, 1.0).powi(2)"), f32_function("|a| a.powi(3)")];
     let helpers = cuda::helpers(&helped);
