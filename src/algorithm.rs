@@ -71,6 +71,11 @@ impl AlgorithmSpec {
         able.map(|spec| spec.name).collect()
     }
 
+    /// Whether it stores each row of y once, so that an epilogue can take part: its kernels then take one in place of β.
+    pub fn takes_epilogue(&self) -> bool {
+        self.template.contains(" BetaT beta")
+    }
+
     /// The first line of the template's header: what a thread, group or block does.
     pub fn summary(&self) -> &'static str {
         let line = self.template.lines().next().unwrap_or_default();

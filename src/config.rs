@@ -1,15 +1,20 @@
 //! A checked configuration: one algorithm, its parameters, types, operation, scaling and block size.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::LazyLock;
 
 use crate::algorithm::{Algorithm, AlgorithmSpec};
 use crate::error::UnknownName;
+use crate::function::{FunctionError, Type};
+use crate::operators::Operators;
 use crate::primitive::RadixSort;
-use crate::program::Program;
+use crate::program::{Arg, Operand, Program};
 use crate::semiring::Semiring;
 use crate::source;
 use crate::transposed_copy;
 use crate::types::{IndexType, Operation, StorageFormat, ValueKind, ValueType};
+use crate::user::{FUNCTION_KEYS, FunctionKey, UserFunctions};
 
 /// Types of everything a product touches, each named on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +98,8 @@ pub struct KernelConfig {
     types: Types,
     operation: Operation,
     semiring: Semiring,
+    /// `None` where the user writes nothing.
+    user: Option<&'static UserFunctions>,
     scaling: Scaling,
     threads_per_block: u32,
 }
@@ -118,8 +125,9 @@ impl KernelConfig {
             index: IndexType::U32,
             operation: None,
             semiring: Semiring::default(),
+            user: UserFunctions::default(),
             alpha: None,
-            beta: Coefficient::default(),
+            beta: None,
             threads_per_block: 256,
         }
     }
@@ -174,6 +182,12 @@ impl KernelConfig {
         self.semiring
     }
 
+    /// What of the product the user writes.
+    pub fn user_functions(&self) -> &'static UserFunctions {
+        static NONE: LazyLock<UserFunctions> = LazyLock::new(UserFunctions::default);
+        self.user.unwrap_or(&NONE)
+    }
+
     /// What is known of α and β.
     pub fn scaling(&self) -> Scaling {
         self.scaling
@@ -182,6 +196,29 @@ impl KernelConfig {
     /// Threads a block.
     pub fn threads_per_block(&self) -> u32 {
         self.threads_per_block
+    }
+
+    /// What is computed in place of sums of products; `None` where they are what is computed, maps or none.
+    pub fn replaces_sums(&self) -> Option<&'static str> {
+        let user = self.user_functions();
+        match self.semiring {
+            _ if user.combine.is_some() || user.reduce.is_some() => Some("functions of the user's"),
+            Semiring::PlusTimes => None,
+            semiring => Some(semiring.name()),
+        }
+    }
+
+    /// What of α and β, in this order, a product may not have, and what it may: only sums of products are scaled, and an
+    /// epilogue says itself what is stored.
+    pub fn refused_scaling(&self, alpha: f64, beta: f64) -> Option<(&'static str, f64, &'static str)> {
+        let has_epilogue = self.user_functions().epilogue.is_some();
+        match self.replaces_sums() {
+            None if !has_epilogue => None,
+            _ if alpha != 1.0 => Some(("alpha", alpha, "1")),
+            _ if beta != 0.0 && has_epilogue => Some(("beta", beta, "0")),
+            _ if beta != 0.0 && beta != 1.0 => Some(("beta", beta, "0, 1")),
+            _ => None,
+        }
     }
 
     /// Generates the program: a pure function, the same bytes every time.
@@ -193,8 +230,14 @@ impl KernelConfig {
             plan = transposed_copy::transpose(plan, self);
             slots = slots.map(transposed_copy::of_transpose);
         }
+        let operands = self.operands();
+        if self.user_functions().epilogue.is_some() {
+            let args = plan.multiply.iter_mut().flat_map(|pass| &mut pass.args);
+            args.filter(|arg| matches!(arg, Arg::Beta(_))).for_each(|beta| *beta = Arg::Epilogue);
+        }
         Program {
             source: source::program_source(self),
+            operands,
             prepare: plan.prepare,
             multiply: plan.multiply,
             buffers: plan.buffers,
@@ -211,13 +254,25 @@ impl KernelConfig {
     }
 
     /// Every setting as (key, value): the algorithm's parameters first, then the common keys; the semiring where it is
-    /// not plus_times.
+    /// not plus_times; the functions that are written.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let parameters = self.algorithm.spec().parameters.iter().zip(self.algorithm.parameter_values());
         let mut settings: Vec<_> = parameters.map(|(spec, value)| (spec.name, value.to_string())).collect();
         let told = |key: &&CommonKey| key.name != SEMIRING || self.semiring != Semiring::PlusTimes;
         settings.extend(COMMON_KEYS.iter().filter(told).map(|key| (key.name, (key.get)(self))));
+        if let Some(user) = self.user {
+            settings.extend(FUNCTION_KEYS.iter().filter_map(|key| Some((key.name, key.of(user)?))));
+        }
         settings
+    }
+
+    /// What the epilogue takes beside the row.
+    fn operands(&self) -> Vec<Operand> {
+        let operand = |(name, is_vector): (&str, bool)| match is_vector {
+            true => Operand::Vector { name: name.to_owned(), value: self.types.y },
+            false => Operand::Scalar { name: name.to_owned(), value: self.types.accumulator },
+        };
+        self.user_functions().operands().map(operand).collect()
     }
 
     /// A builder that starts from this configuration.
@@ -232,8 +287,9 @@ impl KernelConfig {
             index: self.types.index,
             operation: Some(self.operation),
             semiring: self.semiring,
-            alpha: Some(self.scaling.alpha).filter(|alpha| *alpha != usual_alpha(self.semiring)),
-            beta: self.scaling.beta,
+            user: self.user_functions().clone(),
+            alpha: Some(self.scaling.alpha).filter(|alpha| *alpha != usual_scaling(self.semiring, self.user_functions()).alpha),
+            beta: Some(self.scaling.beta).filter(|beta| *beta != usual_scaling(self.semiring, self.user_functions()).beta),
             threads_per_block: self.threads_per_block,
         }
     }
@@ -251,17 +307,74 @@ impl KernelConfig {
                 algorithms: AlgorithmSpec::over(semiring),
             });
         }
+        let over = self.replaces_sums().filter(|_| self.user_functions().epilogue.is_none())?;
         let (key, found, allowed) = match self.scaling {
-            _ if semiring == Semiring::PlusTimes => return None,
             Scaling { alpha, .. } if alpha != Coefficient::One => ("alpha", alpha, "1"),
             Scaling { beta: Coefficient::MinusOne, .. } => ("beta", Coefficient::MinusOne, "any, 0, 1"),
             _ => return None,
         };
         let found = found.name();
         let reason = format!(
-            "{key} = {found} would scale a product over {semiring}, which is stored or reduced with y; allowed: {allowed}"
+            "{key} = {found} would scale a product over {over}, which is stored or reduced with y; allowed: {allowed}"
         );
         Some(ConfigError::Combination { key, reason })
+    }
+
+    /// What the user's functions exclude, and what is wrong with them, at places in their own text.
+    fn user_problems(&self, user: &UserFunctions) -> Vec<ConfigError> {
+        let spec = self.algorithm.spec();
+        let mut problems = Vec::new();
+        let mut refuse = |key: &'static str, reason: String| problems.push(ConfigError::Combination { key, reason });
+        match (&user.reduce, &user.identity) {
+            (Some(_), None) => refuse("reduce", "reduce needs `identity`, the result of an empty row: `identity = 0.0`".into()),
+            (None, Some(_)) => refuse("identity", "identity is what `reduce` leaves as it is; write `reduce = |s, t| …`".into()),
+            _ => {}
+        }
+        if self.semiring != Semiring::PlusTimes && (user.combine.is_some() && user.reduce.is_some()) {
+            let reason = format!("semiring = {} is not used where combine and reduce are both written; leave it out", self.semiring);
+            refuse("semiring", reason);
+        }
+        for (key, listed) in [("vectors", &user.vectors), ("scalars", &user.scalars)] {
+            if let Some(unused) = listed.iter().find(|name| !user.operands().any(|(operand, _)| operand == *name)) {
+                refuse(key, format!("`{unused}` is no parameter of epilogue; write it behind its first three: `|row, sum, y, {unused}| …`"));
+            }
+        }
+        let able = AlgorithmSpec::over(Semiring::MinPlus);
+        let changed = FUNCTION_KEYS.iter().find(|key| key.name != "epilogue" && key.function(user).is_some());
+        if let Some(key) = changed.filter(|_| !able.contains(&spec.name)) {
+            let reason = format!(
+                "{} sums products by additions alone and takes no {}; these take it: {}", spec.name, key.name, able.join(", ")
+            );
+            refuse(key.name, reason);
+        }
+        if user.epilogue.is_some() {
+            if !spec.takes_epilogue() {
+                let able: Vec<_> = Algorithm::ALL.iter().filter(|spec| spec.takes_epilogue()).map(|spec| spec.name).collect();
+                let reason = format!(
+                    "{} adds to y more than once a row and takes no epilogue; these store each row once: {}", spec.name, able.join(", ")
+                );
+                refuse("epilogue", reason);
+            }
+            for (key, found, allowed) in
+                [("alpha", self.scaling.alpha, Coefficient::One), ("beta", self.scaling.beta, Coefficient::Zero)]
+            {
+                if found != allowed {
+                    let (found, allowed) = (found.name(), allowed.name());
+                    let reason = format!("{key} = {found} has no part in what epilogue stores, which can say it itself; allowed: {allowed}");
+                    refuse(key, reason);
+                }
+            }
+        }
+        if !matches!(self.types.accumulator, ValueType::F32 | ValueType::F64) {
+            let accumulator = self.types.accumulator;
+            let reason = format!("accumulator = {accumulator}: functions compute in f32 or f64; allowed: f32, f64");
+            problems.push(ConfigError::Combination { key: "accumulator", reason });
+            return problems;
+        }
+        if let Err((key, error)) = Operators::new(self.semiring, user, self.types.accumulator) {
+            problems.push(ConfigError::Function { key: key.name, error });
+        }
+        problems
     }
 }
 
@@ -368,7 +481,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "What is known of beta when the kernel is generated.",
         allowed: || Coefficient::NAMES.iter().map(|(name, _)| name.to_string()).collect(),
         get: |config| config.scaling.beta.name().into(),
-        set: |builder, text| coefficient(text).map(|beta| builder.beta = beta).is_some(),
+        set: |builder, text| coefficient(text).map(|beta| builder.beta = Some(beta)).is_some(),
     },
 ];
 
@@ -402,8 +515,9 @@ pub struct KernelConfigBuilder {
     index: IndexType,
     operation: Option<Operation>,
     semiring: Semiring,
+    user: UserFunctions,
     alpha: Option<Coefficient>,
-    beta: Coefficient,
+    beta: Option<Coefficient>,
     threads_per_block: u32,
 }
 
@@ -456,6 +570,12 @@ impl KernelConfigBuilder {
         self
     }
 
+    /// What of the product the user writes.
+    pub fn user_functions(mut self, user: UserFunctions) -> Self {
+        self.user = user;
+        self
+    }
+
     /// What is known of α.
     pub fn alpha(mut self, alpha: Coefficient) -> Self {
         self.alpha = Some(alpha);
@@ -464,7 +584,7 @@ impl KernelConfigBuilder {
 
     /// What is known of β.
     pub fn beta(mut self, beta: Coefficient) -> Self {
-        self.beta = beta;
+        self.beta = Some(beta);
         self
     }
 
@@ -474,11 +594,12 @@ impl KernelConfigBuilder {
         self
     }
 
-    /// Sets one key from text, as the macro and the command line do: a parameter of the algorithm or one of
-    /// [`COMMON_KEYS`].
+    /// Sets one key from text, as the macro and the command line do: a parameter of the algorithm, one of
+    /// [`COMMON_KEYS`] or one of [`FUNCTION_KEYS`].
     ///
     /// # Errors
-    /// [`ConfigError::Key`] or [`ConfigError::Value`], with what is allowed. The builder is then unchanged.
+    /// [`ConfigError::Key`], [`ConfigError::Value`] or [`ConfigError::Function`], with what is allowed. The builder is
+    /// then unchanged.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let spec = self.algorithm.spec();
         let wrong = |key, allowed| ConfigError::Value { key, value: value.to_owned(), allowed };
@@ -488,12 +609,17 @@ impl KernelConfigBuilder {
             *self.algorithm.parameter_slot(key).expect("a listed parameter has a slot") = number;
             return Ok(());
         }
+        if let Some(function) = FunctionKey::find(key) {
+            let set = function.set(&mut self.user, value);
+            return set.map_err(|error| ConfigError::Function { key: function.name, error });
+        }
         let Some(common) = COMMON_KEYS.iter().find(|common| common.name == key) else {
             let parameters = spec.parameters.iter().map(|parameter| parameter.name);
+            let functions = FUNCTION_KEYS.iter().map(|function| function.name);
             return Err(ConfigError::Key {
                 algorithm: spec.name,
                 key: key.to_owned(),
-                allowed: parameters.chain(COMMON_KEYS.iter().map(|common| common.name)).collect(),
+                allowed: parameters.chain(COMMON_KEYS.iter().map(|common| common.name)).chain(functions).collect(),
             });
         };
         let allowed = (common.allowed)();
@@ -501,6 +627,16 @@ impl KernelConfigBuilder {
             return Err(wrong(common.name, allowed));
         }
         Ok(())
+    }
+
+    /// Of the function of this key, the floating-point literals without a suffix: where they stand in its text, and their
+    /// types. None where it is not written or something is wrong with it.
+    pub fn literals(&self, key: &str) -> Vec<(Range<usize>, Type)> {
+        let operators = Operators::new(self.semiring, &self.user, self.resolved().types.accumulator);
+        let typed = operators.ok().and_then(|operators| operators.typed(key).cloned());
+        let mut literals = typed.map(|typed| typed.literals().to_vec()).unwrap_or_default();
+        literals.sort_by_key(|(at, _)| at.start);
+        literals
     }
 
     /// Everything that is wrong with the settings, in no more than one line each.
@@ -530,6 +666,9 @@ impl KernelConfigBuilder {
             });
         }
         problems.extend(config.semiring_problem());
+        if config.user.is_some() {
+            problems.extend(config.user_problems(&self.user));
+        }
         problems.extend(type_problem(config.types, config.scaling, config.semiring));
         if problems.is_empty() && transposed_copy::is_needed(&config) {
             let what = format!("the transposed copy of {}", spec.name);
@@ -557,6 +696,7 @@ impl KernelConfigBuilder {
         // One that holds all that is named, so that naming `y = f64` alone does not lose digits.
         let narrowest = || ValueType::narrowest_sum(&[self.value, x], y);
         let accumulator = self.accumulator.or_else(narrowest).unwrap_or(self.value.narrowest_accumulator());
+        let usual = usual_scaling(self.semiring, &self.user);
         KernelConfig {
             algorithm: self.algorithm,
             types: Types {
@@ -569,7 +709,8 @@ impl KernelConfigBuilder {
             },
             operation: self.operation.unwrap_or(self.algorithm.spec().operations[0]),
             semiring: self.semiring,
-            scaling: Scaling { alpha: self.alpha.unwrap_or(usual_alpha(self.semiring)), beta: self.beta },
+            user: self.user.clone().interned(),
+            scaling: Scaling { alpha: self.alpha.unwrap_or(usual.alpha), beta: self.beta.unwrap_or(usual.beta) },
             threads_per_block: self.threads_per_block,
         }
     }
@@ -624,9 +765,14 @@ fn type_problem(types: Types, scaling: Scaling, semiring: Semiring) -> Option<Co
     problem("accumulator", reason)
 }
 
-/// What is known of α where nothing is said.
-fn usual_alpha(semiring: Semiring) -> Coefficient {
-    if semiring == Semiring::PlusTimes { Coefficient::Any } else { Coefficient::One }
+/// What is known of α and β where nothing is said.
+fn usual_scaling(semiring: Semiring, user: &UserFunctions) -> Scaling {
+    let sums_products = semiring == Semiring::PlusTimes && user.combine.is_none() && user.reduce.is_none();
+    match user.epilogue {
+        Some(_) => Scaling { alpha: Coefficient::One, beta: Coefficient::Zero },
+        None if sums_products => Scaling::default(),
+        None => Scaling { alpha: Coefficient::One, beta: Coefficient::default() },
+    }
 }
 
 fn numbers(allowed: &[u32]) -> Vec<String> {
@@ -692,6 +838,14 @@ pub enum ConfigError {
         /// The algorithms that compute over what was asked for.
         algorithms: Vec<&'static str>,
     },
+    /// A function is not in the language, or its types do not fit.
+    #[error("`{key}`: {error}")]
+    Function {
+        /// The setting.
+        key: &'static str,
+        /// What is wrong, and where in its text.
+        error: FunctionError,
+    },
     /// Settings that are allowed one by one exclude each other.
     #[error("{reason}")]
     Combination {
@@ -710,7 +864,9 @@ impl ConfigError {
             ConfigError::Key { key, .. } => key,
             ConfigError::Operation { .. } => "operation",
             ConfigError::Semiring { .. } => SEMIRING,
-            ConfigError::Value { key, .. } | ConfigError::Combination { key, .. } => key,
+            ConfigError::Value { key, .. }
+            | ConfigError::Function { key, .. }
+            | ConfigError::Combination { key, .. } => key,
         }
     }
 }

@@ -17,6 +17,8 @@ pub struct Program {
     /// Numbers that `prepare` passes find out and that later sizes depend on, in the order in which they become
     /// known: [`Variable::Count`] of an index is the entry here.
     pub counts: Vec<Count>,
+    /// What the user's epilogue takes beside the row, in order: what [`Arg::Epilogue`] passes.
+    pub operands: Vec<Operand>,
     /// What the program's own layout of the matrix stores, where it may store more than the matrix does.
     pub slots: Option<Slots>,
     /// What keeps a matrix from the program's own layout, where not every matrix has it.
@@ -75,8 +77,39 @@ pub enum Arg {
     Alpha(ValueType),
     /// β by value, converted to this type.
     Beta(ValueType),
+    /// What the user's epilogue takes beside the row, by value: 8 bytes for each of [`Program::operands`], a pointer or a
+    /// number, or one byte that means nothing where there are none.
+    Epilogue,
     /// Pointer to the workspace buffer of this index in [`Program::buffers`].
     Buffer(usize),
+}
+
+/// What a user's epilogue takes beside the row. It is bound to a plan by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A vector with an entry for each row.
+    Vector {
+        /// The name of the epilogue's parameter.
+        name: String,
+        /// The type of its entries.
+        value: ValueType,
+    },
+    /// A number.
+    Scalar {
+        /// The name of the epilogue's parameter.
+        name: String,
+        /// Its type.
+        value: ValueType,
+    },
+}
+
+impl Operand {
+    /// The name of the epilogue's parameter.
+    pub fn name(&self) -> &str {
+        match self {
+            Operand::Vector { name, .. } | Operand::Scalar { name, .. } => name,
+        }
+    }
 }
 
 /// Workspace on the device.

@@ -115,16 +115,6 @@ impl Semiring {
         }
     }
 
-    /// What of α and β, in this order, a product may not have, and what it may: only sums of products are scaled.
-    pub fn refused_scaling(self, alpha: f64, beta: f64) -> Option<(&'static str, f64, &'static str)> {
-        match self {
-            Semiring::PlusTimes => None,
-            _ if alpha != 1.0 => Some(("alpha", alpha, "1")),
-            _ if beta != 0.0 && beta != 1.0 => Some(("beta", beta, "0, 1")),
-            _ => None,
-        }
-    }
-
     /// Why sums of this type, and a y of that one, have no meaning over the semiring; `None` where they have.
     pub(crate) fn type_problem(self, accumulator: ValueType, y: ValueType) -> Option<String> {
         let is_ordered = matches!(self.operators().0, Reduce::Min | Reduce::Max);
@@ -149,48 +139,50 @@ impl Semiring {
         }
     }
 
-    /// The same in CUDA, for sums of this type: what a source has in place of `prelude/plus_times.cuh`.
-    pub(crate) fn cuda(self, accumulator: ValueType) -> String {
-        let (reduce, combine) = self.operators();
-        let identity = match reduce {
+    /// The identity of ⊕ in CUDA, for sums of this type.
+    pub(crate) fn cuda_identity(self, accumulator: ValueType) -> &'static str {
+        match self.operators().0 {
             Reduce::Plus | Reduce::Or => "0",
             Reduce::Min => accumulator.cuda_greatest(),
             Reduce::Max => accumulator.cuda_least(),
-        };
+        }
+    }
+
+    /// a ⊕ b in CUDA.
+    pub(crate) fn cuda_reduced(self, accumulator: ValueType) -> String {
         let is_integer = accumulator.kind() == ValueKind::Integer;
         let number = accumulator.cuda();
-        let reduced = match reduce {
+        match self.operators().0 {
             Reduce::Plus => "a + b".into(),
             Reduce::Min if is_integer => format!("AccumT(min({number}(a), {number}(b)))"),
             Reduce::Max if is_integer => format!("AccumT(max({number}(a), {number}(b)))"),
             Reduce::Min => "min(a, b)".into(),
             Reduce::Max => "max(a, b)".into(),
             Reduce::Or => "AccumT(a != AccumT(0) || b != AccumT(0))".into(),
-        };
-        let within = |what: &str| format!("AccumT({what}_within({number}(value), {number}(x), {number}(kIdentity)))");
-        let combined = match combine {
-            Combine::Times if is_integer => within("times"),
-            Combine::Plus if is_integer => within("plus"),
-            Combine::Times => "value * x".into(),
-            Combine::Plus => "value + x".into(),
-            Combine::And => "AccumT(value != AccumT(0) && x != AccumT(0))".into(),
-            Combine::Pair => "AccumT(1)".into(),
-        };
-        let zeros_add_nothing = matches!(combine, Combine::And);
-        format!(
-            "// {self}: a row is the {} of its entries.\n\
-             constexpr AccumT kIdentity = {identity};\n\
-             constexpr bool kZerosAddNothing = {zeros_add_nothing};\n\
-             __device__ __forceinline__ AccumT reduce(AccumT a, AccumT b) {{ return {reduced}; }}\n\
-             __device__ __forceinline__ AccumT combine(AccumT value, AccumT x) {{ return {combined}; }}\n\
-             __device__ __forceinline__ AccumT combine_reduce(AccumT value, AccumT x, AccumT sum) {{\n  \
-               return reduce(sum, combine(value, x));\n\
-             }}\n",
-            self.meaning()
-        )
+        }
     }
 
-    fn meaning(self) -> &'static str {
+    /// value ⊗ x in CUDA.
+    pub(crate) fn cuda_combined(self, accumulator: ValueType, value: &str, x: &str) -> String {
+        let is_integer = accumulator.kind() == ValueKind::Integer;
+        let number = accumulator.cuda();
+        let within = |what| format!("AccumT({what}_within({number}({value}), {number}({x}), {number}(kIdentity)))");
+        match self.operators().1 {
+            Combine::Times if is_integer && self != Semiring::PlusTimes => within("times"),
+            Combine::Plus if is_integer => within("plus"),
+            Combine::Times => format!("{value} * {x}"),
+            Combine::Plus => format!("{value} + {x}"),
+            Combine::And => format!("AccumT({value} != AccumT(0) && {x} != AccumT(0))"),
+            Combine::Pair => "AccumT(1)".into(),
+        }
+    }
+
+    /// Whether two zeros are combined to what changes nothing.
+    pub(crate) fn zeros_add_nothing(self) -> bool {
+        matches!(self, Semiring::PlusTimes | Semiring::OrAnd)
+    }
+
+    pub(crate) fn meaning(self) -> &'static str {
         match self {
             Semiring::PlusTimes => "sum of value * x",
             Semiring::MinPlus => "least value + x",

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
 use crate::features::Features;
+use crate::operators::Operators;
 use crate::parameter::cuda_constant;
 use crate::program::Arg;
-use crate::semiring::Semiring;
 use crate::transposed_copy;
 use crate::types::{IndexType, Operation, ValueKind, ValueType};
 
@@ -109,19 +109,30 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
     assemble(&config.to_string(), &prelude, Some(config), copy, &file, spec.template)
 }
 
-/// A helper of a product over the configuration's semiring, and behind arithmetic what rows are reduced with.
-fn append_of_product(text: &mut String, name: &str, config: &KernelConfig, reduces: bool) {
-    match (name, config.semiring()) {
-        (ARITHMETIC, Semiring::PlusTimes) => {
-            append(text, name, helper(name));
-            if reduces {
-                append(text, PLUS_TIMES, helper(PLUS_TIMES));
+/// A helper of a product with what the configuration combines, reduces and stores with: behind arithmetic what rows are
+/// reduced with.
+fn append_of_product(text: &mut String, name: &str, operators: &Operators, reduces: bool) {
+    match name {
+        ARITHMETIC => {
+            // Products over other semirings multiply and add in one step nowhere.
+            if operators.is_scaled() {
+                append(text, name, helper(name));
+            }
+            let functions = operators.cuda_helpers();
+            if !functions.is_empty() {
+                append(text, "functions", &functions);
+            }
+            match operators.are_plus_times() {
+                true if reduces => append(text, PLUS_TIMES, helper(PLUS_TIMES)),
+                true => {}
+                false => append(text, "semiring", &operators.cuda()),
             }
         }
-        (ARITHMETIC, semiring) => append(text, "semiring", &semiring.cuda(config.types().accumulator)),
-        (SCALING, semiring) if semiring != Semiring::PlusTimes => {
-            append(text, ACCUMULATING, helper(ACCUMULATING))
-        }
+        SCALING => match operators.cuda_epilogue() {
+            Some(epilogue) => append(text, "epilogue", &epilogue),
+            None if operators.is_scaled() => append(text, name, helper(name)),
+            None => append(text, ACCUMULATING, helper(ACCUMULATING)),
+        },
         _ => append(text, name, helper(name)),
     }
 }
@@ -224,9 +235,10 @@ fn assemble(
     helpers.extend(others.iter().filter(|name| !included(template).any(|included| included == **name)));
     let reduces =
         helpers.iter().map(|name| helper(name)).chain([template]).any(|part| part.contains("reduce("));
+    let operators = product.map(KernelConfig::operators);
     for name in helpers {
-        match product {
-            Some(config) => append_of_product(&mut text, name, config, reduces),
+        match &operators {
+            Some(operators) => append_of_product(&mut text, name, operators, reduces),
             None => append(&mut text, name, helper(name)),
         }
     }

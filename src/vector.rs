@@ -16,6 +16,8 @@ pub enum VectorOp {
     Scale,
     /// y ← α·x + y.
     Axpy,
+    /// y ← y / x, entry by entry.
+    Divide,
     /// (α·x)·(α·y), summed in double precision in an order that depends on the length alone.
     Dot,
     /// max |x|.
@@ -24,8 +26,15 @@ pub enum VectorOp {
 
 impl VectorOp {
     /// Every operation.
-    pub const ALL: &'static [VectorOp] =
-        &[VectorOp::Fill, VectorOp::Copy, VectorOp::Scale, VectorOp::Axpy, VectorOp::Dot, VectorOp::Amax];
+    pub const ALL: &'static [VectorOp] = &[
+        VectorOp::Fill,
+        VectorOp::Copy,
+        VectorOp::Scale,
+        VectorOp::Axpy,
+        VectorOp::Divide,
+        VectorOp::Dot,
+        VectorOp::Amax,
+    ];
 
     /// The operation's name, as in its kernel `spmv_<name>`.
     pub const fn name(self) -> &'static str {
@@ -34,6 +43,7 @@ impl VectorOp {
             VectorOp::Copy => "copy",
             VectorOp::Scale => "scale",
             VectorOp::Axpy => "axpy",
+            VectorOp::Divide => "divide",
             VectorOp::Dot => "dot",
             VectorOp::Amax => "amax",
         }
@@ -75,7 +85,7 @@ impl VectorProgram {
         let elementwise = |args| vec![pass(format!("spmv_{}", op.name()), blocks().min(u32::MAX >> 1), args)];
         match op {
             VectorOp::Fill | VectorOp::Scale => elementwise(vec![length(), Arg::X, alpha]),
-            VectorOp::Copy => elementwise(vec![length(), Arg::X, Arg::Y]),
+            VectorOp::Copy | VectorOp::Divide => elementwise(vec![length(), Arg::X, Arg::Y]),
             VectorOp::Axpy => elementwise(vec![length(), Arg::X, Arg::Y, alpha]),
             VectorOp::Dot => {
                 let partial =

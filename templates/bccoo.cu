@@ -313,7 +313,7 @@ __device__ __forceinline__ void load_entries(const XT* __restrict__ x, uint64_t 
 
 // The rows of a row of blocks.
 __device__ __forceinline__ void store_rows(YT* __restrict__ y, uint32_t num_rows, uint32_t block_row,
-                                           const AccumT (&sums)[kBlockRows], AccumT alpha, AccumT beta) {
+                                           const AccumT (&sums)[kBlockRows], AccumT alpha, BetaT beta) {
 #pragma unroll
   for (int r = 0; r < kBlockRows; ++r) {
     const uint32_t row = block_row * kBlockRows + r;
@@ -326,7 +326,7 @@ __device__ __forceinline__ void store_rows(YT* __restrict__ y, uint32_t num_rows
 __device__ __forceinline__ void add_pieces(const SpanningRows& spanning, uint32_t num_tiles, uint32_t num_rows,
                                            uint32_t block_row, uint32_t first, uint32_t last, uint32_t tile,
                                            const AccumT (&pieces)[kBlockRows], YT* __restrict__ y, AccumT alpha,
-                                           AccumT beta) {
+                                           BetaT beta) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t first_row = block_row * kBlockRows;
   if (PieceWord<AccumT>::kTravels && last - first == 1) {
@@ -364,7 +364,7 @@ struct Layout {
 // The product of a tile's blocks, whose columns are known.
 __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t tile, const uint32_t* cols,
                                               uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x,
-                                              YT* __restrict__ y, AccumT alpha, AccumT beta,
+                                              YT* __restrict__ y, AccumT alpha, BetaT beta,
                                               const SpanningRows& spanning) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t first_block = tile * kTileBlocks;
@@ -432,7 +432,7 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentThreads / kThreadsPerBlock)
 spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
-           AccumT beta, uint32_t num_tiles, uint32_t num_blocks, uint32_t num_empty_rows,
+           BetaT beta, uint32_t num_tiles, uint32_t num_blocks, uint32_t num_empty_rows,
            const uint32_t* __restrict__ bit_flags, const uint32_t* __restrict__ block_rows,
            const uint32_t* __restrict__ tile_rows, const uint32_t* __restrict__ tile_cols,
            const TileSpan* __restrict__ tile_spans, const DeltaT* __restrict__ col_deltas,

@@ -257,7 +257,7 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t 
                                                     const OffsetT* __restrict__ block_offsets,
                                                     const IndexT* __restrict__ block_cols,
                                                     const ValueT* __restrict__ block_values, const XT* __restrict__ x,
-                                                    YT* __restrict__ y, AccumT alpha, AccumT beta) {
+                                                    YT* __restrict__ y, AccumT alpha, BetaT beta) {
   constexpr uint32_t kLanes = kBlocks * kLanesPerBlock, kGroups = 32 / kLanes;
   constexpr int kLaneAhead = smaller(kAhead, kBytesAhead / larger(sizeof(ValueT), sizeof(XT)));
   constexpr int kSteps = larger(1, smaller(kLaneAhead / kPerLane, kBlocksAhead / kBlocks));
@@ -286,13 +286,13 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
          const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values, const XT* __restrict__ x,
-         YT* __restrict__ y, AccumT alpha, AccumT beta) {
+         YT* __restrict__ y, AccumT alpha, BetaT beta) {
   multiply_block_rows<kLongBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_short(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
                const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values,
-               const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, AccumT beta) {
+               const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
   multiply_block_rows<kShortBlocks, 8>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }

@@ -52,7 +52,7 @@ spmv_coalesced_bins_rows(uint32_t num_bins, uint32_t num_rows, const uint32_t* f
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coalesced_bins(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                     const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
-                    AccumT beta, uint32_t num_bins, const uint32_t* __restrict__ bin_rows) {
+                    BetaT beta, uint32_t num_bins, const uint32_t* __restrict__ bin_rows) {
   const uint32_t bin = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
   if (bin >= num_bins) return;
   const uint32_t first = __ldg(bin_rows + bin);
@@ -74,7 +74,8 @@ spmv_coalesced_bins(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
         for (int u = 0; u < 4; ++u) {
           const OffsetT k = j + u * lanes;
           if (k < end) {
-            sums[u] = combine_reduce(AccumT(__ldcs(values + k)), AccumT(__ldg(x + __ldcs(col_indices + k))), sums[u]);
+            const IndexT col = __ldcs(col_indices + k);
+            sums[u] = combine_reduce(AccumT(__ldcs(values + k)), AccumT(__ldg(x + col)), col, sums[u]);
           }
         }
       }

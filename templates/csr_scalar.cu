@@ -18,7 +18,7 @@ constexpr int kMinBlocks = 0;
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kMinBlocks)
 spmv_csr_scalar(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
-                AccumT beta) {
+                BetaT beta) {
   const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
   for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
     const OffsetT begin = __ldg(row_offsets + row);
@@ -31,7 +31,8 @@ spmv_csr_scalar(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
         if (j + u < end) {
-          sums[u] = combine_reduce(AccumT(__ldg(values + j + u)), AccumT(__ldg(x + __ldg(col_indices + j + u))), sums[u]);
+          const IndexT col = __ldg(col_indices + j + u);
+          sums[u] = combine_reduce(AccumT(__ldg(values + j + u)), AccumT(__ldg(x + col)), col, sums[u]);
         }
       }
     }

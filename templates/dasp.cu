@@ -653,7 +653,7 @@ __device__ __forceinline__ AccumT wide_product(const SliceReader& from, uint32_t
 __device__ __forceinline__ void compute_medium(const Slice& slice, const SliceReader& from, bool wide, uint32_t group,
                                                uint32_t first_place, uint32_t num_medium,
                                                const uint32_t* __restrict__ medium_rows, YT* __restrict__ y,
-                                               AccumT alpha, AccumT beta) {
+                                               AccumT alpha, BetaT beta) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t within = wide ? 8 * group + lane / 4 : place_of_lane(lane);
   const bool stores = first_place + within < num_medium && (!wide || lane % 4 == 0);
@@ -733,7 +733,7 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
                                              const OffsetT* __restrict__ part_ends, AccumT* part_sums,
                                              uint32_t* finished_parts, const IndexT* __restrict__ col_indices,
                                              const ValueT* __restrict__ values, const XT* __restrict__ x,
-                                             YT* __restrict__ y, AccumT alpha, AccumT beta) {
+                                             YT* __restrict__ y, AccumT alpha, BetaT beta) {
   const uint32_t i = __ldg(part_rows + part);
   const OffsetT begin = __ldg(part_ends + 2 * part);
   const OffsetT end = skips_product(alpha) ? begin : __ldg(part_ends + 2 * part + 1);
@@ -860,7 +860,7 @@ __device__ __forceinline__ void padded_product(const SliceReader& from, uint32_t
 // A warp computes the rows of a slice; `rows` are these, num_places of them.
 __device__ __forceinline__ void compute_short(const Slice& slice, const SliceReader& from, uint32_t num_places,
                                               const uint32_t* __restrict__ rows, YT* __restrict__ y, AccumT alpha,
-                                              AccumT beta) {
+                                              BetaT beta) {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t to[kRowsPerThread];
 #pragma unroll
@@ -903,7 +903,7 @@ __device__ __forceinline__ void prefetch(const uint4* slices, uint32_t slice, ui
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
-          YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ row_order, uint32_t num_parts,
+          YT* __restrict__ y, AccumT alpha, BetaT beta, const uint32_t* __restrict__ row_order, uint32_t num_parts,
           const uint32_t* __restrict__ first_parts, const uint32_t* __restrict__ part_rows,
           const OffsetT* __restrict__ part_ends, AccumT* part_sums, uint32_t* finished_parts, uint32_t num_long,
           uint32_t num_wide, uint32_t num_narrow, uint32_t num_short, const uint4* __restrict__ slices,

@@ -22,7 +22,7 @@ constexpr int kAligned = 0;
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_light_warp(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
-                AccumT beta, uint32_t* next_ticket) {
+                BetaT beta, uint32_t* next_ticket) {
   for_fetched_rows<true>(num_rows, row_offsets, alpha, next_ticket, [&](uint32_t row, OffsetT begin, OffsetT end) {
     const AccumT sum =
         group_row_product<kThreadsPerVector, kUnroll, kAligned>(begin, end, col_indices, values, x, 0xffffffffu);

@@ -75,7 +75,7 @@ __device__ __forceinline__ void stage_tile(Slot* slots, uint32_t tile_nnz, uint3
   for (int k = 0; k < kItemsPerThread; ++k) {
     const uint32_t slot = threadIdx.x + k * kThreadsPerBlock;
     if (slot < tile_nnz) {
-      slots[slot].sum = combine(AccumT(values[k]), AccumT(entries[k]));
+      slots[slot].sum = combine(AccumT(values[k]), AccumT(entries[k]), loaded[k]);
     } else if (slot < items) {
       slots[slot].row_end = loaded[k] - first_nnz + (slot - tile_nnz);
     }
@@ -110,7 +110,7 @@ __device__ __forceinline__ uint32_t rows_before(const Slot* row_ends, uint32_t r
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_merge_path(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
-                AccumT beta, OffsetT nnz, const uint32_t* __restrict__ tile_rows, AccumT* tails, AccumT* heads,
+                BetaT beta, OffsetT nnz, const uint32_t* __restrict__ tile_rows, AccumT* tails, AccumT* heads,
                 PieceWordT* meetings) {
   __shared__ Slot slots[kTileItems];
   const uint32_t tile = blockIdx.x;

@@ -20,13 +20,14 @@ spmv_pcsr_products(uint64_t nnz, const IndexT* __restrict__ col_indices, const V
   if (skips_product(alpha)) return;
   const uint64_t num_threads = gridDim.x * uint64_t(kThreadsPerBlock);
   for (uint64_t j = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; j < nnz; j += num_threads) {
-    products[j] = combine(AccumT(__ldcs(values + j)), AccumT(__ldg(x + __ldcs(col_indices + j))));
+    const IndexT col = __ldcs(col_indices + j);
+    products[j] = combine(AccumT(__ldcs(values + j)), AccumT(__ldg(x + col)), col);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pcsr(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const AccumT* __restrict__ products,
-          YT* __restrict__ y, AccumT alpha, AccumT beta) {
+          YT* __restrict__ y, AccumT alpha, BetaT beta) {
   __shared__ OffsetT offsets[kThreadsPerBlock + 1];
   __shared__ AccumT staged[kProductsPerStep];
   const uint32_t first_row = blockIdx.x * kThreadsPerBlock;

@@ -199,7 +199,7 @@ spmv_pkt(uint32_t num_rows, uint64_t num_cols, const uint64_t* __restrict__ pack
          const uint16_t* __restrict__ local_cols, const ValueT* __restrict__ slot_values,
          const OffsetT* __restrict__ remainder_offsets, const IndexT* __restrict__ remainder_cols,
          const ValueT* __restrict__ remainder_values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
-         AccumT beta) {
+         BetaT beta) {
   __shared__ XT packet_x[kRowsPerPacket];
   const PacketRows rows(blockIdx.x, num_rows);
   const bool skips = skips_product(alpha);

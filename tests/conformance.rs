@@ -79,6 +79,7 @@ fn main() -> ExitCode {
             configs.extend(cover::pairwise(spec));
             configs.extend(cover::over_semirings(spec));
             configs.extend(cover::over_types(spec));
+            configs.extend(cover::over_functions(spec));
             for (index, config) in
                 configs.into_iter().enumerate().filter(|(index, _)| (target.covers)(*index))
             {
@@ -147,6 +148,7 @@ fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Resul
         };
         let x = vector(types.x, op_a.num_cols(), 29);
         let y = vector(types.y, op_a.num_rows(), 31);
+        let bound = typed::bind(&mut plan, &numbers.vector(op_a.num_rows(), 37)).map_err(told)?;
         let device_x = AnyVector::new(device, types.x, &x).map_err(told)?;
         // Layouts that are mostly fill take the simulator long: one product of each shows what they add.
         let few = if plan.slots().is_some_and(|slots| slots > LARGEST_LAYOUT) { 1 } else { usize::MAX };
@@ -154,7 +156,7 @@ fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Resul
         for &alpha in alphas.iter().take(few) {
             for &beta in betas.iter().take(few) {
                 CASES.fetch_add(1, Ordering::Relaxed);
-                let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y };
+                let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y, bound: &bound };
                 case.check(device, &mut plan, &device_x).map_err(|problem| {
                     format!("{} {numbers:?} alpha={alpha} beta={beta}: {problem}", structure.name)
                 })?;
@@ -172,15 +174,16 @@ fn parts(value: ValueType) -> usize {
 /// α and β to try: those that the kernel was generated for, or several of the type of sums.
 fn scalars_to_try(config: &KernelConfig) -> (Vec<Complex64>, Vec<Complex64>) {
     let accumulator = config.types().accumulator;
-    let (alphas, betas): (&[[f64; 2]], &[[f64; 2]]) = match (config.semiring(), accumulator, accumulator.kind()) {
-        (Semiring::PlusTimes, ValueType::U32, _) => (&[[1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [2., 0.]]),
-        (Semiring::PlusTimes, _, ValueKind::Integer) => {
+    let is_scaled = config.replaces_sums().is_none();
+    let (alphas, betas): (&[[f64; 2]], &[[f64; 2]]) = match (is_scaled, accumulator, accumulator.kind()) {
+        (true, ValueType::U32, _) => (&[[1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [2., 0.]]),
+        (true, _, ValueKind::Integer) => {
             (&[[1., 0.], [-1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
         }
-        (Semiring::PlusTimes, _, ValueKind::Complex) => {
+        (true, _, ValueKind::Complex) => {
             (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, -0.5]], &[[0., 0.], [1., 0.], [-2., 1.]])
         }
-        (Semiring::PlusTimes, ..) => {
+        (true, ..) => {
             (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
         }
         _ => (&[[1., 0.]], &[[0., 0.], [1., 0.]]),
@@ -213,14 +216,18 @@ struct Case<'a> {
     op_a: &'a CsrMatrix<Complex64>,
     x: &'a [f64],
     y: &'a [f64],
+    /// What the epilogue takes of vectors and scalars, row by row.
+    bound: &'a [Vec<f64>],
 }
 
 impl Case<'_> {
     fn check(&self, device: &Device, plan: &mut Spmv, x: &AnyVector) -> Result<(), String> {
         let types = plan.config().types();
         // Where y must not be read, it holds what would be seen if it were.
+        let user = plan.config().user_functions();
         let unread = if types.y.unit_roundoff() > 0.0 { f64::NAN } else { 77.0 };
-        let old = if self.beta == Complex64::ZERO { vec![unread; self.y.len()] } else { self.y.to_vec() };
+        let is_stored = self.beta == Complex64::ZERO && user.epilogue.is_none();
+        let old = if is_stored { vec![unread; self.y.len()] } else { self.y.to_vec() };
         let first = self.product(device, plan, x, &old)?;
         let told = |error: Error| error.to_string();
         let found = first.to_vec().map_err(told)?;
@@ -233,17 +240,25 @@ impl Case<'_> {
                 );
             }
         }
+        let real = || self.op_a.map_values(|value| value.re);
+        if user.combine.is_some() || user.reduce.is_some() || user.epilogue.is_some() {
+            return self.check_functions(plan, &real(), &found);
+        }
+        let mapped = user.changes_product().then(|| typed::mapped(plan.config(), &real(), self.x));
         if plan.config().semiring() != Semiring::PlusTimes {
             let accumulate = if self.beta == Complex64::ZERO { Accumulate::Store } else { Accumulate::Reduce };
-            let real = self.op_a.map_values(|value| value.re);
-            let expected = typed::over_semiring(plan.config(), &real, self.x, accumulate, self.y);
-            return expect_same(&found, &expected);
+            let (op_a, x) = mapped.unwrap_or_else(|| (real(), self.x.to_vec()));
+            return expect_same(&found, &typed::over_semiring(plan.config(), &op_a, &x, accumulate, self.y));
         }
         if types.accumulator.kind() == ValueKind::Integer {
             let expected = self.in_integers(types.accumulator, types.y);
             return expect_same(&first.to_integers().map_err(told)?, &expected);
         }
-        let references = self.references(types).map_err(|error| error.to_string())?;
+        let references = match mapped {
+            Some((op_a, x)) => reference(self.alpha.re, &op_a, &x, self.beta.re, self.y).map(|one| vec![one]),
+            None => self.references(types),
+        };
+        let references = references.map_err(|error| error.to_string())?;
         let step = if references.len() == 1 { 1 } else { 2 };
         for (part, reference) in references.iter().enumerate() {
             let actual: Vec<f64> = found.iter().copied().skip(part).step_by(step).collect();
@@ -287,6 +302,19 @@ impl Case<'_> {
             underflow,
         );
         if verification.passed { Ok(()) } else { Err(format!("{verification:?}")) }
+    }
+
+    /// With what the user writes: the same numbers where rows are not rounded, because numbers are whole or because
+    /// nothing is added; else sums against the bound, and an epilogue is not looked at, because what it makes of a rounding
+    /// is its own.
+    fn check_functions(&self, plan: &Spmv, op_a: &CsrMatrix<f64>, actual: &[f64]) -> Result<(), String> {
+        let config = plan.config();
+        let accumulate = if self.beta == Complex64::ZERO { Accumulate::Store } else { Accumulate::Reduce };
+        let (reference, stored) = typed::over_functions(config, op_a, self.x, accumulate, self.bound, self.y);
+        if self.numbers == Numbers::Integers || !config.operators().adds() {
+            return expect_same(actual, &stored);
+        }
+        if config.user_functions().epilogue.is_some() { Ok(()) } else { self.compare(plan, actual, &reference, 1) }
     }
 
     /// The product modulo a power of two.
@@ -640,6 +668,9 @@ fn vector_operations(device: &Device) -> Result<(), Failed> {
             expect_eq(x.amax()?, entries.iter().fold(0.0, |m: f64, e| m.max(e.abs())))?;
             y.copy_from(&x)?;
             expect_eq(y.to_vec()?, x.to_vec()?)?;
+            let quarters = Vector::from_slice(device, &typed(&|_| 0.25))?;
+            y.divide(&quarters)?;
+            expect_eq(y.to_vec()?, typed(&|i| entries[i] * 4.0))?;
         }
         Ok(())
     }

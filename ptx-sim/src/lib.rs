@@ -169,8 +169,6 @@ pub enum Arg {
     F32(f32),
     /// A double-precision number.
     F64(f64),
-    /// Four or fewer 32-bit words, the lowest first, as of a vector type.
-    U128(u128),
     /// Any bytes; more than the parameter has are ignored.
     Bytes(Vec<u8>),
 }
@@ -180,7 +178,6 @@ impl Arg {
         match self {
             Arg::U32(value) => value.to_le_bytes().into(),
             Arg::U64(value) => value.to_le_bytes().into(),
-            Arg::U128(value) => value.to_le_bytes().into(),
             Arg::F32(value) => value.to_le_bytes().into(),
             Arg::F64(value) => value.to_le_bytes().into(),
             Arg::Bytes(bytes) => bytes.clone(),

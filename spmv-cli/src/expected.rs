@@ -75,21 +75,24 @@ impl Expected {
         Ok(Expected { reference, alpha: operands.alpha, longest_row })
     }
 
-    /// Computes it over a semiring, in the types of the kernel.
+    /// Computes it with what a configuration combines and reduces with, in the types of the kernel.
     pub fn over<V: RealElement, O: Offset>(
-        semiring: Semiring,
-        types: Types,
+        config: &KernelConfig,
         a: &CsrMatrix<V, O>,
         operation: Operation,
         operands: &Operands,
     ) -> Result<Expected, Failure> {
         if operation == Operation::Transpose {
-            return Self::over(semiring, types, &a.transpose()?, Operation::NonTranspose, operands);
+            return Self::over(config, &a.transpose()?, Operation::NonTranspose, operands);
         }
-        let reference = match (semiring, types.accumulator.kind()) {
+        let types = config.types();
+        if config.user_functions().changes_product() {
+            return Self::over_functions(config, a, operands);
+        }
+        let reference = match (config.semiring(), types.accumulator.kind()) {
             (Semiring::PlusTimes, ValueKind::Integer) => in_integers(types, a, operands)?,
             (Semiring::PlusTimes, _) => return Self::of(a, operation, operands),
-            _ => match types.accumulator {
+            (semiring, _) => match types.accumulator {
                 ValueType::F32 => over_semiring::<f32, V, O>(semiring, a, operands)?,
                 ValueType::I32 => over_semiring::<i32, V, O>(semiring, a, operands)?,
                 ValueType::I64 => over_semiring::<i64, V, O>(semiring, a, operands)?,
@@ -100,6 +103,35 @@ impl Expected {
         };
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
         Ok(Expected { reference, alpha: operands.alpha, longest_row })
+    }
+
+    /// Computes it with functions that the user wrote, in the type that the kernel reduces in.
+    fn over_functions<V: RealElement, O: Offset>(
+        config: &KernelConfig,
+        a: &CsrMatrix<V, O>,
+        operands: &Operands,
+    ) -> Result<Expected, Failure> {
+        let Operands { x, y, alpha, beta } = operands;
+        let operators = config.operators();
+        let is_scaled = config.replaces_sums().is_none();
+        let accumulate = if is_scaled || *beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
+        let mut reference = match config.types().accumulator {
+            ValueType::F32 => {
+                let narrow = |numbers: &[f64]| numbers.iter().map(|&n| n as f32).collect::<Vec<f32>>();
+                matrix::reference_over_operators(&operators, &a.convert(), &narrow(x), accumulate, &narrow(y))?
+            }
+            _ => matrix::reference_over_operators(&operators, &a.convert::<f64>(), x, accumulate, y)?,
+        };
+        if is_scaled {
+            let rows = reference.y.iter_mut().zip(&mut reference.magnitude).zip(y);
+            rows.for_each(|((sum, magnitude), y)| {
+                let before = if *beta == 0.0 { 0.0 } else { beta * y };
+                *sum = if *alpha == 0.0 { before } else { alpha * *sum + before };
+                *magnitude = alpha.abs() * *magnitude + before.abs();
+            });
+        }
+        let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
+        Ok(Expected { reference, alpha: *alpha, longest_row })
     }
 
     /// Compares two products with it, row by row, and with each other. The worse one is told of; different bits

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Kind};
 /// `--set`, `--value` and `--semiring`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SettingArgs {
-    /// A parameter of the algorithm or a common setting; may be repeated (`spmv algorithms` lists them)
+    /// A parameter of the algorithm, a common setting or a function; may be repeated (`spmv algorithms` lists them)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub settings: Vec<(String, String)>,
     /// Type of the matrix values, and of x, y and sums where they are not set apart; short for --set value=TYPE

@@ -1,10 +1,11 @@
 //! What the settings mean: a configuration, and every error at the token that causes it.
 
-use proc_macro2::Span;
+use proc_macro2::{Group, Literal, Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use spmv_codegen::{Algorithm, ConfigError, KernelConfig, KernelConfigBuilder};
+use spmv_codegen::function::Function;
+use spmv_codegen::{Algorithm, ConfigError, FUNCTION_KEYS, FunctionKey, KernelConfig, KernelConfigBuilder};
 use syn::parse::Parser;
-use syn::{Error, Path, parse_quote};
+use syn::{Error, Lit, Path, parse_quote};
 
 use crate::parse::{Misspelling, Setting, Value};
 
@@ -13,6 +14,16 @@ pub(crate) struct Checked {
     pub(crate) config: KernelConfig,
     /// The path of `spmv-runtime` in the user's crate.
     pub(crate) runtime: Path,
+    /// The functions that are written, as tokens.
+    pub(crate) functions: Vec<Written>,
+}
+
+/// A function as it was written.
+pub(crate) struct Written {
+    pub(crate) key: &'static FunctionKey,
+    pub(crate) function: Function,
+    /// What stands behind its parameters, every literal with its type.
+    pub(crate) body: TokenStream,
 }
 
 /// Checks every setting. Where there are errors, the configuration is as near to what was meant as is known.
@@ -42,14 +53,71 @@ pub(crate) fn check(settings: &[Setting]) -> (Checked, Vec<Error>) {
     if let (true, Some(algorithm)) = (check.understood, algorithm) {
         for problem in builders[0].problems() {
             let setting = others.iter().find(|setting| setting.key == problem.key()).unwrap_or(&algorithm);
-            check.error(&setting.value.tokens, problem.to_string());
+            match problem {
+                ConfigError::Function { error, .. } => check.error(setting.value.at(&error.at), error.message),
+                other => check.error(&setting.value.tokens, other.to_string()),
+            }
         }
     }
+    let functions = match (&builders[..], check.errors.is_empty()) {
+        ([builder], true) => others.iter().filter_map(|setting| written(setting, builder)).collect(),
+        _ => Vec::new(),
+    };
     let config = builders.swap_remove(0).build().unwrap_or_else(|_| {
         KernelConfig::builder((Algorithm::ALL[0].default)()).build().expect("defaults are allowed")
     });
-    (Checked { config, runtime }, check.errors)
+    (Checked { config, runtime, functions }, check.errors)
 }
+
+/// The function that a setting is, where it is one.
+fn written(setting: &Setting, builder: &KernelConfigBuilder) -> Option<Written> {
+    let key = FUNCTION_KEYS.iter().find(|key| setting.key == key.name && key.is_function())?;
+    let function = Function::parse(setting.value.text.as_ref()?).ok()?;
+    let literals = builder.literals(key.name);
+    let typed: Vec<_> = (literals.iter())
+        .flat_map(|(at, of)| setting.value.at(at).into_iter().map(move |token| (token.span(), of.name())))
+        .collect();
+    let mut bars = 0;
+    let tokens = setting.value.tokens.clone().into_iter();
+    let body = tokens.skip_while(|token| {
+        let is_head = bars < 2 && function.parameters().next().is_some();
+        bars += usize::from(matches!(token, TokenTree::Punct(punct) if punct.as_char() == '|'));
+        is_head
+    });
+    Some(Written { key, body: with_types(body.collect(), &typed), function })
+}
+
+/// The tokens, floating-point literals with the types that the function has for them.
+fn with_types(tokens: TokenStream, literals: &[(Span, &str)]) -> TokenStream {
+    let mut literals = literals.iter();
+    suffixed(tokens, &mut literals)
+}
+
+/// As [`with_types`]: literals without a suffix come in the order of the list.
+fn suffixed<'a>(tokens: TokenStream, types: &mut impl Iterator<Item = &'a (Span, &'a str)>) -> TokenStream {
+    let with_type = |token| match token {
+        TokenTree::Group(group) => {
+            let mut typed = Group::new(group.delimiter(), suffixed(group.stream(), types));
+            typed.set_span(group.span());
+            TokenTree::Group(typed)
+        }
+        TokenTree::Literal(literal) => match Lit::new(literal.clone()) {
+            Lit::Float(float) if float.suffix().is_empty() => match types.next() {
+                Some((span, of)) => {
+                    let text = format!("{}{of}", float.base10_digits());
+                    let mut typed: Literal = text.parse().expect("digits and a suffix are a literal");
+                    typed.set_span(*span);
+                    TokenTree::Literal(typed)
+                }
+                None => TokenTree::Literal(literal),
+            },
+            _ => TokenTree::Literal(literal),
+        },
+        other => other,
+    };
+    tokens.into_iter().map(with_type).collect()
+}
+
 
 struct Check {
     errors: Vec<Error>,
@@ -101,6 +169,10 @@ impl Check {
         let name = key.to_string();
         // No value is no allowed value: the empty text is refused with what is allowed.
         let text = value.text.as_deref().unwrap_or_default();
+        if let (None, Some(function)) = (&value.text, FUNCTION_KEYS.iter().find(|function| function.name == name)) {
+            let message = format!("`{name}` has no value; write `{name} = {}`", function.form);
+            return self.unknown(&value.tokens, message);
+        }
         let refusals: Vec<_> =
             builders.iter_mut().filter_map(|builder| builder.set(&name, text).err()).collect();
         if refusals.len() < builders.len() {
@@ -114,6 +186,9 @@ impl Check {
                     return self.unknown(&value.tokens, format!("`{name}` has no value; allowed: {allowed}"));
                 }
                 ConfigError::Key { allowed, .. } => keys.extend(allowed),
+                ConfigError::Function { error, .. } => {
+                    return self.unknown(value.at(&error.at), error.message.clone());
+                }
                 _ => return self.unknown(&value.tokens, refusal.to_string()),
             }
         }

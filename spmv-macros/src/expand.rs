@@ -2,13 +2,16 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use spmv_codegen::{COMMON_KEYS, KernelConfig, ValueType};
+use spmv_codegen::{COMMON_KEYS, FUNCTION_KEYS, KernelConfig, ValueType};
 use syn::{Attribute, DeriveInput, parse_quote};
 
-use crate::check::Checked;
+use crate::check::{Checked, Written};
 
 /// The struct as the user wrote it, with the kernel in its documentation, and its two `impl`s.
-pub(crate) fn expand(mut declaration: DeriveInput, Checked { config, runtime }: &Checked) -> TokenStream {
+pub(crate) fn expand(
+    mut declaration: DeriveInput,
+    Checked { config, runtime, functions }: &Checked,
+) -> TokenStream {
     let documentation =
         documentation(config, declaration.attrs.iter().any(|attribute| attribute.path().is_ident("doc")));
     declaration.attrs.push(parse_quote!(#[doc = #documentation]));
@@ -23,6 +26,7 @@ pub(crate) fn expand(mut declaration: DeriveInput, Checked { config, runtime }: 
     let settings = config.settings().into_iter().map(|(key, value)| quote!((#key, #value)));
     let types = config.types();
     let [value, x, y, accumulator] = [types.value, types.x, types.y, types.accumulator].map(|value| rust_type(value, runtime));
+    let functions = functions.iter().map(|written| function(written, &accumulator));
 
     quote! {
         #declaration
@@ -49,6 +53,8 @@ pub(crate) fn expand(mut declaration: DeriveInput, Checked { config, runtime }: 
             ) -> ::core::result::Result<#runtime::Plan<Self>, #runtime::Error> {
                 #runtime::Plan::new(device, a)
             }
+
+            #(#functions)*
         }
 
         #(#cfgs)*
@@ -64,6 +70,26 @@ pub(crate) fn expand(mut declaration: DeriveInput, Checked { config, runtime }: 
             fn config() -> #runtime::KernelConfig {
                 Self::config()
             }
+        }
+    }
+}
+
+/// A function that the user writes, as one of Rust's.
+fn function(Written { key, function, body }: &Written, number: &TokenStream) -> TokenStream {
+    let name = format_ident!("{}", key.name);
+    let doc = format!("`{}`, on the CPU. {}", function, key.doc);
+    let parameters = function.parameters().enumerate().map(|(place, parameter)| {
+        let parameter = format_ident!("{parameter}");
+        match key.parameters.get(place) {
+            Some(&("row" | "col")) => quote!(#parameter: ::core::primitive::u32),
+            _ => quote!(#parameter: #number),
+        }
+    });
+    quote! {
+        #[doc = #doc]
+        #[allow(dead_code, unused_variables, unused_parens, unused_braces, clippy::all)]
+        pub fn #name(#(#parameters),*) -> #number {
+            #body
         }
     }
 }
@@ -84,14 +110,17 @@ fn documentation(config: &KernelConfig, below: bool) -> String {
     let spec = config.algorithm().spec();
     let meaning = |key: &str| {
         let parameters = spec.parameters.iter().map(|parameter| (parameter.name, parameter.doc));
-        let mut all = parameters.chain(COMMON_KEYS.iter().map(|common| (common.name, common.doc)));
+        let functions = FUNCTION_KEYS.iter().map(|function| (function.name, function.doc));
+        let common = COMMON_KEYS.iter().map(|common| (common.name, common.doc));
+        let mut all = parameters.chain(common).chain(functions);
         all.find(|(name, _)| *name == key).map_or("", |(_, doc)| doc)
     };
     let heading = if below { "\n# Kernel\n\n" } else { "" };
     let mut text =
         format!("{heading}`{}`: {}\n\n| setting | value | |\n|---|---|---|\n", spec.name, spec.summary());
     for (key, value) in config.settings() {
-        text += &format!("| `{key}` | `{value}` | {} |\n", meaning(key));
+        // A bar would end the cell.
+        text += &format!("| `{key}` | `{}` | {} |\n", value.replace('|', "\\|"), meaning(key));
     }
     text
 }

@@ -1,6 +1,9 @@
 //! The attribute's arguments and the item under it, as they were written.
 
-use proc_macro2::{Delimiter, Ident, Literal, TokenStream, TokenTree};
+use std::ops::Range;
+
+use proc_macro2::{Delimiter, Ident, Literal, Punct, Spacing, TokenStream, TokenTree};
+use spmv_codegen::FUNCTION_KEYS;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Lit, Visibility};
 
@@ -18,6 +21,23 @@ pub(crate) struct Value {
     pub(crate) text: Option<String>,
     /// Why it cannot stay as it is written even where the text is right.
     pub(crate) misspelling: Option<Misspelling>,
+    /// Of a function, the bytes of the text that each token is, in order.
+    pub(crate) places: Vec<(Range<usize>, TokenTree)>,
+}
+
+impl Value {
+    /// The tokens at these bytes of a function's text; the last one where there are none, and all of them where it is no
+    /// function.
+    pub(crate) fn at(&self, range: &Range<usize>) -> TokenStream {
+        let overlaps = |place: &Range<usize>| place.start < range.end && range.start < place.end;
+        let found = self.places.iter().filter(|(place, _)| overlaps(place)).map(|(_, token)| token.clone());
+        let found: TokenStream = found.collect();
+        match self.places.last() {
+            _ if !found.is_empty() => found,
+            Some((_, last)) => last.clone().into(),
+            None => self.tokens.clone(),
+        }
+    }
 }
 
 /// How a value is written that can be understood but is not accepted.
@@ -46,7 +66,7 @@ pub(crate) fn settings(arguments: TokenStream) -> (Vec<Setting>, Vec<Error>) {
     let mut settings = Vec::new();
     let mut errors = Vec::new();
     let tokens = ungrouped(arguments);
-    for argument in tokens.split_inclusive(|token| is_punct(token, ",")) {
+    for argument in split_arguments(&tokens) {
         match argument {
             [comma] if is_punct(comma, ",") => {
                 errors.push(Error::new(comma.span(), "expected `name = value`, found `,`"))
@@ -60,6 +80,25 @@ pub(crate) fn settings(arguments: TokenStream) -> (Vec<Setting>, Vec<Error>) {
     (settings, errors)
 }
 
+/// At commas, which stay behind what they end; those between the parameters of a function part nothing.
+fn split_arguments(tokens: &[TokenTree]) -> Vec<&[TokenTree]> {
+    let mut arguments = Vec::new();
+    let (mut start, mut in_parameters) = (0, false);
+    for (at, token) in tokens.iter().enumerate() {
+        if is_punct(token, "|") {
+            let opens = at > 0 && is_punct(&tokens[at - 1], "=") && !in_parameters;
+            in_parameters = opens;
+        } else if is_punct(token, ",") && !in_parameters {
+            arguments.push(&tokens[start..=at]);
+            start = at + 1;
+        }
+    }
+    if start < tokens.len() {
+        arguments.push(&tokens[start..]);
+    }
+    arguments
+}
+
 /// The setting between two commas; more than one where a comma is missing.
 fn argument_settings(argument: &[TokenTree], settings: &mut Vec<Setting>, errors: &mut Vec<Error>) {
     let [TokenTree::Ident(key), rest @ ..] = argument else {
@@ -70,6 +109,7 @@ fn argument_settings(argument: &[TokenTree], settings: &mut Vec<Setting>, errors
     let next = (2..rest.len()).find(|&at| {
         matches!(&rest[at - 2..at], [value, TokenTree::Ident(_)] if !matches!(value, TokenTree::Punct(_)))
             && is_punct(&rest[at], "=")
+            && !matches!(&rest[at], TokenTree::Punct(equals) if equals.spacing() == Spacing::Joint)
     });
     let (rest, next) = rest.split_at(next.map_or(rest.len(), |at| at - 1));
     settings.push(Setting { key: key.clone(), value: value(key, rest) });
@@ -89,7 +129,15 @@ fn value(key: &Ident, rest: &[TokenTree]) -> Value {
         [TokenTree::Group(group)] => (ungrouped(group.stream()), false),
         _ => (rest.iter().skip_while(|token| is_punct(token, ":=>")).cloned().collect(), false),
     };
+    let mut places = Vec::new();
+    let is_function = FUNCTION_KEYS.iter().any(|function| key == function.name);
     let (text, misspelling) = match &written[..] {
+        [TokenTree::Literal(quoted)] if is_function && matches!(Lit::new(quoted.clone()), Lit::Str(_)) => literal(quoted),
+        [_, ..] if is_function => {
+            let mut text = String::new();
+            render(&written, &mut text, &mut places);
+            (Some(text), None)
+        }
         [] => (None, None),
         [TokenTree::Ident(name)] => (Some(name.to_string()), None),
         [TokenTree::Literal(number)] => literal(number),
@@ -104,7 +152,43 @@ fn value(key: &Ident, rest: &[TokenTree]) -> Value {
         (_, _, []) => TokenTree::from(key.clone()).into(),
         (_, _, rest) => stream(rest),
     };
-    Value { tokens, text, misspelling: if assigned { misspelling } else { Some(Misspelling::NotAssigned) } }
+    let misspelling = if assigned { misspelling } else { Some(Misspelling::NotAssigned) };
+    Value { tokens, text, misspelling, places }
+}
+
+/// Appends tokens as text, and which bytes of it each of them is.
+fn render(tokens: &[TokenTree], text: &mut String, places: &mut Vec<(Range<usize>, TokenTree)>) {
+    fn push(text: &mut String, places: &mut Vec<(Range<usize>, TokenTree)>, word: &str, token: TokenTree) {
+        let start = text.len();
+        text.push_str(word);
+        places.push((start..text.len(), token));
+    }
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("( ", ") "),
+                    Delimiter::Brace => ("{ ", "} "),
+                    Delimiter::Bracket => ("[ ", "] "),
+                    Delimiter::None => ("", ""),
+                };
+                // A delimiter is no token of its own; a mark with its span stands for it.
+                let mark = |span| {
+                    let mut mark = Punct::new('.', Spacing::Alone);
+                    mark.set_span(span);
+                    TokenTree::Punct(mark)
+                };
+                push(text, places, open, mark(group.span_open()));
+                render(&group.stream().into_iter().collect::<Vec<_>>(), text, places);
+                push(text, places, close, mark(group.span_close()));
+            }
+            other => {
+                push(text, places, &other.to_string(), other.clone());
+                let is_joint = matches!(other, TokenTree::Punct(punct) if punct.spacing() == Spacing::Joint);
+                text.push_str(if is_joint { "" } else { " " });
+            }
+        }
+    }
 }
 
 fn literal(literal: &Literal) -> (Option<String>, Option<Misspelling>) {

@@ -8,6 +8,7 @@
 //! - [`Statistics`]: what there is to know about a structure in one pass;
 //! - [`cpu_serial`] and [`cpu_parallel`]: y ← α·A·x + β·y;
 //! - [`cpu_semiring`]: the product over another semiring, shortest paths and the like;
+//! - [`cpu_operators`]: the product with what the user writes: operators, maps, an epilogue;
 //! - [`Reference`] and [`verify`]: a product in doubled precision and the bound it sets on others.
 //!
 //! The features `sprs`, `nalgebra-sparse` and `faer` turn these matrices into those of other libraries and back, without a
@@ -46,6 +47,7 @@ mod reference;
 mod replace;
 mod scalar;
 pub mod scipy;
+mod operators;
 mod semiring;
 mod statistics;
 mod symmetric;
@@ -60,6 +62,7 @@ pub use crate::csr::CsrMatrix;
 pub use crate::error::MatrixError;
 pub use crate::features::{features, features_of_transpose};
 pub use crate::product::{cpu_parallel, cpu_serial};
+pub use crate::operators::{EpilogueOperand, cpu_operators, reference_over_operators};
 pub use crate::reference::{
     Reference, Verification, reference, reference_of_complex, reference_of_integers, verify,
 };

@@ -17,17 +17,28 @@ pub(crate) struct Function(pub(crate) u64);
 /// The most arguments that a kernel of ours takes.
 pub(crate) const MAX_ARGS: usize = 32;
 
-/// An argument of at most 16 bytes, little-endian.
-pub(crate) type Argument = [u64; 2];
-
-/// One launch.
+/// One launch. An argument is one slot of at most 8 bytes, little-endian, or several that follow one another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch<'a> {
     pub(crate) function: Function,
     pub(crate) grid: u32,
     pub(crate) threads_per_block: u32,
     pub(crate) shared_bytes: u32,
-    pub(crate) args: &'a [Argument],
+    pub(crate) args: &'a [u64],
+    /// How many slots each argument takes, in order.
+    pub(crate) widths: &'a [usize],
+}
+
+impl<'a> Launch<'a> {
+    /// The slots of each argument.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &'a [u64]> {
+        let mut rest = self.args;
+        self.widths.iter().map(move |width| {
+            let (argument, others) = rest.split_at(*width);
+            rest = others;
+            argument
+        })
+    }
 }
 
 /// What a device is.

@@ -299,8 +299,8 @@ impl Backend for Cuda {
     unsafe fn launch(&self, launch: Launch<'_>, stream: StreamHandle) -> Result<(), Error> {
         self.bind()?;
         let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_ARGS];
-        for (pointer, argument) in pointers.iter_mut().zip(launch.args) {
-            *pointer = std::ptr::from_ref(argument).cast_mut().cast();
+        for (pointer, argument) in pointers.iter_mut().zip(launch.arguments()) {
+            *pointer = argument.as_ptr().cast_mut().cast();
         }
         // SAFETY: the caller promises that the arguments fit the kernel; the driver copies them before it
         // returns.
@@ -311,7 +311,7 @@ impl Backend for Cuda {
                 (launch.threads_per_block, 1, 1),
                 launch.shared_bytes,
                 self.raw(stream),
-                &mut pointers[..launch.args.len()],
+                &mut pointers[..launch.widths.len()],
             )
         };
         check("cuLaunchKernel", launched)

@@ -73,6 +73,22 @@ impl<K: DeclaredKernel> Plan<K> {
         self.spmv.apply_on(stream, alpha, x, beta, y)
     }
 
+    /// Binds a vector to the parameter of this name of the kernel's epilogue, as [`Spmv::set_vector`].
+    ///
+    /// # Errors
+    /// Those of [`Spmv::set_vector`].
+    pub fn set_vector(&mut self, name: &str, vector: &Vector<K::Y>) -> Result<(), Error> {
+        self.spmv.set_vector(name, vector)
+    }
+
+    /// Binds a number to the parameter of this name of the kernel's epilogue, as [`Spmv::set_scalar`].
+    ///
+    /// # Errors
+    /// Those of [`Spmv::set_scalar`].
+    pub fn set_scalar(&mut self, name: &str, number: K::Accumulator) -> Result<(), Error> {
+        self.spmv.set_scalar(name, number)
+    }
+
     /// The plan without its types.
     pub fn as_spmv(&self) -> &Spmv {
         &self.spmv

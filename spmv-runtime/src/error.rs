@@ -1,6 +1,6 @@
 //! What can go wrong between a matrix and a product, and what to do about it.
 
-use spmv_codegen::{ConfigError, IndexType, Operation, Semiring, Slots, StorageFormat, ValueType};
+use spmv_codegen::{ConfigError, IndexType, Operation, Slots, StorageFormat, ValueType};
 use spmv_matrix::MatrixError;
 
 use crate::nvrtc::{CompileError, NvrtcError};
@@ -222,17 +222,76 @@ pub enum Error {
     },
     /// α or β would scale a product that is not one of sums of products.
     #[error(
-        "{what} = {got} would scale a product over {semiring}, which is stored or reduced with y; allowed: {allowed}"
+        "{what} = {got} would scale a product over {over}, which is stored or reduced with y; allowed: {allowed}"
     )]
     SemiringScaling {
         /// `alpha` or `beta`.
         what: &'static str,
-        /// What the product reduces with.
-        semiring: Semiring,
+        /// What the product reduces with: a semiring, or functions of the user's.
+        over: &'static str,
         /// The value given.
         got: f64,
         /// The values that are allowed.
         allowed: &'static str,
+    },
+    /// α or β would scale what an epilogue stores.
+    #[error("{what} = {got} has no part in what the epilogue stores, which can say it itself; allowed: {allowed}")]
+    EpilogueScaling {
+        /// `alpha` or `beta`.
+        what: &'static str,
+        /// The value given.
+        got: f64,
+        /// The value that is allowed.
+        allowed: &'static str,
+    },
+    /// The kernel's epilogue takes no such vector or scalar.
+    #[error(
+        "the epilogue takes no {kind} `{name}`; {}",
+        if allowed.is_empty() { "it takes none".into() } else { format!("it takes {}", allowed.join(", ")) }
+    )]
+    UnknownOperand {
+        /// `vector` or `scalar`.
+        kind: &'static str,
+        /// The name that was given.
+        name: String,
+        /// The names of that kind that it takes.
+        allowed: Vec<String>,
+    },
+    /// A vector or scalar that the kernel's epilogue takes was not bound to the plan.
+    #[error("the epilogue takes the {kind} `{name}` and none was bound; call `{method}(\"{name}\", …)` before the product")]
+    UnboundOperand {
+        /// `vector` or `scalar`.
+        kind: &'static str,
+        /// The name of the epilogue's parameter.
+        name: String,
+        /// What binds it.
+        method: &'static str,
+    },
+    /// A vector that is bound to the kernel's epilogue has another length than y.
+    #[error("the vector `{name}` has {got} entries and must have {expected}, one a row")]
+    OperandLength {
+        /// The name of the epilogue's parameter.
+        name: String,
+        /// Rows.
+        expected: usize,
+        /// The length given.
+        got: usize,
+    },
+    /// A vector that is bound to the kernel's epilogue holds another type than y.
+    #[error("the vector `{name}` holds {got} and must hold {expected}, as y does")]
+    OperandType {
+        /// The name of the epilogue's parameter.
+        name: String,
+        /// The type of y.
+        expected: ValueType,
+        /// The type given.
+        got: ValueType,
+    },
+    /// The product would write to a vector that its epilogue reads.
+    #[error("y shares memory with the vector `{name}` of the epilogue; the parameter `y` is what it held before")]
+    OperandIsResult {
+        /// The name of the epilogue's parameter.
+        name: String,
     },
     /// A kernel's blocks need more shared memory than the device gives to a block.
     #[error(
@@ -291,6 +350,12 @@ impl Error {
             | Error::Scaling { .. }
             | Error::ScalarType { .. }
             | Error::SemiringScaling { .. }
+            | Error::EpilogueScaling { .. }
+            | Error::UnknownOperand { .. }
+            | Error::UnboundOperand { .. }
+            | Error::OperandLength { .. }
+            | Error::OperandType { .. }
+            | Error::OperandIsResult { .. }
             | Error::SharedMemory { .. }
             | Error::GridTooLarge { .. } => ErrorKind::Usage,
             Error::Matrix(_) => ErrorKind::Input,

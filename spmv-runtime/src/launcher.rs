@@ -2,7 +2,7 @@
 
 use spmv_codegen::{Arg, Expr, IndexType, Pass, ValueType, Variable};
 
-use crate::backend::{Allocation, Argument, Backend, Function, Launch, MAX_ARGS, Module, StreamHandle};
+use crate::backend::{Allocation, Backend, Function, Launch, MAX_ARGS, Module, StreamHandle};
 use crate::error::Error;
 use crate::scalar::Scalar;
 
@@ -19,6 +19,8 @@ pub(crate) struct Bindings<'a> {
     pub(crate) values: u64,
     pub(crate) buffers: &'a [Allocation],
     pub(crate) counts: &'a [u64],
+    /// How many vectors and numbers the epilogue takes.
+    pub(crate) num_operands: usize,
 }
 
 impl Bindings<'_> {
@@ -38,11 +40,13 @@ impl Bindings<'_> {
 
 /// What changes from product to product.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operands {
+pub(crate) struct Operands<'a> {
     pub(crate) x: u64,
     pub(crate) y: u64,
     pub(crate) alpha: Scalar,
     pub(crate) beta: Scalar,
+    /// Addresses and bits of numbers that an epilogue takes, one slot each.
+    pub(crate) epilogue: &'a [u64],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +55,8 @@ enum Patch {
     Y,
     Alpha(ValueType),
     Beta(ValueType),
+    /// So many slots.
+    Epilogue(usize),
 }
 
 /// A pass with everything evaluated that does not change from product to product.
@@ -60,7 +66,9 @@ pub(crate) struct BoundPass {
     grid: u32,
     threads_per_block: u32,
     shared_bytes: u32,
-    args: Box<[Argument]>,
+    args: Box<[u64]>,
+    /// How many slots each argument takes.
+    widths: Box<[usize]>,
     patches: Box<[(usize, Patch)]>,
 }
 
@@ -79,7 +87,9 @@ impl BoundPass {
         }
         let mut patches = Vec::new();
         let mut args = Vec::with_capacity(pass.args.len());
-        for (index, arg) in pass.args.iter().enumerate() {
+        let mut widths = vec![1; pass.args.len()];
+        for (width, arg) in widths.iter_mut().zip(&pass.args) {
+            let index = args.len();
             let mut patched = |patch| {
                 patches.push((index, patch));
                 0
@@ -92,11 +102,23 @@ impl BoundPass {
                 Arg::Buffer(buffer) => bindings.buffers[*buffer].address(),
                 Arg::X => patched(Patch::X),
                 Arg::Y => patched(Patch::Y),
-                Arg::Alpha(as_type) => patched(Patch::Alpha(*as_type)),
-                Arg::Beta(as_type) => patched(Patch::Beta(*as_type)),
+                Arg::Alpha(as_type) => {
+                    *width = num_slots(*as_type);
+                    patched(Patch::Alpha(*as_type))
+                }
+                Arg::Beta(as_type) => {
+                    *width = num_slots(*as_type);
+                    patched(Patch::Beta(*as_type))
+                }
+                Arg::Epilogue => {
+                    // An argument of no members is a byte.
+                    *width = bindings.num_operands.max(1);
+                    patched(Patch::Epilogue(bindings.num_operands))
+                }
                 other => unreachable!("the launcher knows every argument, and {other:?} is new"),
             };
-            args.push([word, 0]);
+            args.push(word);
+            args.resize(index + *width, 0);
         }
         Ok(BoundPass {
             function,
@@ -104,6 +126,7 @@ impl BoundPass {
             threads_per_block: pass.threads_per_block,
             shared_bytes: pass.shared_bytes,
             args: args.into(),
+            widths: widths.into(),
             patches: patches.into(),
         })
     }
@@ -116,18 +139,20 @@ impl BoundPass {
         &mut self,
         backend: &dyn Backend,
         stream: StreamHandle,
-        operands: &Operands,
+        operands: &Operands<'_>,
     ) -> Result<(), Error> {
         if self.grid == 0 {
             return Ok(());
         }
         for &(index, patch) in &*self.patches {
-            self.args[index] = match patch {
-                Patch::X => [operands.x, 0],
-                Patch::Y => [operands.y, 0],
-                Patch::Alpha(as_type) => operands.alpha.bits(as_type),
-                Patch::Beta(as_type) => operands.beta.bits(as_type),
-            };
+            let slots = &mut self.args[index..];
+            match patch {
+                Patch::X => slots[0] = operands.x,
+                Patch::Y => slots[0] = operands.y,
+                Patch::Alpha(as_type) => put(slots, operands.alpha, as_type),
+                Patch::Beta(as_type) => put(slots, operands.beta, as_type),
+                Patch::Epilogue(num_operands) => slots[..num_operands].copy_from_slice(operands.epilogue),
+            }
         }
         let launch = Launch {
             function: self.function,
@@ -135,10 +160,21 @@ impl BoundPass {
             threads_per_block: self.threads_per_block,
             shared_bytes: self.shared_bytes,
             args: &self.args,
+            widths: &self.widths,
         };
         // SAFETY: passed on to the caller.
         unsafe { backend.launch(launch, stream) }
     }
+}
+
+/// Slots that a number of this type takes.
+fn num_slots(as_type: ValueType) -> usize {
+    as_type.size().div_ceil(8)
+}
+
+fn put(slots: &mut [u64], scalar: Scalar, as_type: ValueType) {
+    let width = num_slots(as_type);
+    slots[..width].copy_from_slice(&scalar.bits(as_type)[..width]);
 }
 
 fn sized(value: u64, width: IndexType) -> u64 {

@@ -16,6 +16,7 @@ mod compiler;
 mod cuda;
 mod declared;
 mod device;
+mod epilogue;
 mod error;
 mod fingerprint;
 mod launcher;

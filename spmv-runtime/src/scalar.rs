@@ -5,7 +5,7 @@ use std::fmt;
 use spmv_codegen::{ValueKind, ValueType};
 use spmv_matrix::{Complex32, Complex64, Number, Value, bf16, f16};
 
-use crate::backend::{Argument, Bytes};
+use crate::backend::Bytes;
 
 /// A type that device vectors hold: `f16`, `bf16`, `f32`, `f64`, `i8`, `i32`, `i64`, `u32`, `bool`, `Complex32`,
 /// `Complex64`.
@@ -111,8 +111,9 @@ impl Scalar {
         }
     }
 
-    /// The bits of the number in a type that it fits, as a kernel argument.
-    pub(crate) fn bits(self, as_type: ValueType) -> Argument {
+    /// The bits of the number in a type that it fits, as a kernel argument: the first slot, and a second for a type of
+    /// more than 8 bytes.
+    pub(crate) fn bits(self, as_type: ValueType) -> [u64; 2] {
         let float = |value: f64| u64::from((value as f32).to_bits());
         let number = self.to_c64();
         match (as_type, self) {

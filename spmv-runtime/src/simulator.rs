@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ptx_sim::{Arg, Counters, Schedule, Simulator};
 
 use crate::artifact::Artifact;
-use crate::backend::{Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
+use crate::backend::{Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle, as_bytes};
 use crate::error::Error;
 
 /// What the simulated device is like. The multiprocessors only decide how many blocks a persistent grid has.
@@ -148,7 +148,7 @@ impl Backend for Simulated {
         };
         let launch = ptx_sim::Launch {
             shared_bytes: launch.shared_bytes,
-            args: launch.args.iter().map(|[low, high]| Arg::U128(u128::from(*high) << 64 | u128::from(*low))).collect(),
+            args: launch.arguments().map(|slots| Arg::Bytes(as_bytes(slots).to_vec())).collect(),
             ..ptx_sim::Launch::new(launch.grid, launch.threads_per_block).schedule(schedule)
         };
         let report =

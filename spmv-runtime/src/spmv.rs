@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spmv_codegen::{
-    AlgorithmSpec, Arg, Coefficient, KernelConfig, Operation, Program, Semiring, StorageFormat, ValueType,
+    AlgorithmSpec, Arg, Coefficient, KernelConfig, Operation, Program, StorageFormat, ValueType,
 };
 
 use crate::backend::StreamHandle;
 use crate::compiler::Provenance;
 use crate::device::{Device, Kernel, Stream};
+use crate::epilogue::EpilogueOperands;
 use crate::error::Error;
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
@@ -43,6 +44,7 @@ pub struct Spmv {
     matrix: Arc<DeviceMatrix>,
     multiply: Vec<BoundPass>,
     prepared: Prepared,
+    epilogue: EpilogueOperands,
     last_stream: StreamHandle,
     /// How often the matrix's values had been replaced when `prepare` passes copied them; `None` where they copy none.
     copied: Option<u64>,
@@ -216,7 +218,10 @@ impl Spmv {
         let copies = kernel.program().prepare.iter().any(|pass| pass.args.contains(&Arg::Values));
         let copied = copies.then(|| matrix.updates());
         let prepared = prepare(device, &kernel, sizes, purpose)?;
-        let bindings = Bindings { buffers: &prepared.workspace, counts: &prepared.counts, ..sizes };
+        let epilogue = EpilogueOperands::new(kernel.program());
+        let num_operands = epilogue.len();
+        let bindings =
+            Bindings { buffers: &prepared.workspace, counts: &prepared.counts, num_operands, ..sizes };
         let bound = |pass| BoundPass::new(pass, &*kernel.module, &bindings);
         let multiply = kernel.program().multiply.iter().map(bound).collect::<Result<_, _>>()?;
         Ok(Spmv {
@@ -226,6 +231,7 @@ impl Spmv {
             matrix,
             multiply,
             prepared,
+            epilogue,
             last_stream: StreamHandle::default(),
             kernel,
             copied,
@@ -238,13 +244,17 @@ impl Spmv {
     /// finished; allocates nothing, waits for nothing, and can be captured in a CUDA graph. β = 0 stores: y is
     /// not read. α = 0 leaves β·y, whatever A and x hold.
     ///
+    /// Where the configuration has an epilogue, its result is stored: α is 1 and β 0, and what it takes by name is bound
+    /// before ([`set_vector`](Self::set_vector), [`set_scalar`](Self::set_scalar)).
+    ///
     /// Where the configuration's semiring is not plus_times, the products of a row are combined and reduced by it, α is
     /// 1, and the row is stored (β = 0) or reduced with y (β = 1).
     ///
     /// # Errors
-    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::ScalarType`], [`Error::Scaling`] and
-    /// [`Error::SemiringScaling`] where an operand does not fit, [`Error::StaleValues`] where the matrix has other values
-    /// than the plan; nothing is launched then. [`Error::Fault`] where an earlier kernel faulted.
+    /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::ScalarType`], [`Error::Scaling`],
+    /// [`Error::SemiringScaling`], [`Error::EpilogueScaling`], [`Error::UnboundOperand`] and [`Error::OperandIsResult`] where
+    /// an operand does not fit, [`Error::StaleValues`] where the matrix has other values than the plan; nothing is launched
+    /// then. [`Error::Fault`] where an earlier kernel faulted.
     pub fn apply<X: Element, Y: Element>(
         &mut self,
         alpha: impl Into<Scalar>,
@@ -302,15 +312,24 @@ impl Spmv {
                 return Err(Error::ScalarType { what, got: scalar, accumulator: types.accumulator });
             }
         }
-        check_semiring(self.config.semiring(), alpha, beta)?;
+        check_refused(&self.config, alpha, beta)?;
         let scaling = self.config.scaling();
         check_scaling("alpha", scaling.alpha, alpha)?;
         check_scaling("beta", scaling.beta, beta)?;
-        self.launch_on(stream, &Operands { x: x.address(), y: y.address(), alpha, beta })
+        self.epilogue.check(y.address(), y.len() * size_of::<Y>())?;
+        self.launch_on(stream, x.address(), y.address(), alpha, beta)
     }
 
     /// Launches the product's passes for operands that were checked.
-    pub(crate) fn launch_on(&mut self, stream: StreamHandle, operands: &Operands) -> Result<(), Error> {
+    pub(crate) fn launch_on(
+        &mut self,
+        stream: StreamHandle,
+        x: u64,
+        y: u64,
+        alpha: Scalar,
+        beta: Scalar,
+    ) -> Result<(), Error> {
+        let operands = &Operands { x, y, alpha, beta, epilogue: self.epilogue.slots() };
         let backend = self.matrix.device().backend();
         if stream != self.last_stream {
             if !self.prepared.workspace.is_empty() {
@@ -358,6 +377,44 @@ impl Spmv {
     /// Whether the plan would multiply with values that were replaced.
     fn is_stale(&self) -> bool {
         self.copied.is_some_and(|copied| copied != self.matrix.updates())
+    }
+
+    /// Binds a vector to the parameter of this name of the kernel's epilogue, for the products that follow: an entry for
+    /// each row, of the type of y. The plan keeps its memory, and products read what it holds when they run.
+    ///
+    /// ```no_run
+    /// use spmv_runtime::{Device, KernelConfig, Spmv, Vector, matrix::CooMatrix};
+    ///
+    /// let a = CooMatrix::new(2, 2, vec![0, 0, 1], vec![0, 1, 1], vec![4.0f32, 1.0, 2.0])?.to_csr::<u32>()?;
+    /// let device = Device::open()?;
+    /// let residual = [("epilogue", "|row, sum, y, b, c| c * (b - sum)"), ("vectors", "[b]"), ("scalars", "[c]")];
+    /// let mut plan = Spmv::with(&device, &a, KernelConfig::from_settings("csr_vector", residual)?)?;
+    /// plan.set_vector("b", &Vector::from_slice(&device, &[10.0f32, 20.0])?)?;
+    /// plan.set_scalar("c", 0.5)?;
+    /// let mut y = Vector::<f32>::zeros(&device, 2)?;
+    /// plan.apply(1.0, &Vector::from_slice(&device, &[1.0f32, 2.0])?, 0.0, &mut y)?;
+    /// assert_eq!(y.to_vec()?, [2.0, 8.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownOperand`], [`Error::OperandLength`], [`Error::OperandType`], [`Error::OtherDevice`]. What was bound
+    /// before stays then.
+    pub fn set_vector<V: Element>(&mut self, name: &str, vector: &Vector<V>) -> Result<(), Error> {
+        let num_rows = self.vector_lengths().1;
+        if !vector.device().is(self.device()) {
+            return Err(Error::OtherDevice { what: "a vector of the epilogue", with: "the plan" });
+        }
+        self.epilogue.set_vector(name, num_rows, vector)
+    }
+
+    /// Binds a number to the parameter of this name of the kernel's epilogue, for the products that follow. It is rounded
+    /// to the type of the sums.
+    ///
+    /// # Errors
+    /// [`Error::UnknownOperand`].
+    pub fn set_scalar(&mut self, name: &str, number: impl Into<Scalar>) -> Result<(), Error> {
+        self.epilogue.set_scalar(name, number.into())
     }
 
     /// The configuration.
@@ -434,11 +491,14 @@ fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result
     if expected == got { Ok(()) } else { Err(Error::ValueType { what, expected, got }) }
 }
 
-/// Whether α and β are what a product over this semiring may have.
-fn check_semiring(semiring: Semiring, alpha: Scalar, beta: Scalar) -> Result<(), Error> {
-    match semiring.refused_scaling(alpha.to_c64().re, beta.to_c64().re) {
-        Some((what, got, allowed)) => Err(Error::SemiringScaling { what, semiring, got, allowed }),
-        None => Ok(()),
+/// Whether α and β are what a product may have that is no sum of products, or has an epilogue.
+fn check_refused(config: &KernelConfig, alpha: Scalar, beta: Scalar) -> Result<(), Error> {
+    match (config.refused_scaling(alpha.to_c64().re, beta.to_c64().re), config.replaces_sums()) {
+        (None, _) => Ok(()),
+        (Some((what, got, allowed)), Some(over)) if config.user_functions().epilogue.is_none() => {
+            Err(Error::SemiringScaling { what, over, got, allowed })
+        }
+        (Some((what, got, allowed)), _) => Err(Error::EpilogueScaling { what, got, allowed }),
     }
 }
 

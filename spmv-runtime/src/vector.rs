@@ -20,12 +20,12 @@ pub struct Vector<T> {
     device: Device,
     address: u64,
     len: usize,
-    _owner: Owner,
+    owner: Arc<Owner>,
     entries: PhantomData<T>,
 }
 
 /// Whose memory it is; held to keep it alive.
-enum Owner {
+pub(crate) enum Owner {
     Ours(#[expect(dead_code, reason = "held for its Drop")] Allocation),
     Users(#[expect(dead_code, reason = "held for its Drop")] Box<dyn Any + Send + Sync>),
     Borrowed,
@@ -70,7 +70,7 @@ impl<T: Element> Vector<T> {
         device.stream(stream.clone())?.synchronize()?;
         let (address, len) = (slice.device_ptr(&stream).0, slice.len());
         let owner = Owner::Users(Box::new(slice));
-        Ok(Vector { device: device.clone(), address, len, _owner: owner, entries: PhantomData })
+        Ok(Vector { device: device.clone(), address, len, owner: Arc::new(owner), entries: PhantomData })
     }
 
     /// A vector in the user's own device memory, which is not freed.
@@ -80,12 +80,12 @@ impl<T: Element> Vector<T> {
     /// memory outlives the vector and every product launched with it, and while one of those writes it nothing
     /// else reads or writes it.
     pub unsafe fn from_raw(device: &Device, address: u64, len: usize) -> Self {
-        Vector { device: device.clone(), address, len, _owner: Owner::Borrowed, entries: PhantomData }
+        Vector { device: device.clone(), address, len, owner: Arc::new(Owner::Borrowed), entries: PhantomData }
     }
 
     fn owned(device: &Device, len: usize, allocation: Allocation) -> Self {
         let address = allocation.address();
-        Vector { device: device.clone(), address, len, _owner: Owner::Ours(allocation), entries: PhantomData }
+        Vector { device: device.clone(), address, len, owner: Arc::new(Owner::Ours(allocation)), entries: PhantomData }
     }
 
     /// Number of entries.
@@ -106,6 +106,11 @@ impl<T: Element> Vector<T> {
     /// The address of the first entry in device memory.
     pub fn address(&self) -> u64 {
         self.address
+    }
+
+    /// What keeps the memory.
+    pub(crate) fn owner(&self) -> Arc<Owner> {
+        self.owner.clone()
     }
 
     /// The entries, copied to the host. Waits for the device's own stream; synchronise other streams that
@@ -179,6 +184,15 @@ impl<T: Element> Vector<T> {
         self.run(VectorOp::Axpy, alpha.to_scalar(), x.address, self.address, &[])
     }
 
+    /// y ← y / x, entry by entry, where y is this vector.
+    ///
+    /// # Errors
+    /// As [`Vector::copy_from`].
+    pub fn divide(&mut self, x: &Vector<T>) -> Result<(), Error> {
+        self.check(x)?;
+        self.run(VectorOp::Divide, Scalar::F64(0.0), x.address, self.address, &[])
+    }
+
     /// The dot product with `y`, summed in double precision; of complex vectors, the real part of conj(x)·y. The same vectors give the same bits in every run
     /// and on every device.
     ///
@@ -244,7 +258,7 @@ impl<T: Element> Vector<T> {
     fn run(&self, op: VectorOp, alpha: Scalar, x: u64, y: u64, buffers: &[Allocation]) -> Result<(), Error> {
         let kernels = self.device.vector_kernels(T::TYPE)?;
         let bindings = Bindings { length: self.len as u64, buffers, ..Bindings::default() };
-        let operands = Operands { x, y, alpha, beta: Scalar::F64(0.0) };
+        let operands = Operands { x, y, alpha, beta: Scalar::F64(0.0), epilogue: &[] };
         for pass in kernels.program.passes(op) {
             let mut bound = BoundPass::new(&pass, &*kernels.module, &bindings)?;
             // SAFETY: x, y and the workspace are alive and of the length that was bound. Memory is freed only

@@ -21,7 +21,8 @@ __device__ __forceinline__ AccumT block_row_product(OffsetT begin, OffsetT end, 
     for (int u = 0; u < 4; ++u) {
       const OffsetT k = j + u * kThreadsPerBlock;
       if (k < end) {
-        sums[u] = combine_reduce(AccumT(__ldcs(values + k)), AccumT(__ldg(x + __ldcs(col_indices + k))), sums[u]);
+        const IndexT col = __ldcs(col_indices + k);
+        sums[u] = combine_reduce(AccumT(__ldcs(values + k)), AccumT(__ldg(x + col)), col, sums[u]);
       }
     }
   }

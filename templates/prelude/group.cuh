@@ -51,7 +51,7 @@ __device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, 
     AccumT step = kIdentity;
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
-      if (inside[u]) step = combine_reduce(AccumT(factors[u]), AccumT(entries[u]), step);
+      if (inside[u]) step = combine_reduce(AccumT(factors[u]), AccumT(entries[u]), cols[u], step);
     }
     sum = reduce(sum, step);
     is_before = false;

@@ -8,7 +8,7 @@ __device__ __forceinline__ XT slot_entry(const XT* __restrict__ x, IndexT col) {
 
 // The sum with a slot's product; fill has none.
 __device__ __forceinline__ AccumT add_slot(IndexT col, ValueT value, XT entry, AccumT sum) {
-  const AccumT added = combine_reduce(AccumT(value), AccumT(entry), sum);
+  const AccumT added = combine_reduce(AccumT(value), AccumT(entry), col, sum);
   return kZerosAddNothing || col != kNoColumn ? added : sum;
 }
 

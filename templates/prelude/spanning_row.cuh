@@ -100,7 +100,7 @@ struct Pieces {
 // Called by a full warp for a row in tiles `first` to `last`, with the piece of `tile`, in every lane.
 template <uint32_t kTogether = 1>
 __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row, uint32_t first, uint32_t last,
-                                          uint32_t tile, AccumT piece, YT* y, AccumT alpha, AccumT beta) {
+                                          uint32_t tile, AccumT piece, YT* y, AccumT alpha, BetaT beta) {
   const int lane = threadIdx.x & 31;
   PieceWordT* meeting = rows.meetings + first;
   if (PieceWord<AccumT>::kTravels && last - first == 1) {

@@ -108,6 +108,53 @@ fn in_turn(spec: &AlgorithmSpec, index: usize, semirings: &[Semiring], types: &[
     })
 }
 
+/// What the user may write, with small whole numbers for small whole numbers; the last ones leave the product as it is.
+const WRITTEN: [&[(&str, &str)]; 10] = [
+    &[("combine", "|a, x| (a - x).abs()"), ("reduce", "|s, t| s.max(t)"), ("identity", "-1e30")],
+    &[("map_value", "|a| a.abs()"), ("map_x", "|x, col| if col % 2 == 0 { x } else { -x }")],
+    &[("combine", "|a, x| a.mul_add(x, 1.0)")],
+    &[("semiring", "min_plus"), ("map_value", "|a| { let b = a.max(0.0); b + b }"), ("map_x", "|x, col| x - (col / 2) as ACCUMULATOR")],
+    &[
+        ("reduce", "|s, t| if s < t { s } else { t }"),
+        ("identity", "ACCUMULATOR::INFINITY"),
+        ("epilogue", "|row, sum, y, b| if b < sum { b } else { sum - row as ACCUMULATOR }"),
+        ("vectors", "[b]"),
+    ],
+    &[("map_x", "|x, col| x.powi(2).clamp(1.0, 4.0)"), ("epilogue", "|row, sum, y| sum + 2.0 * y")],
+    &[("epilogue", "|row, sum, y| sum.max(0.0)")],
+    &[("epilogue", "|row, sum, y, d, omega| y + omega * (sum - d)"), ("vectors", "[d]"), ("scalars", "[omega]")],
+    &[("epilogue", "|row, sum, y, c, mask| if mask > 0.0 && row % 3 != 1 { c * sum } else { y }"), ("vectors", "[mask]"), ("scalars", "[c]")],
+    &[("epilogue", "|row, sum, y, d, e, c, int| { let s = d * c - e; s.signum() * (sum - int) }"), ("vectors", "[e, d]"), ("scalars", "[c, int]")],
+];
+
+/// Of `WRITTEN`, those that leave the product as it is.
+const EPILOGUES: std::ops::Range<usize> = 6..10;
+
+/// Some of what the user may write with some types, in turn: over all algorithms everything with every type.
+pub fn over_functions(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+    let turn =
+        Algorithm::ALL.iter().position(|other| other.name == spec.name).expect("a registered algorithm");
+    let written: Vec<_> = match (spec.semirings.len(), spec.takes_epilogue()) {
+        (1, false) => return vec![],
+        (1, true) => WRITTEN[EPILOGUES].iter().collect(),
+        _ => WRITTEN.iter().collect(),
+    };
+    let number = if written.len() == WRITTEN.len() { 5 } else { 2 };
+    let configure = |index: usize| {
+        let types = &TYPES[(turn + index * 5) % TYPES.len()];
+        let functions = written[(turn * number + index) % written.len()];
+        let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");
+        let mut set = |key: &str, value: &str| builder.set(key, value).expect("a value of the tables");
+        ["value", "x", "y", "accumulator"].into_iter().zip(types).for_each(|(key, value)| set(key, value));
+        functions.iter().for_each(|(key, text)| set(key, &text.replace("ACCUMULATOR", types[3])));
+        let transposed = spec.operations.len() > 1 && index % 4 == 3;
+        set("operation", spec.operations[usize::from(transposed)].name());
+        set("threads_per_block", ["64", "128", "256"][(turn + index) % 3]);
+        builder.build().expect("what the tables have is allowed")
+    };
+    (0..number).map(configure).collect()
+}
+
 /// The configuration of these choices, one a dimension, where it is allowed.
 fn configure(spec: &AlgorithmSpec, dimensions: &[Dimension], choice: &[usize]) -> Option<KernelConfig> {
     let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");

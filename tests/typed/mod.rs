@@ -2,9 +2,11 @@
 
 #![allow(dead_code, reason = "each program that includes this uses its part")]
 
-use spmv_codegen::{KernelConfig, Operation, ValueKind, ValueType};
+use spmv_codegen::function::Float;
+use spmv_codegen::{KernelConfig, Operand, Operation, Operators, SemiringNumber, ValueKind, ValueType};
 use spmv_matrix::{
-    Accumulate, Complex32, Complex64, CsrMatrix, Entry, SymmetricCsr, Symmetry, Value, bf16, cpu_semiring, f16,
+    Accumulate, Complex32, Complex64, CsrMatrix, Entry, EpilogueOperand, Reference, SymmetricCsr, Symmetry, Value, bf16,
+    cpu_operators, cpu_semiring, f16, reference_over_operators,
 };
 use spmv_runtime::{Device, Element, Error, Scalar, Spmv, Vector};
 
@@ -203,6 +205,81 @@ pub fn over_semiring(
         cpu_semiring(config.semiring(), &op_a.convert::<V>(), &typed::<V>(x), accumulate, &mut y).expect("lengths fit");
         rounded(types.y, &y.into_iter().map(Value::to_f64).collect::<Vec<_>>())
     })
+}
+
+/// Binds to each vector of the plan's epilogue these numbers, from another one on for each, and to each scalar 2, 3 and so
+/// on; the numbers that a row is given, in order.
+pub fn bind(plan: &mut Spmv, numbers: &[f64]) -> Result<Vec<Vec<f64>>, Error> {
+    let operands = plan.program().operands.clone();
+    let (device, num_rows) = (plan.device().clone(), plan.vector_lengths().1);
+    let mut bound = Vec::new();
+    for (place, operand) in operands.iter().enumerate() {
+        bound.push(match operand {
+            Operand::Vector { name, value } => {
+                let entries: Vec<f64> = (0..num_rows).map(|row| numbers[(row + place + 1) % num_rows]).collect();
+                let entries = rounded(*value, &entries);
+                let vector = AnyVector::new(&device, *value, &entries)?;
+                of_any_type!(&vector, vector => plan.set_vector(name, vector))?;
+                entries
+            }
+            Operand::Scalar { name, .. } => {
+                plan.set_scalar(name, place as f64 + 1.0)?;
+                vec![place as f64 + 1.0; num_rows]
+            }
+        });
+    }
+    Ok(bound)
+}
+
+/// The product with what the user writes on the CPU, in the type that the kernel reduces in: the reference without an
+/// epilogue, and what is stored.
+pub fn over_functions(
+    config: &KernelConfig,
+    op_a: &CsrMatrix<f64>,
+    x: &[f64],
+    accumulate: Accumulate,
+    bound: &[Vec<f64>],
+    y: &[f64],
+) -> (Reference, Vec<f64>) {
+    fn of<V: Value<RealSum = V> + Float + SemiringNumber>(
+        operators: &Operators,
+        op_a: &CsrMatrix<f64>,
+        x: &[f64],
+        accumulate: Accumulate,
+        bound: &[Vec<f64>],
+        y: &[f64],
+    ) -> (Reference, Vec<f64>) {
+        let (a, x, mut y) = (op_a.convert::<V>(), typed::<V>(x), typed::<V>(y));
+        let bound: Vec<Vec<V>> = bound.iter().map(|numbers| typed(numbers)).collect();
+        let bound: Vec<_> = bound.iter().map(|numbers| EpilogueOperand::Vector(numbers)).collect();
+        let reference = reference_over_operators(operators, &a, &x, accumulate, &y).expect("lengths fit");
+        cpu_operators(operators, &a, &x, accumulate, &bound, &mut y).expect("lengths fit");
+        (reference, y.into_iter().map(Value::to_f64).collect())
+    }
+    let (operators, types) = (config.operators(), config.types());
+    let (reference, stored) = match types.accumulator {
+        ValueType::F64 => of::<f64>(&operators, op_a, x, accumulate, bound, y),
+        _ => of::<f32>(&operators, op_a, x, accumulate, bound, y),
+    };
+    (reference, rounded(types.y, &stored))
+}
+
+/// The matrix and x with the maps of a configuration.
+pub fn mapped(config: &KernelConfig, op_a: &CsrMatrix<f64>, x: &[f64]) -> (CsrMatrix<f64>, Vec<f64>) {
+    let operators = config.operators();
+    let one = |number: f64, col| match config.types().accumulator {
+        ValueType::F64 => operators.map_x(number, col),
+        _ => operators.map_x(number as f32, col).into(),
+    };
+    let x = x.iter().zip(0..).map(|(x, col)| one(*x, col)).collect();
+    let value = |number: f64| match config.types().accumulator {
+        ValueType::F64 => operators.map_value(number),
+        _ => operators.map_value(number as f32).into(),
+    };
+    let values = op_a.values().iter().map(|number| value(*number)).collect();
+    let (offsets, cols) = (op_a.row_offsets().to_vec(), op_a.col_indices().to_vec());
+    let a = CsrMatrix::new(op_a.num_rows(), op_a.num_cols(), offsets, cols, values).expect("its structure is the same");
+    (a, x)
 }
 
 /// The numbers, rounded to a type.

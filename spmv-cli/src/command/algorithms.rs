@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
-use spmv_runtime::codegen::{Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, ParameterSpec};
+use spmv_runtime::codegen::{
+    Algorithm, AlgorithmSpec, COMMON_KEYS, FUNCTION_KEYS, FunctionKey, KernelConfig, ParameterSpec,
+};
 
 use crate::command::generate::GuaranteeFacts;
 use crate::failure::Failure;
@@ -118,7 +120,13 @@ fn common_settings() -> Result<Vec<Setting>, Failure> {
         default: key.of(&usual),
         allowed: (key.allowed)(),
     };
-    Ok(COMMON_KEYS.iter().map(setting).collect())
+    let function = |key: &FunctionKey| Setting {
+        name: key.name,
+        about: key.doc,
+        default: String::new(),
+        allowed: vec![key.form.to_owned()],
+    };
+    Ok(COMMON_KEYS.iter().map(setting).chain(FUNCTION_KEYS.iter().map(function)).collect())
 }
 
 impl Report for AlgorithmsReport {

@@ -610,13 +610,19 @@ impl Run {
             builder = builder.operation(of_arrays);
         }
         let config = builder.build()?;
+        if config.user_functions().epilogue.is_some() {
+            let message = "what an epilogue makes of a row's rounding is its own, so nothing verifies such a product";
+            return Err(Failure::new(Kind::Usage, message)
+                .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"));
+        }
         if self.storage == Storage::Csr && config.operation().is_of_triangle() {
             let message = format!("{} multiplies with one triangle of a matrix", config.algorithm().name());
             return Err(Failure::new(Kind::Usage, message).help("with --storage symmetric it gets one"));
         }
-        let semiring = config.semiring();
-        if let Some((what, got, allowed)) = semiring.refused_scaling(self.alpha, self.beta) {
-            return Err(Error::SemiringScaling { what, semiring, got, allowed }.into());
+        if let (Some((what, got, allowed)), Some(over)) =
+            (config.refused_scaling(self.alpha, self.beta), config.replaces_sums())
+        {
+            return Err(Error::SemiringScaling { what, over, got, allowed }.into());
         }
         let scaling = config.scaling();
         let coefficients = [("alpha", self.alpha, scaling.alpha), ("beta", self.beta, scaling.beta)];
@@ -670,7 +676,7 @@ impl Run {
         let promise = Promise::of_kernel(config, &plan.program().guarantees);
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let verification = computed
-            .verify(&Expected::over(config.semiring(), types, a, operation, operands)?, &promise);
+            .verify(&Expected::over(&config, a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 

@@ -1,0 +1,101 @@
+//! Products with what the user writes: other operators, maps and an epilogue.
+
+use rayon::prelude::*;
+use spmv_codegen::function::Float;
+use spmv_codegen::{Operators, SemiringNumber};
+
+use crate::product::check_lengths;
+use crate::reference::Compensated;
+use crate::{Accumulate, CsrMatrix, MatrixError, Offset, Reference, Value};
+
+/// How many rows a task takes at least.
+const MIN_ROWS: usize = 256;
+
+/// What an epilogue takes beside the row.
+#[derive(Clone, Copy, Debug)]
+pub enum EpilogueOperand<'a, V> {
+    /// An entry for each row.
+    Vector(&'a [V]),
+    /// The same number for all rows.
+    Scalar(V),
+}
+
+/// y\[r\] ← what is stored of ⊕ over j of values\[j\] ⊗ x\[col_indices\[j\]\], with all threads of the current rayon pool.
+///
+/// `x` has `num_cols` entries, `y` and every vector of `operands` have `num_rows`; the operands are in the order of the
+/// epilogue's parameters. A row is reduced in its order, from the identity, in `V`, which is the type of the operators'
+/// sums, and where there is no epilogue reduced with y or stored.
+///
+/// # Errors
+///
+/// [`MatrixError::VectorLength`] where a vector does not fit the matrix.
+pub fn cpu_operators<V: Value<Sum = V> + SemiringNumber + Float, O: Offset>(
+    operators: &Operators,
+    a: &CsrMatrix<V, O>,
+    x: &[V],
+    accumulate: Accumulate,
+    operands: &[EpilogueOperand<'_, V>],
+    y: &mut [V],
+) -> Result<(), MatrixError> {
+    check_lengths(a, x, y)?;
+    for operand in operands {
+        if let EpilogueOperand::Vector(vector) = operand {
+            check_lengths(a, x, vector)?;
+        }
+    }
+    y.par_iter_mut().enumerate().with_min_len(MIN_ROWS).for_each(|(row, y)| {
+        let sum = terms(operators, a, x, row).fold(operators.identity(), |sum, term| operators.reduce(sum, term));
+        let sum = if accumulate == Accumulate::Reduce { operators.reduce(sum, *y) } else { sum };
+        let of_row = operands.iter().map(|operand| match operand {
+            EpilogueOperand::Vector(vector) => vector[row],
+            EpilogueOperand::Scalar(number) => *number,
+        });
+        *y = operators.store(row as u32, sum, *y, &of_row.collect::<Vec<_>>());
+    });
+    Ok(())
+}
+
+/// What is combined in a row.
+fn terms<'a, V: Value<Sum = V> + SemiringNumber + Float, O: Offset>(
+    operators: &'a Operators,
+    a: &'a CsrMatrix<V, O>,
+    x: &'a [V],
+    row: usize,
+) -> impl Iterator<Item = V> + 'a {
+    let (cols, values) = a.row(row);
+    cols.iter().zip(values).map(|(&col, &value)| operators.combine(value, x[col as usize], col))
+}
+
+/// What [`cpu_operators`] gives without an epilogue, to compare others with: sums are kept in doubled double precision,
+/// so that others differ by their own roundings alone, and by the conversion to their type of y.
+///
+/// # Errors
+///
+/// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
+pub fn reference_over_operators<V: Value<Sum = V> + SemiringNumber + Float, O: Offset>(
+    operators: &Operators,
+    a: &CsrMatrix<V, O>,
+    x: &[V],
+    accumulate: Accumulate,
+    y: &[V],
+) -> Result<Reference, MatrixError> {
+    check_lengths(a, x, y)?;
+    let row = |row: usize| {
+        let before = (accumulate == Accumulate::Reduce).then(|| y[row]);
+        if operators.adds() {
+            let mut sum = Compensated::default();
+            let mut magnitude = 0.0;
+            for term in terms(operators, a, x, row).chain(before) {
+                sum.add_product(term.to_f64(), 1.0);
+                magnitude += term.to_f64().abs();
+            }
+            return (sum.value(), magnitude);
+        }
+        let all = terms(operators, a, x, row).chain(before);
+        (all.fold(operators.identity(), |sum: V, term| operators.reduce(sum, term)).to_f64(), 0.0)
+    };
+    let rows: Vec<_> = (0..a.num_rows()).into_par_iter().with_min_len(MIN_ROWS).map(row).collect();
+    let (y, magnitude) = rows.into_iter().unzip();
+    let row_nnz = (0..a.num_rows()).map(|row| a.row(row).0.len() as u64).collect();
+    Ok(Reference { y, magnitude, row_nnz })
+}

@@ -1,0 +1,105 @@
+//! What a kernel's epilogue takes by name, and what is bound to it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use spmv_codegen::{Operand, Program};
+
+use crate::error::Error;
+use crate::scalar::{Element, Scalar};
+use crate::vector::{Owner, Vector};
+
+/// The vectors and numbers of an epilogue, in the order in which a kernel is given them.
+#[derive(Debug)]
+pub(crate) struct EpilogueOperands {
+    operands: Vec<Operand>,
+    /// What is bound to each; `None` where nothing was yet.
+    bound: Vec<Option<Bound>>,
+    /// Addresses and bits of numbers, as a kernel takes them.
+    slots: Vec<u64>,
+}
+
+/// A vector's memory, kept alive; a number needs none.
+struct Bound {
+    _owner: Option<Arc<Owner>>,
+    bytes: usize,
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.bytes)
+    }
+}
+
+impl EpilogueOperands {
+    pub(crate) fn new(program: &Program) -> EpilogueOperands {
+        let operands = program.operands.clone();
+        let bound = operands.iter().map(|_| None).collect();
+        EpilogueOperands { slots: vec![0; operands.len()], bound, operands }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.operands.len()
+    }
+
+    pub(crate) fn slots(&self) -> &[u64] {
+        &self.slots
+    }
+
+    pub(crate) fn set_vector<V: Element>(
+        &mut self,
+        name: &str,
+        num_rows: usize,
+        vector: &Vector<V>,
+    ) -> Result<(), Error> {
+        let place = self.place(name, "vector")?;
+        if let Operand::Vector { value: expected, .. } = self.operands[place]
+            && expected != V::TYPE
+        {
+            return Err(Error::OperandType { name: name.into(), expected, got: V::TYPE });
+        }
+        if vector.len() != num_rows {
+            return Err(Error::OperandLength { name: name.into(), expected: num_rows, got: vector.len() });
+        }
+        self.slots[place] = vector.address();
+        self.bound[place] = Some(Bound { _owner: Some(vector.owner()), bytes: size_of::<V>() * num_rows });
+        Ok(())
+    }
+
+    pub(crate) fn set_scalar(&mut self, name: &str, number: Scalar) -> Result<(), Error> {
+        let place = self.place(name, "scalar")?;
+        if let Operand::Scalar { value, .. } = self.operands[place] {
+            self.slots[place] = number.bits(value);
+        }
+        self.bound[place] = Some(Bound { _owner: None, bytes: 0 });
+        Ok(())
+    }
+
+    /// Whether everything is bound, and y is none of it.
+    pub(crate) fn check(&self, y: u64, y_bytes: usize) -> Result<(), Error> {
+        for ((operand, bound), address) in self.operands.iter().zip(&self.bound).zip(&self.slots) {
+            let (kind, method) = match operand {
+                Operand::Vector { .. } => ("vector", "set_vector"),
+                Operand::Scalar { .. } => ("scalar", "set_scalar"),
+            };
+            let Some(bound) = bound else {
+                return Err(Error::UnboundOperand { kind, name: operand.name().into(), method });
+            };
+            if *address < y + y_bytes as u64 && y < *address + bound.bytes as u64 && bound.bytes > 0 {
+                return Err(Error::OperandIsResult { name: operand.name().into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a parameter of this name and kind.
+    fn place(&self, name: &str, kind: &'static str) -> Result<usize, Error> {
+        let is_of_kind = |operand: &Operand| matches!(operand, Operand::Vector { .. }) == (kind == "vector");
+        let found = self.operands.iter().position(|operand| operand.name() == name && is_of_kind(operand));
+        found.ok_or_else(|| {
+            let allowed = self.operands.iter().filter(|operand| is_of_kind(operand));
+            let allowed = allowed.map(|operand| operand.name().to_owned()).collect();
+            Error::UnknownOperand { kind, name: name.to_owned(), allowed }
+        })
+    }
+}

@@ -1,0 +1,316 @@
+//! What a configuration combines, reduces and stores with, its types known: the same for a kernel and for the CPU.
+
+use std::fmt::Write;
+
+use crate::config::KernelConfig;
+use crate::function::{Float, Function, FunctionError, Type, Typed, Value, constant, helpers};
+use crate::semiring::{Semiring, SemiringNumber};
+use crate::types::ValueType;
+use crate::user::{FIXED, FUNCTION_KEYS, FunctionKey, MAX_OPERANDS, UserFunctions};
+
+/// ⊗, ⊕, the maps and the epilogue of a configuration.
+///
+/// ```
+/// use spmv_codegen::KernelConfig;
+///
+/// let settings = [("combine", "|a, x| (a - x).abs()"), ("epilogue", "|row, sum, y, c| y + c * sum"), ("scalars", "[c]")];
+/// let operators = KernelConfig::from_settings("csr_vector", settings)?.operators();
+/// let sum = operators.reduce(operators.combine(3.0f32, 1.0, 0), operators.combine(1.0, 5.0, 1));
+/// assert_eq!(operators.store(0, sum, 10.0, &[0.5]), 13.0);
+/// # Ok::<(), spmv_codegen::ConfigError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Operators {
+    semiring: Semiring,
+    user: UserFunctions,
+    accumulator: ValueType,
+    combine: Option<Typed>,
+    reduce: Option<Typed>,
+    identity: Option<Value>,
+    map_value: Option<Typed>,
+    map_x: Option<Typed>,
+    epilogue: Option<Typed>,
+}
+
+/// What is wrong with a function: its key, and what of it.
+pub(crate) type KeyError = (&'static FunctionKey, FunctionError);
+
+/// The type in which functions compute; `None` where sums are of a type that they have not.
+fn float(accumulator: ValueType) -> Option<Type> {
+    match accumulator {
+        ValueType::F32 => Some(Type::F32),
+        ValueType::F64 => Some(Type::F64),
+        _ => None,
+    }
+}
+
+impl Operators {
+    /// The operators with their types, or the first thing that does not fit.
+    pub(crate) fn new(
+        semiring: Semiring,
+        user: &UserFunctions,
+        accumulator: ValueType,
+    ) -> Result<Operators, KeyError> {
+        let number = float(accumulator).unwrap_or(Type::F32);
+        let typed = |name: &str, fixed: &[Type]| {
+            let key = FunctionKey::find(name).expect("a key of the table");
+            let Some(function) = key.function(user) else { return Ok(None) };
+            let typed = check_parameters(key, function, user).and_then(|()| {
+                let mut parameters = fixed.to_vec();
+                parameters.resize(function.parameters().count(), number);
+                function.typed(&parameters, number, number)
+            });
+            typed.map(Some).map_err(|error| (key, error))
+        };
+        let operators = Operators {
+            combine: typed("combine", &[number, number])?,
+            reduce: typed("reduce", &[number, number])?,
+            identity: typed("identity", &[])?.map(|identity| identity.eval(&[])),
+            map_value: typed("map_value", &[number])?,
+            map_x: typed("map_x", &[number, Type::U32])?,
+            epilogue: typed("epilogue", &[Type::U32, number, number])?,
+            semiring,
+            user: user.clone(),
+            accumulator,
+        };
+        match number {
+            Type::F32 => operators.check_reduce::<f32>(f64::from),
+            _ => operators.check_reduce::<f64>(|number| number),
+        }?;
+        Ok(operators)
+    }
+
+    /// Tries whether ⊕ may be applied in any order.
+    fn check_reduce<N: Float + SemiringNumber>(&self, wide: impl Fn(N) -> f64) -> Result<(), KeyError> {
+        let Some(reduce) = &self.user.reduce else { return Ok(()) };
+        let key = FunctionKey::find("reduce").expect("a key of the table");
+        let differ = |left: N, right: N| {
+            let (left, right) = (wide(left), wide(right));
+            let difference = (left - right).abs();
+            difference.is_finite() && difference > 1e-3 * left.abs().max(right.abs()).max(1e-3)
+        };
+        let refuse = |message: String| Err((key, FunctionError::whole(reduce, message)));
+        let two = N::ONE.plus(N::ONE);
+        let half = two.plus(N::ONE).times(two); // 6, and no power of two
+        let numbers = [N::ONE, two, half, half.plus(N::ONE).times(half)];
+        for s in numbers {
+            for t in numbers {
+                let both = self.reduce(s, t);
+                if differ(both, self.reduce(t, s)) {
+                    let (s, t, both, other) = (wide(s), wide(t), wide(both), wide(self.reduce(t, s)));
+                    return refuse(format!("it must be commutative, and gives {both} of {s} and {t}, {other} of {t} and {s}"));
+                }
+                let identity = self.identity();
+                if differ(self.reduce(identity, both), both) {
+                    let (identity, both, other) = (wide(identity), wide(both), wide(self.reduce(identity, both)));
+                    return refuse(format!(
+                        "it must leave a number as it is where the other is the identity, and gives {other} of {identity} and {both}"
+                    ));
+                }
+                for u in numbers {
+                    let (left, right) = (self.reduce(both, u), self.reduce(s, self.reduce(t, u)));
+                    if differ(left, right) {
+                        let (s, t, u, left, right) = (wide(s), wide(t), wide(u), wide(left), wide(right));
+                        return refuse(format!(
+                            "it must be associative, and {s}, {t} and {u} give {left} from the left and {right} from the right"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The function of this key, where it is written; `identity` is a number already.
+    pub(crate) fn typed(&self, key: &str) -> Option<&Typed> {
+        let functions = [
+            ("combine", &self.combine),
+            ("reduce", &self.reduce),
+            ("map_value", &self.map_value),
+            ("map_x", &self.map_x),
+            ("epilogue", &self.epilogue),
+        ];
+        functions.into_iter().find(|(name, _)| *name == key).and_then(|(_, typed)| typed.as_ref())
+    }
+
+    /// What changes nothing: the result of an empty row.
+    pub fn identity<N: Float + SemiringNumber>(&self) -> N {
+        self.identity.and_then(N::of).unwrap_or_else(|| self.semiring.identity())
+    }
+
+    /// a ⊕ b.
+    pub fn reduce<N: Float + SemiringNumber>(&self, a: N, b: N) -> N {
+        called(self.reduce.as_ref(), &[a.into(), b.into()]).unwrap_or_else(|| self.semiring.reduce(a, b))
+    }
+
+    /// What a value of the matrix becomes.
+    pub fn map_value<N: Float>(&self, value: N) -> N {
+        called(self.map_value.as_ref(), &[value.into()]).unwrap_or(value)
+    }
+
+    /// What the entry of x in this column becomes.
+    pub fn map_x<N: Float>(&self, x: N, col: u32) -> N {
+        called(self.map_x.as_ref(), &[x.into(), col.into()]).unwrap_or(x)
+    }
+
+    /// value ⊗ x, both mapped first; `x` is the entry of column `col`.
+    pub fn combine<N: Float + SemiringNumber>(&self, value: N, x: N, col: u32) -> N {
+        let (value, x) = (self.map_value(value), self.map_x(x, col));
+        called(self.combine.as_ref(), &[value.into(), x.into()]).unwrap_or_else(|| self.semiring.combine(value, x))
+    }
+
+    /// What is stored in a row: the epilogue's result, or the sum where there is none. `operands` are the row's entries of
+    /// vectors and the scalars, in the order of the epilogue's parameters.
+    pub fn store<N: Float>(&self, row: u32, sum: N, y: N, operands: &[N]) -> N {
+        let mut arguments = vec![row.into(), sum.into(), y.into()];
+        arguments.extend(operands.iter().map(|operand| (*operand).into()));
+        called(self.epilogue.as_ref(), &arguments).unwrap_or(sum)
+    }
+
+    /// Whether rows are sums, whose rounding depends on the order.
+    pub fn adds(&self) -> bool {
+        self.reduce.is_none() && matches!(self.semiring, Semiring::PlusTimes | Semiring::PlusPair)
+    }
+
+    /// Whether rows are sums of products, so that α and β scale.
+    pub fn is_scaled(&self) -> bool {
+        self.semiring == Semiring::PlusTimes && self.combine.is_none() && self.reduce.is_none()
+    }
+
+    /// Whether rows are reduced by the functions of `prelude/plus_times.cuh`.
+    pub(crate) fn are_plus_times(&self) -> bool {
+        self.semiring == Semiring::PlusTimes && !self.user.changes_product()
+    }
+
+    fn written(&self) -> impl Iterator<Item = &Typed> {
+        [&self.map_value, &self.map_x, &self.combine, &self.reduce, &self.epilogue].into_iter().flatten()
+    }
+
+    /// What functions of the user call.
+    pub(crate) fn cuda_helpers(&self) -> String {
+        helpers(self.written())
+    }
+
+    /// What a source has in place of `prelude/plus_times.cuh`.
+    pub(crate) fn cuda(&self) -> String {
+        let Operators { semiring, .. } = self;
+        let mut text = String::new();
+        if self.user.combine.is_none() && self.user.reduce.is_none() {
+            writeln!(text, "// {semiring}: a row is the {} of its entries.", semiring.meaning()).expect("a String");
+        }
+        for key in FUNCTION_KEYS.iter().filter(|key| key.name != "epilogue" && key.name != "scalars" && key.name != "vectors") {
+            if let Some(written) = key.of(&self.user) {
+                writeln!(text, "// {} = {written}", key.name).expect("a String");
+            }
+        }
+        let identity = self.identity.map_or_else(|| semiring.cuda_identity(self.accumulator).into(), constant);
+        let zeros_add_nothing = semiring.zeros_add_nothing() && !self.user.changes_product();
+        let mut function = |name: &str, typed: &Option<Typed>| {
+            text += &typed.as_ref().map(|typed| typed.cuda(name, |_| true).0).unwrap_or_default();
+        };
+        function("map_value", &self.map_value);
+        function("map_x", &self.map_x);
+        function("combine", &self.combine);
+        function("reduce", &self.reduce);
+        let value = if self.map_value.is_some() { "map_value(value)" } else { "value" };
+        let x = if self.map_x.is_some() { "map_x(x, col)" } else { "x" };
+        let col = if self.map_x.is_some() { "uint32_t col" } else { "uint32_t" };
+        let combined = match &self.combine {
+            Some(_) => format!("combine({value}, {x})"),
+            None => semiring.cuda_combined(self.accumulator, value, x),
+        };
+        let reducing = match &self.reduce {
+            Some(_) => String::new(),
+            None => format!(
+                "__device__ __forceinline__ AccumT reduce(AccumT a, AccumT b) {{ return {}; }}\n",
+                semiring.cuda_reduced(self.accumulator)
+            ),
+        };
+        let into_sum = match self.is_scaled() {
+            true => format!("multiply_add({value}, {x}, sum)"),
+            false if self.map_x.is_some() => "reduce(sum, combine(value, x, col))".into(),
+            false => "reduce(sum, combine(value, x, 0u))".into(),
+        };
+        text + &format!(
+            "constexpr AccumT kIdentity = {identity};\n\
+             constexpr bool kZerosAddNothing = {zeros_add_nothing};\n\
+             {reducing}\
+             __device__ __forceinline__ AccumT combine(AccumT value, AccumT x, {col}) {{ return {combined}; }}\n\
+             __device__ __forceinline__ AccumT combine_reduce(AccumT value, AccumT x, {col}, AccumT sum) {{\n  \
+               return {into_sum};\n\
+             }}\n"
+        )
+    }
+
+    /// What a source has in place of `prelude/scaling.cuh` where there is an epilogue.
+    pub(crate) fn cuda_epilogue(&self) -> Option<String> {
+        let (written, typed) = (self.user.epilogue.as_ref()?, self.epilogue.as_ref()?);
+        let (function, names) = typed.cuda("epilogue", |place| place >= FIXED || written.reads(place));
+        let mut members = String::new();
+        let mut arguments: Vec<String> = Vec::new();
+        for (place, argument) in ["row", "sum", "AccumT(y[row])"].into_iter().enumerate() {
+            arguments.extend(written.reads(place).then(|| argument.to_owned()));
+        }
+        for ((_, is_vector), name) in self.user.operands().zip(&names[FIXED..]) {
+            if is_vector {
+                writeln!(members, "  const YT* __restrict__ {name};").expect("a String");
+                arguments.push(format!("AccumT(__ldg(beta.{name} + row))"));
+            } else {
+                writeln!(members, "  alignas(8) AccumT {name};").expect("a String");
+                arguments.push(format!("beta.{name}"));
+            }
+        }
+        let fields = if members.is_empty() { "struct BetaT {};\n".into() } else { format!("struct BetaT {{\n{members}}};\n") };
+        let beta = if members.is_empty() { "const BetaT&" } else { "const BetaT& beta" };
+        Some(format!(
+            "// epilogue = {written}\n\
+             {function}\
+             // What it takes beside the row, in place of beta.\n\
+             {fields}\
+             __device__ __forceinline__ bool skips_product(AccumT) {{ return false; }}\n\
+             __device__ __forceinline__ void store_scaled(YT* y, uint32_t row, AccumT sum, AccumT, {beta}) {{\n  \
+               y[row] = YT(epilogue({}));\n\
+             }}\n",
+            arguments.join(", ")
+        ))
+    }
+}
+
+fn called<N: Float>(function: Option<&Typed>, arguments: &[Value]) -> Option<N> {
+    function.and_then(|function| N::of(function.eval(arguments)))
+}
+
+/// Whether a function has the parameters of its key, and an epilogue's others are vectors or scalars.
+fn check_parameters(key: &FunctionKey, function: &Function, user: &UserFunctions) -> Result<(), FunctionError> {
+    let names: Vec<&str> = function.parameters().collect();
+    let fixed = key.parameters.len();
+    let wrong = |place: usize, message: String| Err(FunctionError::parameter(function, place, message));
+    if names.len() < fixed || names.len() > fixed && key.name != "epilogue" {
+        let written = match fixed {
+            0 => "a number, without parameters".to_owned(),
+            _ => format!("`{}`", key.form),
+        };
+        return wrong(names.len().min(fixed), format!("it is written {written}, and this has {} parameters", names.len()));
+    }
+    if names.len() > fixed + MAX_OPERANDS {
+        return wrong(fixed + MAX_OPERANDS, format!("an epilogue takes at most {MAX_OPERANDS} vectors and scalars"));
+    }
+    for (place, name) in names.iter().enumerate().skip(fixed) {
+        match (user.vectors.iter().any(|vector| vector == name), user.scalars.iter().any(|scalar| scalar == name)) {
+            (true, true) => return wrong(place, format!("`{name}` is among `vectors` and among `scalars`; leave it in one")),
+            (false, false) => {
+                return wrong(place, format!("say what `{name}` is: `vectors = [{name}]` or `scalars = [{name}]`"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+impl KernelConfig {
+    /// What it combines, reduces and stores with.
+    pub fn operators(&self) -> Operators {
+        let operators = Operators::new(self.semiring(), self.user_functions(), self.types().accumulator);
+        operators.unwrap_or_else(|(key, error)| unreachable!("`{}` was checked: {error}", key.name))
+    }
+}
