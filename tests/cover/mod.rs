@@ -62,7 +62,14 @@ pub fn over_semirings(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
         // A transposed copy has 32-bit offsets alone.
         let narrow = settings.clone().chain([("offset", "u32")]);
         let config = KernelConfig::from_settings(spec.name, settings);
-        config.or_else(|_| KernelConfig::from_settings(spec.name, narrow)).expect("small blocks are allowed")
+        // Parameters that do not go together are left as they usually are.
+        let is_common =
+            |(key, _): &(&str, &str)| spec.parameters.iter().all(|parameter| parameter.name != *key);
+        let usual = narrow.clone().filter(is_common);
+        config
+            .or_else(|_| KernelConfig::from_settings(spec.name, narrow))
+            .or_else(|_| KernelConfig::from_settings(spec.name, usual))
+            .expect("small blocks are allowed")
     };
     types.iter().enumerate().map(configure).collect()
 }
