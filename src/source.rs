@@ -182,7 +182,8 @@ pub(crate) fn fingerprint_source(threads_per_block: u32) -> String {
     let constants = constant("int", "threads_per_block", threads_per_block);
     let title = format!("fingerprint threads_per_block={threads_per_block}");
     let template = include_str!("../templates/fingerprint.cu");
-    assemble(&title, &[], &constants, None, &[], "fingerprint.cu", template)
+    let prelude = Prelude { values: &[], aliases: &[], constants: &constants };
+    assemble(&title, &prelude, None, &[], "fingerprint.cu", template)
 }
 
 fn constant(cuda_type: &str, name: &str, value: impl std::fmt::Display) -> String {

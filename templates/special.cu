@@ -6,7 +6,7 @@
 // Suffers:   entries whose x comes from far away (gathers decide, not bytes); matrices in L2; values that change (they are copied when a plan is made)
 // Bytes:     slots * (value + 2), 4 more a slot of a step that spans 65,535 columns or more less 2, + 4 a step + 4 a slice + rows * y + x once, and 2 a row where sorting moved any, 4 where rows are cut; keeps its own values and columns
 // Guarantee: bit-reproducible; a row is a chain for every lane and piece, and a fixed tree over them; fill touches no x
-// Launch:    a warp a slice, or one after the other of its block's stretch of slices; a lane entries of one or several rows in a step; the loads of kUnroll steps are in flight together; one pass, and one more where rows are cut; packed on the device, once
+// Launch:    a warp a slice, or one after the other of its block's stretch of slices; a lane entries of one or several rows in a step; the loads of several steps are in flight together; one pass, and one more where rows are cut; packed on the device, once
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kBlock = 1;
@@ -36,6 +36,9 @@ constexpr uint32_t kRowsPerSlice = 32 / kLanesPerRow * kRowsPerLane;
 // Entries of a row in a step.
 constexpr uint32_t kStepEntries = kLanesPerRow * kEntriesPerStep;
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
+// Steps whose loads are in flight together: fewer where a lane would hold many values.
+constexpr int kMostValues = 64 / (kSlots * kSlotValues) > 1 ? 64 / (kSlots * kSlotValues) : 1;
+constexpr int kSteps = kUnroll < kMostValues ? kUnroll : kMostValues;
 
 // Below this many columns apart, a step has 16-bit columns; 0xffff is fill. Others have the upper halves apart, and their
 // base says where.
@@ -183,7 +186,7 @@ spmv_special_table(const uint64_t* __restrict__ hashed, uint64_t* __restrict__ t
   }
 }
 
-template <int kWays>
+template <int kEncodedAs>
 struct Encoded {
   using Type = ValueT;
 };
@@ -195,7 +198,9 @@ template <>
 struct Encoded<2> {
   using Type = unsigned char;
 };
-using EncodedT = Encoded<kEncoding>::Type;
+// What has 32 bits or fewer is not narrowed.
+constexpr int kEncodedAs = kEncoding == 1 && sizeof(ValueT) < 8 ? 0 : kEncoding;
+using EncodedT = Encoded<kEncodedAs>::Type;
 template <>
 struct Packet<1> {
   using Type = unsigned char;
@@ -451,24 +456,24 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
                                                const StoredT* __restrict__ values, const ValueT* table,
                                                const XT* __restrict__ x) {
 #pragma unroll 1
-  for (uint32_t step = begin; step < end; step += kUnroll) {
-    uint32_t step_bases[kUnroll];
-    ColT packed[kUnroll][kSlots];
-    StoredT factors[kUnroll][kSlots * kSlotValues];
-    IndexT step_cols[kUnroll][kSlots];
+  for (uint32_t step = begin; step < end; step += kSteps) {
+    uint32_t step_bases[kSteps];
+    ColT packed[kSteps][kSlots];
+    StoredT factors[kSteps][kSlots * kSlotValues];
+    IndexT step_cols[kSteps][kSlots];
 #pragma unroll
-    for (int s = 0; s < kUnroll; ++s) {
+    for (int s = 0; s < kSteps; ++s) {
       if (step + s < end) {
         step_bases[s] = kColBits == 16 ? __ldg(bases + step + s) : 0;
         Cols::load(packed[s], cols, step + s, lane);
       }
     }
 #pragma unroll
-    for (int s = 0; s < kUnroll; ++s) {
+    for (int s = 0; s < kSteps; ++s) {
       if (step + s < end) Planes<StoredT, kSlots * kSlotValues>::load(factors[s], values, step + s, lane);
     }
 #pragma unroll
-    for (int s = 0; s < kUnroll; ++s) {
+    for (int s = 0; s < kSteps; ++s) {
       if (step + s < end) {
         unpack_cols(step_cols[s], packed[s], step_bases[s], lane, upper_cols);
       } else {
@@ -478,9 +483,9 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
         for (int v = 0; v < kSlots * kSlotValues; ++v) factors[s][v] = StoredT(0);
       }
     }
-    XT entries[kUnroll][kSlots][kBlock];
+    XT entries[kSteps][kSlots][kBlock];
 #pragma unroll
-    for (int s = 0; s < kUnroll; ++s) {
+    for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
       for (int i = 0; i < kSlots; ++i) {
         const IndexT col = step_cols[s][i];
@@ -491,7 +496,7 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
       }
     }
 #pragma unroll
-    for (int s = 0; s < kUnroll; ++s) {
+    for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
       for (int v = 0; v < kSlots * kSlotValues; ++v) {
         const int i = v / kSlotValues, r = v % kSlotValues / kBlock, c = v % kBlock;
@@ -578,12 +583,12 @@ spmv_special_encoded(uint32_t num_pieces, uint32_t num_slices, uint32_t num_move
                      const EncodedT* __restrict__ values, AccumT* __restrict__ parts, const XT* __restrict__ x,
                      YT* __restrict__ y, AccumT alpha, AccumT beta, uint32_t num_distinct,
                      const uint64_t* __restrict__ table) {
-  __shared__ ValueT shared_table[kEncoding == 2 ? kMostDistinct : 1];
-  if constexpr (kEncoding == 2) {
+  __shared__ ValueT shared_table[kEncodedAs == 2 ? kMostDistinct : 1];
+  if constexpr (kEncodedAs == 2) {
     for (uint32_t i = threadIdx.x; i < num_distinct; i += kThreadsPerBlock) set_value(shared_table[i], ~table[i]);
     __syncthreads();
   }
-  if constexpr (kEncoding != 0) {
+  if constexpr (kEncodedAs != 0) {
     multiply(num_pieces, num_slices, num_moved, permutation, targets, step_offsets, bases, cols, upper_cols, values,
              shared_table, parts, x, y, alpha, beta);
   }

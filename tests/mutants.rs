@@ -68,9 +68,10 @@ fn verdict(mutant: &Mutant, devices: &[Device], structures: &[Structure]) -> Res
 impl Mutant {
     fn config(&self) -> KernelConfig {
         let mut words = self.kernel.split(' ');
-        let named = KernelConfig::named(words.next().unwrap_or_default()).expect("an algorithm");
-        let settings = words.map(|word| word.split_once('=').expect("key=value"));
-        let config = settings.fold(named, |config, (key, value)| config.set(key, value).expect("a setting"));
+        let mut config = KernelConfig::named(words.next().unwrap_or_default()).expect("an algorithm");
+        for (key, value) in words.map(|word| word.split_once('=').expect("key=value")) {
+            config.set(key, value).expect("a setting");
+        }
         config.build().expect("settings that go together")
     }
 }

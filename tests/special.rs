@@ -174,7 +174,7 @@ fn layouts() -> Vec<Special> {
         Special { rows_per_lane: 4, entries_per_step: 1, sigma: 256, ..usual },
         Special { rows_per_lane: 2, entries_per_step: 2, sigma: 1024, piece: 128, encoding: 1, ..usual },
         Special { lanes_per_row: 32, entries_per_step: 8, encoding: 2, ..usual },
-        Special { lanes_per_row: 4, sigma: 4096, piece: 512, col_bits: 32, ..usual },
+        Special { lanes_per_row: 4, rows_per_lane: 2, sigma: 4096, piece: 512, col_bits: 32, ..usual },
     ]
 }
 

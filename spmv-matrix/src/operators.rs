@@ -29,7 +29,7 @@ pub enum EpilogueOperand<'a, V> {
 /// # Errors
 ///
 /// [`MatrixError::VectorLength`] where a vector does not fit the matrix.
-pub fn cpu_operators<V: Value<Sum = V> + SemiringNumber + Float, O: Offset>(
+pub fn cpu_operators<V: Value<RealSum = V> + SemiringNumber + Float, O: Offset>(
     operators: &Operators,
     a: &CsrMatrix<V, O>,
     x: &[V],
@@ -56,7 +56,7 @@ pub fn cpu_operators<V: Value<Sum = V> + SemiringNumber + Float, O: Offset>(
 }
 
 /// What is combined in a row.
-fn terms<'a, V: Value<Sum = V> + SemiringNumber + Float, O: Offset>(
+fn terms<'a, V: Value<RealSum = V> + SemiringNumber + Float, O: Offset>(
     operators: &'a Operators,
     a: &'a CsrMatrix<V, O>,
     x: &'a [V],
@@ -72,7 +72,7 @@ fn terms<'a, V: Value<Sum = V> + SemiringNumber + Float, O: Offset>(
 /// # Errors
 ///
 /// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
-pub fn reference_over_operators<V: Value<Sum = V> + SemiringNumber + Float, O: Offset>(
+pub fn reference_over_operators<V: Value<RealSum = V> + SemiringNumber + Float, O: Offset>(
     operators: &Operators,
     a: &CsrMatrix<V, O>,
     x: &[V],

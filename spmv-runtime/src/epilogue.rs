@@ -69,7 +69,7 @@ impl EpilogueOperands {
     pub(crate) fn set_scalar(&mut self, name: &str, number: Scalar) -> Result<(), Error> {
         let place = self.place(name, "scalar")?;
         if let Operand::Scalar { value, .. } = self.operands[place] {
-            self.slots[place] = number.bits(value);
+            [self.slots[place], _] = number.bits(value);
         }
         self.bound[place] = Some(Bound { _owner: None, bytes: 0 });
         Ok(())

@@ -309,7 +309,7 @@ impl Compiling {
         while !self.over.load(Ordering::Relaxed) {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(program) = self.programs.get(index) else { return };
-            if let Err(error) = device.compile(*program) {
+            if let Err(error) = device.compile(program.clone()) {
                 // Whoever needs the kernel meets the error again.
                 tracing::debug!(%error, ?program, "a candidate was not compiled");
             }

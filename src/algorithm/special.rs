@@ -252,47 +252,13 @@ impl Special {
         (found.pieces.clone() + found.cuts.clone()).minus(self.num_rows())
     }
 
-    fn refuse(key: &'static str, reason: &str) -> Result<(), ConfigError> {
-        Err(ConfigError::Combination { key, reason: reason.into() })
-    }
-}
-
-impl Plans for Special {
-    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
-        if self.lanes_per_row > 1 && self.rows_per_lane > 1 {
-            return Self::refuse("rows_per_lane", "a lane has several rows only where lanes_per_row = 1");
-        }
-        if self.rows_per_lane * self.entries_per_step > 8 {
-            return Self::refuse(
-                "entries_per_step",
-                "a lane has at most 8 slots: rows_per_lane * entries_per_step",
-            );
-        }
-        if self.unroll * self.rows_per_lane * self.entries_per_step * self.slot_values() > 64 {
-            return Self::refuse("unroll", "a lane has at most 64 values in flight");
-        }
-        if self.block > 1 && self.piece > 0 {
-            return Self::refuse("piece", "rows of blocks are not cut: use piece = 0, or block = 1");
-        }
-        if self.encoding == 1 && config.types().value != ValueType::F64 {
-            return Self::refuse("encoding", "f64 alone is narrowed: use encoding = 0, or value = f64");
-        }
-        Ok(())
+    /// The layout as it is for the type of the values: what has 32 bits or fewer is not narrowed.
+    fn stored(&self, config: &KernelConfig) -> Special {
+        let narrows = self.encoding == 1 && config.types().value == ValueType::F64;
+        Special { encoding: if self.encoding == 1 && !narrows { 0 } else { self.encoding }, ..*self }
     }
 
-    fn slots(&self, config: &KernelConfig) -> Option<Slots> {
-        let (_, found) = self.prepare(config);
-        let number = found.steps * (self.step_slots() * self.slot_values());
-        Some(Slots { number, bytes: config.types().value.size() as u32 + self.col_bits / 8 })
-    }
-
-    fn misfits(&self, config: &KernelConfig) -> Option<Misfits> {
-        let (_, found) = self.prepare(config);
-        let wanted = "rows of blocks whose entries are whole blocks, in the same order in each row";
-        (self.block > 1).then_some(Misfits { number: found.misfits, wanted })
-    }
-
-    fn plan(&self, config: &KernelConfig) -> Plan {
+    fn plan_stored(&self, config: &KernelConfig) -> Plan {
         let types = config.types();
         let (Preparation { passes, counts, .. }, found) = self.prepare(config);
         let rows = self.num_rows();
@@ -344,5 +310,37 @@ impl Plans for Special {
                 operation: config.operation(),
             },
         }
+    }
+
+    fn refuse(key: &'static str, reason: &str) -> Result<(), ConfigError> {
+        Err(ConfigError::Combination { key, reason: reason.into() })
+    }
+}
+
+impl Plans for Special {
+    fn check(&self, _config: &KernelConfig) -> Result<(), ConfigError> {
+        if self.rows_per_lane * self.entries_per_step * self.slot_values() > 72 {
+            return Self::refuse("block", "a lane has at most 72 values in a step");
+        }
+        if self.block > 1 && self.piece > 0 {
+            return Self::refuse("piece", "rows of blocks are not cut: use piece = 0, or block = 1");
+        }
+        Ok(())
+    }
+
+    fn slots(&self, config: &KernelConfig) -> Option<Slots> {
+        let (_, found) = self.stored(config).prepare(config);
+        let number = found.steps * (self.step_slots() * self.slot_values());
+        Some(Slots { number, bytes: config.types().value.size() as u32 + self.col_bits / 8 })
+    }
+
+    fn misfits(&self, config: &KernelConfig) -> Option<Misfits> {
+        let (_, found) = self.stored(config).prepare(config);
+        let wanted = "rows of blocks whose entries are whole blocks, in the same order in each row";
+        (self.block > 1).then_some(Misfits { number: found.misfits, wanted })
+    }
+
+    fn plan(&self, config: &KernelConfig) -> Plan {
+        self.stored(config).plan_stored(config)
     }
 }

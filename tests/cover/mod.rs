@@ -46,6 +46,9 @@ const SEMIRING_TYPES: &[[&str; 4]] = &[
     ["i8", "i64", "i64", "i64"],
 ];
 
+/// Those that functions of the user compute in.
+const FLOAT_TYPES: &[[&str; 4]] = SEMIRING_TYPES.split_at(6).0;
+
 /// Types of a sum of products beside floating-point ones; those that follow are taken in turn.
 const TYPES: &[[&str; 4]] = &[
     ["i32", "i32", "i32", "i32"],
@@ -141,7 +144,7 @@ pub fn over_functions(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     };
     let number = if written.len() == WRITTEN.len() { 5 } else { 2 };
     let configure = |index: usize| {
-        let types = &TYPES[(turn + index * 5) % TYPES.len()];
+        let types = &FLOAT_TYPES[(turn + index * 5) % FLOAT_TYPES.len()];
         let functions = written[(turn * number + index) % written.len()];
         let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");
         let mut set = |key: &str, value: &str| builder.set(key, value).expect("a value of the tables");

@@ -7,7 +7,6 @@ use spmv_codegen::{KernelConfig, Operation};
 
 use crate::backend::{Allocation, StreamHandle};
 use crate::error::Error;
-use crate::launcher::Operands;
 use crate::matrix_source::DeviceMatrix;
 use crate::planner::{Candidate, Constraints, refusal};
 use crate::scalar::Scalar;
@@ -214,17 +213,13 @@ impl Contest {
     /// Measures products of a runner, and frees the plans of those that are clearly behind by now.
     fn measure(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<(), Error> {
         let device = self.matrix.device().clone();
-        let operands = Operands {
-            x: self.x.address(),
-            y: self.y.address(),
-            alpha: Scalar::F64(1.0),
-            beta: Scalar::F64(0.0),
-        };
+        let (x, y) = (self.x.address(), self.y.address());
+        let (one, zero) = (Scalar::F64(1.0), Scalar::F64(0.0));
         let entry = &mut self.entries[self.runners[runner]];
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
-        let times =
-            device.backend().time(products, &mut || plan.launch_on(StreamHandle::default(), &operands))?;
+        let mut product = || plan.launch_on(StreamHandle::default(), x, y, one, zero);
+        let times = device.backend().time(products, &mut product)?;
         let of_host = started.elapsed().as_secs_f64() * 1e3;
         // On a GPU, one more product ran before.
         let untimed =
