@@ -78,7 +78,7 @@ impl AnalysisProgram {
                 pass("blocks", groups, vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, counters()]),
             ],
             diagonals: [
-                pass("diagonals", stride(rows), vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, bits()]),
+                pass("diagonals", of_all(rows), vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, bits()]),
                 pass(
                     "count",
                     stride(words.clone()),

@@ -44,7 +44,7 @@ __device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
 // A warp takes 32 rows that follow one another.
 template <typename LengthOf>
 __device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length_of, Counters* counters) {
-  __shared__ uint64_t rows_of_class[kLengthClasses];
+  __shared__ uint32_t rows_of_class[kLengthClasses];
   if (threadIdx.x < kLengthClasses) rows_of_class[threadIdx.x] = 0;
   __syncthreads();
   const uint32_t lane = threadIdx.x % 32;
@@ -63,7 +63,7 @@ __device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length
       const int first = __ffs(waiting) - 1;
       const int class_of_first = __shfl_sync(kAll, length_class, first);
       const uint32_t same = __ballot_sync(kAll, is_row && length_class == class_of_first);
-      if (lane == first) atomicAdd(&rows_of_class[length_class], uint64_t(__popc(same)));
+      if (lane == first) atomicAdd(&rows_of_class[length_class], uint32_t(__popc(same)));
       waiting &= ~same;
     }
     // The longest of 1, 2, 4, ... neighbouring rows, which have 32, 16, 8, ... threads each.
@@ -87,7 +87,7 @@ __device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length
   }
   if (lane == 0) atomicMax(&counters->longest_row, longest);
   __syncthreads();
-  if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], rows_of_class[threadIdx.x]);
+  if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], uint64_t(rows_of_class[threadIdx.x]));
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -200,30 +200,23 @@ spmv_analysis_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
   if (threadIdx.x == 0) atomicMax(&counters->group_diagonals, diagonals);
 }
 
-// A thread a row: a bit for each diagonal, rising from the lower left corner. The entries of the row before lie on the same
-// diagonals mostly, so a thread remembers those and looks at the bits of others alone.
+// A thread a row: a bit for each diagonal, rising from the lower left corner. An entry that continues the diagonal of the entry
+// of the same rank in the row before is left to that one.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_diagonals(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                         const IndexT* __restrict__ col_indices, uint32_t* bits) {
-  constexpr int kRemembered = 8;
-  __shared__ uint32_t remembered[kRemembered][kThreadsPerBlock];
-  for (int i = 0; i < kRemembered; ++i) remembered[i][threadIdx.x] = ~0u;
-  const uint32_t stride = gridDim.x * kThreadsPerBlock;
-  for (uint64_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += stride) {
-    const OffsetT begin = row_offsets[row];
-    const uint32_t length = uint32_t(row_offsets[row + 1] - begin);
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const OffsetT begin = row_offsets[row], end = row_offsets[row + 1];
+  const OffsetT before = row == 0 ? begin : row_offsets[row - 1];
 #pragma unroll 4
-    for (uint32_t k = 0; k < length; ++k) {
-      const uint64_t number = uint64_t(num_rows - 1 - row) + __ldg(col_indices + begin + k);
-      uint32_t& last = remembered[k % kRemembered][threadIdx.x];
-      if (k < kRemembered) {
-        if (last == uint32_t(number)) continue;
-        last = uint32_t(number);
-      }
-      const uint32_t bit = 1u << number % 32;
-      // Most bits are there already, and reading is cheaper.
-      if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
-    }
+  for (OffsetT k = 0; k < end - begin; ++k) {
+    const IndexT col = __ldg(col_indices + begin + k);
+    if (k < begin - before && __ldg(col_indices + before + k) + 1 == col) continue;
+    const uint64_t number = uint64_t(num_rows - 1 - row) + col;
+    const uint32_t bit = 1u << number % 32;
+    // Most bits are there already, and reading is cheaper.
+    if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
   }
 }
 

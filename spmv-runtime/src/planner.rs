@@ -170,13 +170,13 @@ fn listed(
         let measured = measured.filter(|config| terms(config, features, l2_bytes).is_some());
         found.extend(measured.map(|config| Candidate::new(config, "the fastest for some matrix")));
     }
+    let rules = rules(operation, features, constraints).into_iter();
+    let mut found = ruled(found, rules, features, types, operation, constraints)?;
     // A single product of the others could take longer than all that is to be measured.
     let splits_rows = |candidate: &Candidate| candidate.config.program().guarantees.splits_rows;
     if to_measure && has_giant_row(features) && found.iter().any(splits_rows) {
         found.retain(splits_rows);
     }
-    let rules = rules(operation, features, constraints).into_iter();
-    let mut found = ruled(found, rules, features, types, operation, constraints)?;
     if operation == Operation::Transpose && constraints.products < WORTH_A_COPY {
         found.sort_by_key(|candidate| candidate.prediction.is_some());
     }
