@@ -25,8 +25,8 @@ pub struct AnalysisProgram {
 const THREADS_PER_BLOCK: u32 = 1024;
 
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
-/// blocks of each shape.
-const COUNTERS: u32 = 1 + 33 + 6 + 2 + 1 + 1 + Features::BLOCK_SHAPES.len() as u32;
+/// blocks of each shape, most diagonals of a group.
+const COUNTERS: u32 = 1 + 33 + 6 + 2 + 1 + 1 + Features::BLOCK_SHAPES.len() as u32 + 1;
 
 impl AnalysisProgram {
     /// Index in [`AnalysisProgram::buffers`] of the counters.
@@ -114,7 +114,8 @@ impl AnalysisProgram {
         features.marked.copy_from_slice(&counters[40..42]);
         features.num_diagonals = diagonals.then_some(counters[42]);
         features.grouped = counters[43];
-        features.blocks.copy_from_slice(&counters[44..]);
+        features.blocks.copy_from_slice(&counters[44..44 + Features::BLOCK_SHAPES.len()]);
+        features.group_diagonals = counters[44 + Features::BLOCK_SHAPES.len()];
         features
     }
     /// What `columns` counted.

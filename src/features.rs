@@ -27,6 +27,8 @@ pub struct Features {
     pub grouped: u64,
     /// Dense blocks that hold an entry in those groups, for each of [`Features::BLOCK_SHAPES`].
     pub blocks: [u64; Features::BLOCK_SHAPES.len()],
+    /// Diagonals that hold an entry in the group with most of them.
+    pub group_diagonals: u64,
 }
 
 /// What is known of the lengths of rows, or of columns.
@@ -63,6 +65,7 @@ impl Default for Features {
             marked: [0; 2],
             grouped: 0,
             blocks: [0; Features::BLOCK_SHAPES.len()],
+            group_diagonals: 0,
         }
     }
 }
@@ -85,7 +88,8 @@ impl Features {
         // No stretch reads more places of x than there are.
         let places = self.num_rows.div_ceil(u64::from(Self::COLS_PER_SECTOR));
         let marked = |kind: usize| self.marked[kind].min(stretches(kind) * places);
-        let may_be_diagonal = Self::may_be_diagonal(self.num_cols, self.nnz, columns.longest);
+        let may_be_diagonal =
+            Self::may_be_diagonal(self.num_cols, self.nnz, columns.longest, self.group_diagonals);
         let blocks_of = |(rows, cols): (u32, u32)| {
             let mirrored = Self::BLOCK_SHAPES.iter().position(|shape| *shape == (cols, rows));
             self.blocks[mirrored.expect("the mirror image of every shape is one, too")]
@@ -101,6 +105,7 @@ impl Features {
             marked: [marked(0), marked(1)],
             grouped: self.grouped,
             blocks: Self::BLOCK_SHAPES.map(blocks_of),
+            group_diagonals: self.group_diagonals,
         }
     }
 
@@ -120,7 +125,7 @@ impl Features {
     pub const HASH_FACTOR: u32 = 0x9e37_79b1;
 
     /// Samples at most.
-    pub const MAX_SAMPLES: u64 = 256;
+    pub const MAX_SAMPLES: u64 = 128;
 
     /// The samples of a matrix with so many entries: disjoint, and all of it where it is small.
     pub const fn samples(nnz: u64) -> Samples {
@@ -148,16 +153,30 @@ impl Features {
     pub const MAX_GROUP_ENTRIES: u64 = 2048;
 
     /// Slots an entry where it is stored in dense blocks of this shape, in the groups that were looked at: 1 where no block
-    /// has fill. `None` where blocks of this shape are not counted, or no group was looked at.
+    /// has fill. `None` where it does not follow from the shapes that are counted, or no group was looked at.
     pub fn slots_per_entry(&self, shape: (u32, u32)) -> Option<f64> {
-        let index = Self::BLOCK_SHAPES.iter().position(|counted| *counted == shape)?;
-        let slots = self.blocks[index] * u64::from(shape.0) * u64::from(shape.1);
-        (self.grouped > 0).then(|| slots as f64 / self.grouped as f64)
+        let slots = |(index, counted): (usize, &(u32, u32))| {
+            let slots = self.blocks[index] * u64::from(counted.0) * u64::from(counted.1);
+            (self.grouped > 0).then(|| slots as f64 / self.grouped as f64)
+        };
+        let mut counted = Self::BLOCK_SHAPES.iter().enumerate();
+        match counted.clone().find(|(_, counted)| **counted == shape) {
+            Some(counted) => slots(counted),
+            // A block without fill consists of smaller ones without fill.
+            None => counted.find_map(|(index, counted)| {
+                let divides = counted.0 % shape.0 == 0 && counted.1 % shape.1 == 0;
+                slots((index, counted)).filter(|slots| divides && *slots == 1.0)
+            }),
+        }
     }
 
-    /// Whether diagonals are worth counting: as many as the longest row has entries would hold no more than half fill.
-    pub const fn may_be_diagonal(num_rows: u64, nnz: u64, longest_row: u64) -> bool {
-        nnz > 0 && longest_row.saturating_mul(num_rows) <= nnz.saturating_mul(2)
+    /// Whether diagonals are worth counting: as many as the longest row has entries would hold no more than half fill, and as
+    /// many as a group of rows has no more than a layout may. Not where rows are so long that no group was looked at.
+    pub const fn may_be_diagonal(num_rows: u64, nnz: u64, longest_row: u64, group_diagonals: u64) -> bool {
+        nnz > 0
+            && group_diagonals > 0
+            && longest_row.saturating_mul(num_rows) <= nnz.saturating_mul(2)
+            && group_diagonals.saturating_mul(num_rows) <= nnz.saturating_mul(8)
     }
 
     /// Different sectors of x that an entry of a stretch reads, on average: near 0 where neighbours in a row or column are

@@ -1,7 +1,7 @@
 // analysis: counts what a kernel's time depends on in the structure of a matrix.
 //
 // Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; dense blocks that groups of rows consist of; diagonals that hold an entry
-// Bytes:     row offsets once, at most 2^24 column indices and 2^19 more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
+// Bytes:     row offsets once, at most 2^23 column indices and 2^19 more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
 // Launch:    grid stride over rows; a block a sample; a block a group of rows; diagonals a thread a row, only where no row is long
 #ifndef SPMV_GENERATED
@@ -32,6 +32,7 @@ struct Counters {
   uint64_t num_diagonals;
   uint64_t grouped;
   uint64_t blocks[kNumShapes];
+  uint64_t group_diagonals;
 };
 
 __device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
@@ -43,7 +44,7 @@ __device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
 // A warp takes 32 rows that follow one another.
 template <typename LengthOf>
 __device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length_of, Counters* counters) {
-  __shared__ uint64_t rows_of_class[kLengthClasses];
+  __shared__ uint32_t rows_of_class[kLengthClasses];
   if (threadIdx.x < kLengthClasses) rows_of_class[threadIdx.x] = 0;
   __syncthreads();
   const uint32_t lane = threadIdx.x % 32;
@@ -62,7 +63,7 @@ __device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length
       const int first = __ffs(waiting) - 1;
       const int class_of_first = __shfl_sync(kAll, length_class, first);
       const uint32_t same = __ballot_sync(kAll, is_row && length_class == class_of_first);
-      if (lane == first) atomicAdd(&rows_of_class[length_class], uint64_t(__popc(same)));
+      if (lane == first) atomicAdd(&rows_of_class[length_class], uint32_t(__popc(same)));
       waiting &= ~same;
     }
     // The longest of 1, 2, 4, ... neighbouring rows, which have 32, 16, 8, ... threads each.
@@ -86,7 +87,7 @@ __device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length
   }
   if (lane == 0) atomicMax(&counters->longest_row, longest);
   __syncthreads();
-  if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], rows_of_class[threadIdx.x]);
+  if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], uint64_t(rows_of_class[threadIdx.x]));
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -169,40 +170,50 @@ spmv_analysis_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                      const IndexT* __restrict__ col_indices, Counters* counters) {
   constexpr int kPlaces = 2 * kMaxGroupEntries;
   __shared__ uint64_t table[kPlaces];
+  __shared__ uint64_t diagonals;
+  if (threadIdx.x == 0) diagonals = 0;
   const uint32_t num_groups = (num_rows + kRowsPerGroup - 1) / kRowsPerGroup;
   const uint32_t first = uint32_t(uint64_t(blockIdx.x) * num_groups / gridDim.x) * kRowsPerGroup;
   const uint32_t last = first + kRowsPerGroup < num_rows ? first + kRowsPerGroup : num_rows;
   const OffsetT begin = row_offsets[first], end = row_offsets[last];
   if (end - begin > kMaxGroupEntries) return;
   if (threadIdx.x == 0) atomicAdd(&counters->grouped, uint64_t(end - begin));
-  for (int shape = 0; shape < kNumShapes; ++shape) {
-    const uint32_t rows = kShapeRows >> 4 * shape & 15;
-    const uint32_t cols = kShapeCols >> 4 * shape & 15;
+  // Behind the shapes come diagonals.
+  for (int shape = 0; shape <= kNumShapes; ++shape) {
+    const bool is_diagonal = shape == kNumShapes;
+    const uint32_t rows = is_diagonal ? 1 : kShapeRows >> 4 * shape & 15;
+    const uint32_t cols = is_diagonal ? 1 : kShapeCols >> 4 * shape & 15;
     for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
     __syncthreads();
     uint64_t blocks = 0;
     uint32_t row = first;
     for (OffsetT i = begin + threadIdx.x; i < end; i += kThreadsPerBlock) {
       while (row_offsets[row + 1] <= i) ++row;
-      const uint64_t row_of_blocks = (row - first) / rows;
-      blocks += insert<kPlaces>(table, row_of_blocks << 32 | uint32_t(col_indices[i]) / cols);
+      const uint32_t col = col_indices[i];
+      const uint64_t block = is_diagonal ? col + kRowsPerGroup - (row - first) : uint64_t((row - first) / rows) << 32 | col / cols;
+      blocks += insert<kPlaces>(table, block);
     }
     blocks = warp_sum(blocks);
-    if (threadIdx.x % 32 == 0) atomicAdd(&counters->blocks[shape], blocks);
+    if (threadIdx.x % 32 == 0) atomicAdd(is_diagonal ? &diagonals : &counters->blocks[shape], blocks);
     __syncthreads();
   }
+  if (threadIdx.x == 0) atomicMax(&counters->group_diagonals, diagonals);
 }
 
-// A thread a row: a bit for each diagonal, rising from the lower left corner.
+// A thread a row: a bit for each diagonal, rising from the lower left corner. An entry that continues the diagonal of the entry
+// of the same rank in the row before is left to that one.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_diagonals(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                         const IndexT* __restrict__ col_indices, uint32_t* bits) {
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
-  const OffsetT end = row_offsets[row + 1];
+  const OffsetT begin = row_offsets[row], end = row_offsets[row + 1];
+  const OffsetT before = row == 0 ? begin : row_offsets[row - 1];
 #pragma unroll 4
-  for (OffsetT j = row_offsets[row]; j < end; ++j) {
-    const uint64_t number = uint64_t(num_rows - 1 - row) + __ldg(col_indices + j);
+  for (OffsetT k = 0; k < end - begin; ++k) {
+    const IndexT col = __ldg(col_indices + begin + k);
+    if (k < begin - before && __ldg(col_indices + before + k) + 1 == col) continue;
+    const uint64_t number = uint64_t(num_rows - 1 - row) + col;
     const uint32_t bit = 1u << number % 32;
     // Most bits are there already, and reading is cheaper.
     if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);

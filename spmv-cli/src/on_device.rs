@@ -1,9 +1,8 @@
 //! The product by a kernel, on a GPU or the simulator.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_runtime::codegen::{KernelConfig, Operation, ValueType};
+use spmv_runtime::codegen::ValueType;
 use spmv_runtime::cudarc::driver::{CudaEvent, DriverError, sys::CUevent_flags};
 use spmv_runtime::matrix::{Value, bf16, f16};
 use spmv_runtime::ptx_sim::Counters;
@@ -27,22 +26,15 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    /// Makes the plan for the product with op(A) and copies x and y.
-    pub fn new(
-        device: &Device,
-        matrix: &Arc<DeviceMatrix>,
-        operation: Operation,
-        config: KernelConfig,
-        operands: &Operands,
-    ) -> Result<OnDevice, Failure> {
-        let plan = Spmv::with_operation(device, matrix, operation, config)?;
-        let types = config.types();
+    /// Copies x and y to the plan's device.
+    pub fn new(plan: Spmv, operands: &Operands) -> Result<OnDevice, Failure> {
+        let (device, types) = (plan.device().clone(), plan.config().types());
         Ok(OnDevice {
             alpha: operands.alpha,
             beta: operands.beta,
-            x: DeviceVector::from_slice(device, types.x, &operands.x)?,
-            y: DeviceVector::from_slice(device, types.y, &operands.y)?,
-            events: events(device)?,
+            x: DeviceVector::from_slice(&device, types.x, &operands.x)?,
+            y: DeviceVector::from_slice(&device, types.y, &operands.y)?,
+            events: events(&device)?,
             plan,
         })
     }

@@ -48,7 +48,7 @@ const MATRIX: &str = "path format field symmetry num_rows num_cols nnz density e
                       row_nnz_max row_nnz_std row_nnz_histogram lower_bandwidth upper_bandwidth diagonal_entries \
                       stored_zeros sorted_columns adjacent_duplicates bytes";
 const DEVICE: &str = "kind name arch multiprocessors memory_bytes l2_bytes cuda_version schedule notice";
-const KERNEL: &str = "algorithm chosen_by reason warning config settings source_bytes compiled";
+const KERNEL: &str = "algorithm chosen_by reason passed_over warning config settings source_bytes compiled";
 const COMPILED: &str = "origin arch cubin_bytes ptx_bytes resources";
 const RESOURCES: &str = "kernel registers spill_store_bytes spill_load_bytes shared_bytes";
 const VERIFICATION: &str = "passed rows failed_rows max_error_over_bound worst_row expected actual unit_roundoff \
@@ -298,7 +298,7 @@ fn cache() {
         spmv.json(&format!("compile --algorithm {algorithm}"));
     }
     let listed = spmv.json("cache ls");
-    keys(&listed, "folder bytes entries");
+    keys(&listed, "folder bytes entries choices");
     keys(&listed["entries"][0], "key path bytes last_used_s arch nvrtc_version kernel resources");
     assert_eq!(listed["entries"].as_array().unwrap().len(), 2);
 

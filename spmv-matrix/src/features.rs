@@ -20,14 +20,16 @@ pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     let warps = a.num_rows().div_ceil(WARP);
     let rows = (0..warps).into_par_iter().with_min_len(1024).map(|warp| Rows::of_warp(a, warp));
     let rows = rows.reduce(Rows::default, Rows::merge);
-    let may_be_diagonal = Features::may_be_diagonal(num_rows, nnz, rows.longest);
     let mut features = Features::of_size((num_rows, num_cols), nnz);
     features.longest_row = rows.longest;
     features.row_lengths = rows.lengths;
     features.warp_steps = rows.warp_steps;
-    features.num_diagonals = may_be_diagonal.then(|| num_diagonals(a));
     features.marked = marked(a.col_indices());
-    (features.grouped, features.blocks) = blocks(a);
+    Groups { entries: features.grouped, blocks: features.blocks, diagonals: features.group_diagonals } =
+        groups(a);
+    let diagonals = features.group_diagonals;
+    let may_be_diagonal = Features::may_be_diagonal(num_rows, nnz, rows.longest, diagonals);
+    features.num_diagonals = may_be_diagonal.then(|| num_diagonals(a));
     features
 }
 
@@ -139,34 +141,53 @@ fn marked(cols: &[u32]) -> [u64; 2] {
     marked.reduce(|| [0, 0], |a, b| [a[0] + b[0], a[1] + b[1]])
 }
 
-/// Entries of the groups of rows that are looked at, and the blocks of each shape that they consist of.
-fn blocks<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> (u64, [u64; Features::BLOCK_SHAPES.len()]) {
+/// What is known of some groups of rows.
+#[derive(Default)]
+struct Groups {
+    entries: u64,
+    /// Of each shape.
+    blocks: [u64; Features::BLOCK_SHAPES.len()],
+    /// Of the group with most of them.
+    diagonals: u64,
+}
+
+impl Groups {
+    fn of_group<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, first: usize) -> Groups {
+        let rows = first..(first + Features::ROWS_PER_GROUP as usize).min(a.num_rows());
+        let entries = (a.row_range(rows.end - 1).end - a.row_range(first).start) as u64;
+        if entries > Features::MAX_GROUP_ENTRIES {
+            return Groups::default();
+        }
+        let places = |row: usize| a.row(row).0.iter().map(move |col| ((row - first) as u32, *col));
+        let places: Vec<(u32, u32)> = rows.flat_map(places).collect();
+        let different = |of: &dyn Fn(u32, u32) -> (u32, u32)| {
+            let mut found: Vec<_> = places.iter().map(|(row, col)| of(*row, *col)).collect();
+            found.sort_unstable();
+            found.dedup();
+            found.len() as u64
+        };
+        Groups {
+            entries,
+            blocks: Features::BLOCK_SHAPES
+                .map(|(rows, cols)| different(&|row, col| (row / rows, col / cols))),
+            diagonals: different(&|row, col| (0, col + Features::ROWS_PER_GROUP - row)),
+        }
+    }
+
+    fn merge(mut self, other: Groups) -> Groups {
+        self.entries += other.entries;
+        self.blocks.iter_mut().zip(other.blocks).for_each(|(mine, theirs)| *mine += theirs);
+        self.diagonals = self.diagonals.max(other.diagonals);
+        self
+    }
+}
+
+/// Looks at groups of rows that are spread over the matrix.
+fn groups<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Groups {
     let rows_per_group = Features::ROWS_PER_GROUP as usize;
     let groups = a.num_rows().div_ceil(rows_per_group) as u64;
     let looked_at = groups.min(Features::MAX_GROUPS);
-    let of_group = |number: u64| {
-        let first = (number * groups / looked_at) as usize * rows_per_group;
-        let rows = first..(first + rows_per_group).min(a.num_rows());
-        let entries = a.row_range(rows.end - 1).end - a.row_range(first).start;
-        if entries as u64 > Features::MAX_GROUP_ENTRIES {
-            return (0, [0; Features::BLOCK_SHAPES.len()]);
-        }
-        let count = |(block_rows, block_cols): (u32, u32)| {
-            let of_row = |row: usize| {
-                let row_of_blocks = (row - first) as u32 / block_rows;
-                a.row(row).0.iter().map(move |col| (row_of_blocks, col / block_cols))
-            };
-            let mut blocks: Vec<(u32, u32)> = rows.clone().flat_map(of_row).collect();
-            blocks.sort_unstable();
-            blocks.dedup();
-            blocks.len() as u64
-        };
-        (entries as u64, Features::BLOCK_SHAPES.map(count))
-    };
-    let add = |mut a: (u64, [u64; _]), b: (u64, [u64; _])| {
-        a.0 += b.0;
-        a.1.iter_mut().zip(b.1).for_each(|(a, b)| *a += b);
-        a
-    };
-    (0..looked_at).into_par_iter().map(of_group).reduce(|| (0, [0; Features::BLOCK_SHAPES.len()]), add)
+    let first = |number: u64| (number * groups / looked_at) as usize * rows_per_group;
+    let of_group = |number| Groups::of_group(a, first(number));
+    (0..looked_at).into_par_iter().map(of_group).reduce(Groups::default, Groups::merge)
 }

@@ -1,7 +1,7 @@
 //! How good `Spmv::auto` and `Spmv::tune` are on this GPU: the kernels that they take beside the fastest of all configurations,
 //! found by measuring every one, and what it costs to look at a structure and to hash it.
 //!
-//! `cargo bench -p spmv-runtime --bench tuning -- [--budget N] [--record FILE] [NAME…]`
+//! `cargo bench -p spmv-runtime --bench tuning -- [--budget N] [--record FILE] [--report] [NAME…]`
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,11 +41,12 @@ const HEAD: &str = "matrix,value,best_ms,best,tuned_over_best,tuned,auto_over_be
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let (mut budget, mut record, mut names) = (200, None, Vec::new());
+    let (mut budget, mut record, mut names, mut report) = (200, None, Vec::new(), false);
     while let Some(argument) = arguments.next() {
         match &*argument {
             "--budget" => budget = arguments.next().and_then(|text| text.parse().ok()).expect("--budget N"),
             "--record" => record = Some(arguments.next().expect("--record FILE")),
+            "--report" => report = true,
             _ => names.push(argument),
         }
     }
@@ -82,6 +83,13 @@ fn main() {
         for (value, found) in took.into_iter().flatten() {
             let line = format!("{name},{value},{}", found.line);
             println!("{line}");
+            if report {
+                found
+                    .report
+                    .tried
+                    .iter()
+                    .for_each(|tried| println!("#   {}: {:?}", short(tried.config), tried.outcome));
+            }
             lines.push(line);
             ratios.iter_mut().zip(found.ratios).for_each(|(all, ratio)| all.push(ratio));
         }
@@ -99,6 +107,7 @@ fn main() {
 
 struct Found {
     line: String,
+    report: TuningReport,
     /// Of what tuning and `auto` take, over the best.
     ratios: [f64; 2],
 }
@@ -149,7 +158,7 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
         analysis / best_ms,
         fingerprint / best_ms
     );
-    Ok(Found { line, ratios })
+    Ok(Found { line, report: tuned, ratios })
 }
 
 /// Every algorithm as it is, and with each value of each parameter.

@@ -317,10 +317,17 @@ impl Backend for Cuda {
         check("cuLaunchKernel", launched)
     }
 
-    fn time(&self, times: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
+    fn time(
+        &self,
+        untimed: u32,
+        times: u32,
+        work: &mut dyn FnMut() -> Result<(), Error>,
+    ) -> Result<Vec<f64>, Error> {
         self.bind()?;
         let events = (0..=times).map(|_| Event::new()).collect::<Result<Vec<_>, _>>()?;
-        work()?;
+        for _ in 0..untimed {
+            work()?;
+        }
         for (index, event) in events.iter().enumerate() {
             // SAFETY: event and stream are alive.
             let recorded = unsafe { result::event::record(event.0, self.stream.cu_stream()) };

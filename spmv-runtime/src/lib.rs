@@ -4,6 +4,7 @@
 //! - [`Device`]: a CUDA device, its own or in the user's context, or the embedded simulator;
 //! - [`Vector`] and [`DeviceMatrix`]: data on it;
 //! - [`Spmv`]: the plan for one matrix, and the product;
+//! - [`planner`] and [`tuning`]: kernels that nobody names, chosen by what is predicted and by what is measured;
 //! - [`spmv_kernel`]: declares a kernel in a line, [`Plan`] runs it with its types known to the compiler;
 //! - [`Compiler`] and [`cache`]: machine code for any architecture, with or without a device.
 //!

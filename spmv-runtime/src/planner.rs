@@ -172,10 +172,21 @@ fn listed(
     }
     let rules = rules(operation, features, constraints).into_iter();
     let mut found = ruled(found, rules, features, types, operation, constraints)?;
+    // A single product of the others could take longer than all that is to be measured.
+    let splits_rows = |candidate: &Candidate| candidate.config.program().guarantees.splits_rows;
+    if to_measure && has_giant_row(features) && found.iter().any(splits_rows) {
+        found.retain(splits_rows);
+    }
     if operation == Operation::Transpose && constraints.products < WORTH_A_COPY {
         found.sort_by_key(|candidate| candidate.prediction.is_some());
     }
     Ok(found)
+}
+
+/// Whether one row is so long, and holds so large a part of all entries, that it decides how long a product takes where nobody
+/// splits rows: a GPU works on more than a hundred rows at once.
+fn has_giant_row(features: &Features) -> bool {
+    features.longest_row >= 1 << 14 && features.longest_row.saturating_mul(200) >= features.nnz
 }
 
 /// Products from which on a transposed copy of the matrix pays off: before, what needs none is first.

@@ -7,6 +7,7 @@ use spmv_runtime::cache::{CacheLocation, DiskCache};
 use spmv_runtime::codegen::{IndexType, Operation};
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::matrix::{CscMatrix, CsrMatrix, cpu_serial};
+use spmv_runtime::planner;
 use spmv_runtime::tuning::{Choice, ChoiceError, Outcome, Question, Stop, Unit};
 use spmv_runtime::{
     Budget, Compiler, Constraints, Device, DeviceMatrix, Error, Fingerprint, KernelConfig, Spmv, Vector,
@@ -124,6 +125,20 @@ fn what_a_kernel_multiplies_fill_with_is_found_out() {
     let features = there.features().unwrap();
     assert_eq!(features.slots_per_entry((2, 2)), Some(1.0));
     assert!(features.slots_per_entry((3, 3)).unwrap() > 1.0);
+    let config =
+        |settings: &[(&str, &str)]| KernelConfig::from_settings("bsr", settings.iter().copied()).unwrap();
+    let shapes = |constraints: &Constraints| {
+        let (types, plain) = (config(&[]).types(), Operation::NonTranspose);
+        let found = planner::candidates_to_measure(&features, types, plain, 1 << 20, constraints).unwrap();
+        [2, 3].map(|rows: u32| {
+            let wanted = config(&[("block_rows", &rows.to_string()), ("block_cols", "0")]);
+            found.iter().any(|candidate| candidate.config == wanted)
+        })
+    };
+    assert_eq!(shapes(&constraints), [true, false]);
+    let mut any_fill = constraints;
+    any_fill.fill_touches_x = true;
+    assert_eq!(shapes(&any_fill), [true, true]);
 }
 
 #[test]

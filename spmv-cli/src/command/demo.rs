@@ -10,10 +10,9 @@ use spmv_runtime::codegen::{
 };
 use spmv_runtime::matrix::matrix_market::{self, Header};
 use spmv_runtime::matrix::{CsrMatrix, Statistics, cpu_parallel, cpu_serial, features};
+use spmv_runtime::planner::MEASURED_L2_BYTES;
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv};
-
-use spmv_runtime::planner::MEASURED_L2_BYTES;
 
 use crate::choice;
 use crate::command::inspect::histogram_text;
@@ -205,7 +204,7 @@ fn by_kernel(
         Operation::Transpose => expected_transposed,
         _ => expected,
     };
-    let mut on_device = OnDevice::new(device, matrix, config.operation(), config, operands)?;
+    let mut on_device = OnDevice::new(Spmv::with(device, matrix, config)?, operands)?;
     let computed = compute(&mut on_device, operands, a.nnz(), Some(EFFORT))?;
     let promise = Promise::of_kernel(config, &on_device.plan().program().guarantees);
     let verification = computed.verify(expected, &promise);

@@ -7,9 +7,8 @@ use serde::Serialize;
 use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, ValueType};
 use spmv_runtime::matrix::format::{Fit, FormatKind};
 use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics, features};
-use spmv_runtime::{Constraints, DeviceMatrix};
-
 use spmv_runtime::planner::MEASURED_L2_BYTES;
+use spmv_runtime::{Constraints, DeviceMatrix};
 
 use crate::choice;
 use crate::failure::Failure;

@@ -17,7 +17,7 @@ use spmv_runtime::matrix::{
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::{Question, Unit};
 use spmv_runtime::{
-    Device, DeviceMatrix, DeviceOffset, Error, Fingerprint, MatrixSource, Nvrtc, RealElement, planner,
+    Device, DeviceMatrix, DeviceOffset, Error, Fingerprint, MatrixSource, Nvrtc, RealElement, Spmv, planner,
 };
 
 use crate::choice::{self, ConstraintArgs};
@@ -673,7 +673,8 @@ impl Run {
             scratch: plan.scratch_bytes(),
         };
         let slots = plan.slots();
-        let promise = Promise::of_kernel(config, &plan.program().guarantees);
+        let guarantees = plan.program().guarantees.clone();
+        let promise = Promise::of_kernel(config, &guarantees);
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let verification = computed
             .verify(&Expected::over(&config, a, operation, operands)?, &promise);
@@ -701,16 +702,16 @@ impl Run {
             let (kernel, provenance) = device.kernel(&config)?;
             times.compile = Some(quantity::in_ms(provenance.compile));
             times.load_module = Some(quantity::in_ms(provenance.load));
-            let on_device = match OnDevice::new(device, matrix, operation, config, operands) {
-                Ok(on_device) => on_device,
+            let plan = match Spmv::with_operation(device, matrix, operation, config) {
+                Ok(plan) => plan,
                 // Another may need less.
-                Err(failure) if chosen_by != "user" && failure.kind() == Kind::Memory => {
-                    passed_over.push(format!("{}: {failure}", config_text(&config)));
+                Err(error @ (Error::OutOfMemory { .. } | Error::Fill { .. })) if chosen_by != "user" => {
+                    passed_over.push(format!("{}: {error}", config_text(&config)));
                     continue;
                 }
-                Err(failure) => return Err(failure),
+                Err(error) => return Err(error.into()),
             };
-            let refusal = planner::refusal(on_device.plan(), &self.constraints.constraints());
+            let refusal = planner::refusal(&plan, &self.constraints.constraints());
             if let Some(why) = refusal.filter(|_| chosen_by != "user") {
                 passed_over.push(format!("{}: {why}", config_text(&config)));
                 continue;
@@ -727,7 +728,7 @@ impl Run {
                 source_bytes,
                 compiled: CompiledFacts::new(&device.properties().arch, provenance.origin, kernel.artifact()),
             };
-            return Ok((on_device, facts));
+            return Ok((OnDevice::new(plan, operands)?, facts));
         }
         let message =
             format!("no kernel that would be chosen keeps the constraints: {}", passed_over.join("; "));

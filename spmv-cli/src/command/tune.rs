@@ -247,9 +247,7 @@ impl Tune {
 
     fn export(&self, path: &Path) -> Result<(), Failure> {
         let choices = Choice::kept(&DiskCache::from_env())?;
-        std::fs::write(path, Choice::export(&choices)).map_err(|error| {
-            Failure::new(Kind::Input, format!("{}: could not be written", path.display())).because(error)
-        })?;
+        std::fs::write(path, Choice::export(&choices)).map_err(|error| Failure::unwritable(path, error))?;
         let path = path.display().to_string();
         self.output.print(&MovedReport { path, choices: choices.len(), done: "written to" })
     }

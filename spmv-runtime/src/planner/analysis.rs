@@ -11,7 +11,7 @@ use crate::scalar::Scalar;
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
     /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets and at
-    /// most 2²⁴ column indices and some more, or, where no row is long, all of them twice; waits for that. Takes 440 bytes of device
+    /// most 2²³ column indices and some more, or, where no row is long, all of them twice; waits for that. Takes 448 bytes of device
     /// memory, and for a while a bit a diagonal.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl DeviceMatrix {
         let mut counters = run(structure, &buffers)?;
         let size = (num_rows, num_cols);
         let mut found = AnalysisProgram::features(size, nnz, &counters, false);
-        if Features::may_be_diagonal(num_rows, nnz, found.longest_row) {
+        if Features::may_be_diagonal(num_rows, nnz, found.longest_row, found.group_diagonals) {
             buffers[AnalysisProgram::DIAGONALS] = zeroed(AnalysisProgram::DIAGONALS)?;
             counters = run(diagonals, &buffers)?;
             found = AnalysisProgram::features(size, nnz, &counters, true);

@@ -116,7 +116,16 @@ impl Contest {
                     self.entries[next].entered = true;
                     self.enter(next, lent.as_deref())?;
                 }
-                Next::Measure { runner, products } => self.measure(runner, products, lent.as_deref_mut())?,
+                Next::Probe { runner } => {
+                    let time = self.products(runner, 0, 1, lent.as_deref_mut())?[0];
+                    self.race.probed(runner, time);
+                    self.free_those_behind();
+                }
+                Next::Measure { runner, products } => {
+                    let times = self.products(runner, 1, products, lent.as_deref_mut())?;
+                    self.race.record(runner, &times);
+                    self.free_those_behind();
+                }
                 Next::Stop(stop) => return Ok(Went::Over(stop)),
             }
         }
@@ -180,7 +189,7 @@ impl Contest {
         };
         // A plan is made once, and its own clock is the host's where there is a time.
         let counted = match device.backend().counts_cost() {
-            true => device.backend().time(1, make)?[0],
+            true => device.backend().time(0, 1, make)?[0],
             false => make().map(|()| 0.0)?,
         };
         let plan = match made.expect("the plan was made, or not, above") {
@@ -210,30 +219,38 @@ impl Contest {
         Ok(())
     }
 
-    /// Measures products of a runner, and frees the plans of those that are clearly behind by now.
-    fn measure(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<(), Error> {
+    /// What products of a runner take, after some that are not measured.
+    fn products(
+        &mut self,
+        runner: usize,
+        untimed: u32,
+        products: u32,
+        lent: Option<&mut Spmv>,
+    ) -> Result<Vec<f64>, Error> {
         let device = self.matrix.device().clone();
         let (x, y) = (self.x.address(), self.y.address());
         let (one, zero) = (Scalar::F64(1.0), Scalar::F64(0.0));
         let entry = &mut self.entries[self.runners[runner]];
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
-        let mut product = || plan.launch_on(StreamHandle::default(), x, y, one, zero);
-        let times = device.backend().time(products, &mut product)?;
+        let multiply = &mut || plan.launch_on(StreamHandle::default(), x, y, one, zero);
+        let times = device.backend().time(untimed, products, multiply)?;
         let of_host = started.elapsed().as_secs_f64() * 1e3;
-        // On a GPU, one more product ran before.
-        let untimed =
-            if device.backend().counts_cost() { 0.0 } else { times.iter().sum::<f64>() / times.len() as f64 };
+        let mean = times.iter().sum::<f64>() / f64::from(products);
+        let untimed = if device.backend().counts_cost() { 0.0 } else { mean * f64::from(untimed) };
         let took = times.iter().sum::<f64>() + untimed;
         self.spent += took;
         self.race.spend(if let Limit::Amount(_) = self.race.limit() { of_host } else { took });
-        self.race.record(runner, &times);
+        Ok(times)
+    }
+
+    /// Frees the plans of those that are behind by now.
+    fn free_those_behind(&mut self) {
         for (runner, index) in self.runners.iter().enumerate() {
             if !self.race.runs(runner) {
                 self.entries[*index].plan = None;
             }
         }
-        Ok(())
     }
 
     /// The plan of the fastest candidate.

@@ -1,11 +1,18 @@
 //! Which of several products is the fastest, found with few of them: decisions over measurements, and nothing else.
 //!
-//! Whoever enters is measured at once, and is out as soon as it is clearly behind the fastest. Those that are not are measured
+//! Whoever enters multiplies once; where that takes far longer than the fastest, it is out. Else it is measured, and is out as soon as it is clearly behind the fastest. Those that are not are measured
 //! in turn, so that what disturbs the device for a while disturbs all of them, until one is left, the difference is too small
 //! to matter, or the budget is spent. A runner's time is the median of its products: a few disturbed ones do not count.
 
 /// Products of a turn.
 const TURN: u32 = 3;
+
+/// A first product over the time of the fastest, beyond which there is no second one: caches are cold, and the device may have
+/// waited for the host, which [`SLACK_MS`] is for.
+const FAR_BEHIND: f64 = 2.0;
+
+/// Milliseconds that a first product may take longer for whatever reason.
+const SLACK_MS: f64 = 0.015;
 
 /// Products that a runner has when it is decided whether it stays for the turns.
 const QUALIFIED: usize = 2 * TURN as usize;
@@ -24,7 +31,9 @@ const ENOUGH: usize = 36;
 pub(crate) enum Next {
     /// Let the next one enter.
     Enter,
-    /// Measure so many products of a runner.
+    /// Let a runner multiply once, as it is.
+    Probe { runner: usize },
+    /// Measure so many products of a runner, after one that is not measured.
     Measure { runner: usize, products: u32 },
     /// Nothing more.
     Stop(Stop),
@@ -59,6 +68,8 @@ struct Runner {
     share: f64,
     /// What its products took, in ascending order.
     times: Vec<f64>,
+    /// What its first product took.
+    probe: Option<f64>,
     runs: bool,
 }
 
@@ -106,7 +117,7 @@ impl Race {
 
     /// Enters one with this share of making the plan in a product, and says its number.
     pub(crate) fn enter(&mut self, share: f64) -> usize {
-        self.runners.push(Runner { share, times: Vec::new(), runs: true });
+        self.runners.push(Runner { share, times: Vec::new(), probe: None, runs: true });
         self.runners.len() - 1
     }
 
@@ -121,8 +132,13 @@ impl Race {
         let qualified = if self.exact { 1 } else { QUALIFIED };
         let entering = running().find(|(_, runner)| runner.times.len() < qualified);
         let products = if self.exact { 1 } else { TURN };
-        if let Some((runner, _)) = entering {
-            return Next::Measure { runner, products };
+        if let Some((runner, known)) = entering {
+            let is_new = known.times.is_empty() && known.probe.is_none();
+            // There is nothing to compare the first with.
+            return match is_new && !self.exact && self.best().is_some() {
+                true => Next::Probe { runner },
+                false => Next::Measure { runner, products },
+            };
         }
         if more && left > 1.0 - ENTERING {
             return Next::Enter;
@@ -137,6 +153,13 @@ impl Race {
             }
             _ => Next::Stop(Stop::Alike),
         }
+    }
+
+    /// What the first product of a runner took. Whoever is far behind runs no more.
+    pub(crate) fn probed(&mut self, runner: usize, time: f64) {
+        let fastest = self.best().map_or(f64::INFINITY, |(best, _)| self.runners[best].quantile(0.5));
+        self.runners[runner].probe = Some(time);
+        self.runners[runner].runs = time <= FAR_BEHIND * fastest + SLACK_MS;
     }
 
     /// What the products of a runner took. Whoever is clearly behind by now runs no more.
@@ -184,6 +207,9 @@ impl Race {
     /// A runner's products: the median, the distance of the quartiles as a part of it, and how many.
     pub(crate) fn measured(&self, runner: usize) -> (f64, f64, usize) {
         let runner = &self.runners[runner];
+        if let (true, Some(probe)) = (runner.times.is_empty(), runner.probe) {
+            return (probe, 0.0, 1);
+        }
         (runner.quantile(0.5), runner.spread(), runner.times.len())
     }
 
@@ -246,6 +272,11 @@ mod tests {
             loop {
                 match race.next(entered < self.times.len()) {
                     Next::Enter => entered = race.enter(0.0) + 1,
+                    Next::Probe { runner } => {
+                        let time = self.product(runner);
+                        race.spend(time);
+                        race.probed(runner, time);
+                    }
                     Next::Measure { runner, products } => {
                         let times: Vec<f64> = match self.noise {
                             0.0 => vec![self.times[runner]; products as usize],
@@ -265,9 +296,16 @@ mod tests {
 
     #[test]
     fn what_is_clearly_behind_is_measured_once() {
-        let (best, why, products) = Device::new(&[1.3, 1.0, 1.6, 2.0], 0.02).race(Limit::Products(200.0));
+        let (best, why, products) = Device::new(&[1.3, 1.0, 1.6, 1.7], 0.02).race(Limit::Products(200.0));
         assert_eq!((best, why), (1, Stop::OneLeft));
         assert_eq!(products[2..], [3, 3]);
+    }
+
+    #[test]
+    fn what_is_far_behind_multiplies_once() {
+        let (best, why, products) = Device::new(&[1.0, 500.0, 0.9, 30.0], 0.02).race(Limit::Products(2000.0));
+        assert_eq!((best, why), (2, Stop::OneLeft));
+        assert_eq!([products[1], products[3]], [1, 1]);
     }
 
     #[test]

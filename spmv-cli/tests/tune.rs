@@ -1,0 +1,116 @@
+//! `spmv tune`: a kernel that is found by measuring, kept, taken by `spmv run`, and carried to another machine.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MATRIX: &str = "../tests/matrices/lp_afiro.mtx";
+
+fn spmv(cache: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spmv"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("SPMV_CACHE_DIR", cache)
+        .output()
+        .unwrap()
+}
+
+fn json(cache: &Path, arguments: &[&str]) -> Value {
+    let output = spmv(cache, &[arguments, &["--json"]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(cache: &Path, arguments: &[&str]) -> String {
+    let output = spmv(cache, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_is_tuned_is_kept_and_run() {
+    let folder = TempDir::new().unwrap();
+    let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+    let run = |cache: &Path| json(cache, &["run", MATRIX, "--device", "sim"])["kernel"].clone();
+    assert_eq!(run(&here)["chosen_by"], "planner");
+
+    let tune = &["tune", MATRIX, "--device", "sim"];
+    let first = json(&here, tune);
+    assert_eq!((&first["unit"], &first["kept"]), (&Value::from("counted"), &Value::from(true)));
+    assert!(first["candidates"].as_array().unwrap().len() > 4, "{first}");
+    let again = json(&here, tune);
+    assert_eq!((&again["stopped"], &again["config"]), (&Value::from("recalled"), &first["config"]));
+    assert_eq!(again["product"], first["product"]);
+    let anew = json(&here, &[tune, &["--again"][..]].concat());
+    assert_eq!((&anew["stopped"] == "recalled", &anew["config"]), (false, &first["config"]));
+    assert!(text(&here, tune).contains("it was found before"));
+
+    let kernel = run(&here);
+    assert_eq!(kernel["chosen_by"], "tuning");
+    assert!(
+        kernel["reason"].as_str().unwrap().starts_with("`spmv tune` found it to be the fastest"),
+        "{kernel}"
+    );
+    assert!(first["config"].as_str().unwrap().starts_with(kernel["algorithm"].as_str().unwrap()));
+    // Another constraint is another question.
+    let other = json(&here, &["run", MATRIX, "--device", "sim", "--deterministic"]);
+    assert_eq!(other["kernel"]["chosen_by"], "planner");
+
+    let listed = json(&here, &["cache", "ls"]);
+    assert_eq!(listed["choices"][0]["kernel"], first["config"]);
+    assert!(text(&here, &["cache", "ls"]).contains("1 choices of spmv tune"));
+
+    let file = folder.path().join("choices.tsv");
+    let file = file.to_str().unwrap();
+    assert_eq!(json(&here, &["tune", "--export", file])["choices"], 1);
+    assert_eq!(json(&there, &["tune", "--import", file])["choices"], 1);
+    assert_eq!(run(&there)["chosen_by"], "tuning");
+    json(&there, &["cache", "clear"]);
+    assert_eq!(run(&there)["chosen_by"], "planner");
+}
+
+#[test]
+fn what_cannot_be_tuned_or_imported_is_told() {
+    let folder = TempDir::new().unwrap();
+    let told = |arguments: &[&str]| {
+        let output = spmv(&folder.path().join("cache"), arguments);
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, error) = told(&["tune"]);
+    assert!(code == 2 && error.contains("A.mtx"), "{error}");
+    let (code, error) = told(&["tune", MATRIX, "--device", "cpu"]);
+    assert!(code == 2 && error.contains("runs no kernel"), "{error}");
+    let (code, error) = told(&["tune", MATRIX, "--time-limit", "-1"]);
+    assert!(code == 2 && !error.is_empty(), "{error}");
+    let (code, error) = told(&["tune", "--import", MATRIX]);
+    assert!(code == 3 && error.contains("expected the names"), "{error}");
+    let (code, error) = told(&["tune", "--import", "nowhere.tsv"]);
+    assert!(code == 3 && error.contains("could not be read"), "{error}");
+    let (code, error) = told(&[
+        "tune",
+        MATRIX,
+        "--device",
+        "sim",
+        "--transpose",
+        "--deterministic",
+        "--max-extra-bytes",
+        "0",
+    ]);
+    assert!(code == 2 && error.contains("keeps the constraints"), "{error}");
+}
+
+#[test]
+fn a_kernel_that_takes_too_much_gives_way() {
+    let folder = TempDir::new().unwrap();
+    let cache = folder.path().join("cache");
+    // How much is known when the plan has been made.
+    let report = json(&cache, &["run", MATRIX, "--device", "sim", "--max-extra-bytes", "2K"]);
+    assert!(report["memory_bytes"]["workspace"].as_u64().unwrap() <= 2048, "{report}");
+    let kernel = &report["kernel"];
+    let better = kernel["passed_over"].as_array().unwrap();
+    assert!(better.iter().all(|why| why.as_str().unwrap().contains("are allowed")), "{kernel}");
+}
