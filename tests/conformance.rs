@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use spmv_codegen::{
-    Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, Types, ValueKind, ValueType,
+    Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, Types, ValueKind,
+    ValueType,
 };
 use spmv_matrix::{
-    Accumulate, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr, Symmetry, Value,
-    reference, reference_of_complex, verify,
+    Accumulate, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr, Symmetry,
+    Value, reference, reference_of_complex, verify,
 };
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Error, RealElement, Scalar, Spmv, Vector};
@@ -171,19 +172,22 @@ fn parts(value: ValueType) -> usize {
 /// α and β to try: those that the kernel was generated for, or several of the type of sums.
 fn scalars_to_try(config: &KernelConfig) -> (Vec<Complex64>, Vec<Complex64>) {
     let accumulator = config.types().accumulator;
-    let (alphas, betas): (&[[f64; 2]], &[[f64; 2]]) = match (config.semiring(), accumulator, accumulator.kind()) {
-        (Semiring::PlusTimes, ValueType::U32, _) => (&[[1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [2., 0.]]),
-        (Semiring::PlusTimes, _, ValueKind::Integer) => {
-            (&[[1., 0.], [-1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
-        }
-        (Semiring::PlusTimes, _, ValueKind::Complex) => {
-            (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, -0.5]], &[[0., 0.], [1., 0.], [-2., 1.]])
-        }
-        (Semiring::PlusTimes, ..) => {
-            (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
-        }
-        _ => (&[[1., 0.]], &[[0., 0.], [1., 0.]]),
-    };
+    let (alphas, betas): (&[[f64; 2]], &[[f64; 2]]) =
+        match (config.semiring(), accumulator, accumulator.kind()) {
+            (Semiring::PlusTimes, ValueType::U32, _) => {
+                (&[[1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [2., 0.]])
+            }
+            (Semiring::PlusTimes, _, ValueKind::Integer) => {
+                (&[[1., 0.], [-1., 0.], [0., 0.], [3., 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
+            }
+            (Semiring::PlusTimes, _, ValueKind::Complex) => {
+                (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, -0.5]], &[[0., 0.], [1., 0.], [-2., 1.]])
+            }
+            (Semiring::PlusTimes, ..) => {
+                (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
+            }
+            _ => (&[[1., 0.]], &[[0., 0.], [1., 0.]]),
+        };
     let of = |known: Coefficient, any: &[[f64; 2]]| match known.known() {
         Some(known) => vec![Complex64::from(known)],
         None => any.iter().map(|[re, im]| Complex64::new(*re, *im)).collect(),
@@ -233,7 +237,8 @@ impl Case<'_> {
             }
         }
         if plan.config().semiring() != Semiring::PlusTimes {
-            let accumulate = if self.beta == Complex64::ZERO { Accumulate::Store } else { Accumulate::Reduce };
+            let accumulate =
+                if self.beta == Complex64::ZERO { Accumulate::Store } else { Accumulate::Reduce };
             let real = self.op_a.map_values(|value| value.re);
             let expected = typed::over_semiring(plan.config(), &real, self.x, accumulate, self.y);
             return expect_same(&found, &expected);
@@ -299,9 +304,10 @@ impl Case<'_> {
         let (alpha, beta) = (self.alpha.re as i64, self.beta.re as i64);
         let row = |row: usize| {
             let (cols, values) = self.op_a.row(row);
-            let products = cols.iter().zip(values).map(|(&col, value)| {
-                (value.re as i64).wrapping_mul(self.x[col as usize] as i64)
-            });
+            let products = cols
+                .iter()
+                .zip(values)
+                .map(|(&col, value)| (value.re as i64).wrapping_mul(self.x[col as usize] as i64));
             let sum = products.fold(0i64, i64::wrapping_add);
             let scaled = alpha.wrapping_mul(sum).wrapping_add(beta.wrapping_mul(self.y[row] as i64));
             cut_off(cut_off(scaled, accumulator), y_type)
@@ -309,7 +315,13 @@ impl Case<'_> {
         (0..self.op_a.num_rows()).map(row).collect()
     }
 
-    fn product(&self, device: &Device, plan: &mut Spmv, x: &AnyVector, old: &[f64]) -> Result<AnyVector, String> {
+    fn product(
+        &self,
+        device: &Device,
+        plan: &mut Spmv,
+        x: &AnyVector,
+        old: &[f64],
+    ) -> Result<AnyVector, String> {
         let scalar = |number: Complex64| match number.im {
             0.0 => Scalar::from(number.re),
             _ => Scalar::from(number),

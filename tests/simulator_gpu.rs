@@ -19,7 +19,7 @@ use spmv_codegen::{Algorithm, KernelConfig, ValueType};
 use spmv_matrix::generate::Generator;
 use spmv_matrix::{CsrMatrix, bf16, f16};
 use spmv_runtime::cudarc::driver::result;
-use spmv_runtime::{Artifact, Device, RealElement, Error, Vector};
+use spmv_runtime::{Artifact, Device, Error, RealElement, Vector};
 use structures::random;
 use typed::AnyVector;
 

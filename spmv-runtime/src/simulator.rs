@@ -138,7 +138,11 @@ impl Backend for Simulated {
         };
         let launch = ptx_sim::Launch {
             shared_bytes: launch.shared_bytes,
-            args: launch.args.iter().map(|[low, high]| Arg::U128(u128::from(*high) << 64 | u128::from(*low))).collect(),
+            args: launch
+                .args
+                .iter()
+                .map(|[low, high]| Arg::U128(u128::from(*high) << 64 | u128::from(*low)))
+                .collect(),
             ..ptx_sim::Launch::new(launch.grid, launch.threads_per_block).schedule(schedule)
         };
         let report =

@@ -25,7 +25,8 @@ pub fn dimensions(spec: &AlgorithmSpec) -> Vec<Dimension> {
         }
         // Others are covered by lists of their own.
         "value" | "x" | "y" | "accumulator" => {
-            let is_float = |name: &String| name.parse().is_ok_and(|value: ValueType| value.kind() == ValueKind::Float);
+            let is_float =
+                |name: &String| name.parse().is_ok_and(|value: ValueType| value.kind() == ValueKind::Float);
             Dimension { key: key.name, values: (key.allowed)().into_iter().filter(is_float).collect() }
         }
         _ => Dimension { key: key.name, values: (key.allowed)() },
@@ -86,7 +87,12 @@ fn turn_of(spec: &AlgorithmSpec) -> usize {
 }
 
 /// The first configuration of these types that is allowed when semirings and other settings take turns.
-fn in_turn(spec: &AlgorithmSpec, index: usize, semirings: &[Semiring], types: &[&str; 4]) -> Option<KernelConfig> {
+fn in_turn(
+    spec: &AlgorithmSpec,
+    index: usize,
+    semirings: &[Semiring],
+    types: &[&str; 4],
+) -> Option<KernelConfig> {
     const TURNS: usize = 48;
     (0..TURNS).find_map(|later| {
         let turn = turn_of(spec) + index + later;

@@ -4,7 +4,8 @@
 
 use spmv_codegen::{KernelConfig, Operation, ValueKind, ValueType};
 use spmv_matrix::{
-    Accumulate, Complex32, Complex64, CsrMatrix, Entry, SymmetricCsr, Symmetry, Value, bf16, cpu_semiring, f16,
+    Accumulate, Complex32, Complex64, CsrMatrix, Entry, SymmetricCsr, Symmetry, Value, bf16, cpu_semiring,
+    f16,
 };
 use spmv_runtime::{Device, Element, Error, Scalar, Spmv, Vector};
 
@@ -144,8 +145,10 @@ fn typed_plan<V: Element>(
         _ => None,
     };
     let part = V::Real::from_f64;
-    let typed = |a: &CsrMatrix<Complex64>| a.map_values(|value| V::from_parts(part(value.re), part(value.im)));
-    let wide = |a: &CsrMatrix<V>| a.map_values(|value| Complex64::new(value.re().to_f64(), value.im().to_f64()));
+    let typed =
+        |a: &CsrMatrix<Complex64>| a.map_values(|value| V::from_parts(part(value.re), part(value.im)));
+    let wide =
+        |a: &CsrMatrix<V>| a.map_values(|value| Complex64::new(value.re().to_f64(), value.im().to_f64()));
     if let Some(symmetry) = symmetry {
         let a = SymmetricCsr::new(symmetry, typed(&folded(a, symmetry)))?;
         return Ok((Spmv::with(device, &a, config)?, wide(&a.to_csr()?)));

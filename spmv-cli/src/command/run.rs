@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spmv_runtime::codegen::{
-    AlgorithmSpec, CsrScalar, Features, IndexType, KernelConfig, Operation, Semiring, StorageFormat, UnknownName,
-    ValueType,
+    AlgorithmSpec, CsrScalar, Features, IndexType, KernelConfig, Operation, Semiring, StorageFormat,
+    UnknownName, ValueType,
 };
 use spmv_runtime::matrix::{
     CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16, features,
 };
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, RealElement, Error, MatrixSource, Nvrtc};
+use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Error, MatrixSource, Nvrtc, RealElement};
 
 use crate::choice::{self, ConstraintArgs};
 use crate::counters::CounterFacts;
@@ -336,7 +336,9 @@ impl Run {
             (ValueType::Bool, IndexType::U32) => self.run_typed::<bool, u32>(header),
             (ValueType::Bool, _) => self.run_typed::<bool, u64>(header),
             (complex, _) => {
-                let message = format!("--value {complex}: the command multiplies with real entries; allowed: {REAL_VALUES}");
+                let message = format!(
+                    "--value {complex}: the command multiplies with real entries; allowed: {REAL_VALUES}"
+                );
                 Err(Failure::new(Kind::Usage, message).help("the library multiplies with complex ones"))
             }
         }
@@ -593,8 +595,8 @@ impl Run {
         let slots = plan.slots();
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let promise = Promise::of_kernel(config, &kernel.program().guarantees);
-        let verification = computed
-            .verify(&Expected::over(config.semiring(), types, a, operation, operands)?, &promise);
+        let verification =
+            computed.verify(&Expected::over(config.semiring(), types, a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 
