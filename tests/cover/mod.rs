@@ -74,10 +74,13 @@ pub fn over_semirings(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     types.iter().enumerate().filter_map(|(index, types)| in_turn(spec, index, &others, types)).collect()
 }
 
-/// A configuration for each of `TYPES` and for two of `MIXED_TYPES`, the other settings in turn.
+/// A configuration for each of `TYPES` and for two of `MIXED_TYPES`, or for each with `SPMV_EVERY_TYPE=1`; the other
+/// settings in turn.
 pub fn over_types(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     let turn = turn_of(spec);
-    let mixed = (0..2).map(|more| &MIXED_TYPES[(2 * turn + more) % MIXED_TYPES.len()]);
+    let every = std::env::var("SPMV_EVERY_TYPE").is_ok_and(|value| value == "1");
+    let count = if every { MIXED_TYPES.len() } else { 2 };
+    let mixed = (0..count).map(|more| &MIXED_TYPES[(2 * turn + more) % MIXED_TYPES.len()]);
     let types = TYPES.iter().chain(mixed).enumerate();
     types.filter_map(|(index, types)| in_turn(spec, index, &[Semiring::PlusTimes], types)).collect()
 }
