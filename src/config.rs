@@ -699,14 +699,7 @@ impl KernelConfigBuilder {
         let usual = usual_scaling(self.semiring, &self.user);
         KernelConfig {
             algorithm: self.algorithm,
-            types: Types {
-                value: self.value,
-                x,
-                y,
-                accumulator,
-                offset: self.offset,
-                index: self.index,
-            },
+            types: Types { value: self.value, x, y, accumulator, offset: self.offset, index: self.index },
             operation: self.operation.unwrap_or(self.algorithm.spec().operations[0]),
             semiring: self.semiring,
             user: self.user.clone().interned(),
@@ -758,7 +751,10 @@ fn type_problem(types: Types, scaling: Scaling, semiring: Semiring) -> Option<Co
     }
     for (key, coefficient) in [("alpha", scaling.alpha), ("beta", scaling.beta)] {
         if coefficient == Coefficient::MinusOne && matches!(accumulator, ValueType::U32 | ValueType::Bool) {
-            return problem(key, format!("{key} = -1 is no {accumulator}, which sums are in; allowed: any, 1"));
+            return problem(
+                key,
+                format!("{key} = -1 is no {accumulator}, which sums are in; allowed: any, 1"),
+            );
         }
     }
     let reason = semiring.type_problem(accumulator, types.y)?;
@@ -883,6 +879,74 @@ mod tests {
         assert_eq!([types.value, types.x, types.y, types.accumulator], [ValueType::F64; 4]);
         let config = KernelConfig::builder(CsrVector::default()).y(ValueType::F64).build().unwrap();
         assert_eq!(config.types().accumulator, ValueType::F64);
+    }
+
+    #[test]
+    fn sums_follow_what_is_named() {
+        let sums = |settings: &[(&str, &str)]| {
+            KernelConfig::from_settings("csr_vector", settings.iter().copied()).unwrap().types().accumulator
+        };
+        assert_eq!(sums(&[("value", "i8")]), ValueType::I32);
+        assert_eq!(sums(&[("value", "i8"), ("x", "f32"), ("y", "f32")]), ValueType::F32);
+        assert_eq!(sums(&[("value", "i32"), ("x", "f32"), ("y", "f64")]), ValueType::F64);
+        assert_eq!(sums(&[("value", "u32"), ("y", "i64")]), ValueType::I64);
+        assert_eq!(sums(&[("value", "bool"), ("y", "u32")]), ValueType::U32);
+        assert_eq!(sums(&[("value", "bool"), ("semiring", "or_and")]), ValueType::Bool);
+        assert_eq!(sums(&[("value", "f32"), ("x", "c32"), ("y", "c32")]), ValueType::C32);
+        assert_eq!(sums(&[("value", "f64"), ("x", "c32"), ("y", "c32")]), ValueType::C64);
+    }
+
+    #[test]
+    fn types_that_make_no_sense_are_refused_with_the_reason() {
+        let refused = |settings: &[(&str, &str)]| {
+            let error = KernelConfig::from_settings("csr_vector", settings.iter().copied()).unwrap_err();
+            (error.key().to_owned(), error.to_string())
+        };
+        for (settings, key, reason) in [
+            (
+                &[("value", "c32"), ("y", "f32"), ("accumulator", "f32")][..],
+                "accumulator",
+                "accumulator = f32 cannot sum value = c32: it has no imaginary part; allowed: c32, c64",
+            ),
+            (
+                &[("value", "f32"), ("y", "i32"), ("accumulator", "i32")],
+                "accumulator",
+                "accumulator = i32 cannot sum value = f32: it has no fractions; allowed: f32, f64, c32, c64",
+            ),
+            (
+                &[("value", "i32"), ("x", "u32"), ("accumulator", "i32")],
+                "accumulator",
+                "accumulator = i32 cannot sum x = u32: it does not hold all of its numbers; allowed: f64, i64, u32, c64",
+            ),
+            (
+                &[("value", "i32"), ("accumulator", "f64")],
+                "y",
+                "y = i32 is integer and sums in f64 are real; allowed: f16, bf16, f32, f64",
+            ),
+            (
+                &[("value", "c64"), ("accumulator", "c32")],
+                "accumulator",
+                "accumulator = c32 is narrower than value = c64; allowed: c64",
+            ),
+            (
+                &[("value", "bool")],
+                "accumulator",
+                "use semiring = or_and, or y and accumulator of a type of numbers",
+            ),
+            (&[("value", "c32"), ("semiring", "min_plus")], "accumulator", "use types that are not complex"),
+            (&[("value", "i8"), ("semiring", "min_plus")], "accumulator", "use y = i32"),
+            (&[("value", "u32"), ("semiring", "max_plus")], "accumulator", "allowed: f32, f64, i32, i64"),
+            (
+                &[("value", "u32"), ("alpha", "-1")],
+                "alpha",
+                "alpha = -1 is no u32, which sums are in; allowed: any, 1",
+            ),
+        ] {
+            let (found, text) = refused(settings);
+            assert!(found == key && text.ends_with(reason), "{found}: {text}");
+        }
+        let error = KernelConfig::named("dia").unwrap().value(ValueType::I32).build().unwrap_err();
+        assert!(error.key() == "value" && error.to_string().contains("use ell, sell_c_sigma or"), "{error}");
     }
 
     #[test]

@@ -351,6 +351,31 @@ mod tests {
     }
 
     #[test]
+    fn integers_have_limits_for_infinity() {
+        fn check<N: SemiringNumber + std::fmt::Debug>(least: N, greatest: N, small: N) {
+            let (min, max) = (Semiring::MinPlus, Semiring::MaxPlus);
+            assert_eq!((min.identity::<N>(), max.identity::<N>()), (greatest, least));
+            for (semiring, none) in [(min, greatest), (max, least)] {
+                for x in [least, small, greatest] {
+                    assert_eq!([semiring.combine(none, x), semiring.combine(x, none)], [none; 2]);
+                    assert_eq!([semiring.reduce(none, x), semiring.reduce(x, none)], [x; 2]);
+                }
+            }
+            // Beyond the limits there is nothing.
+            assert_eq!(max.combine(greatest, small), greatest);
+            assert_eq!(Semiring::MaxTimes.combine(greatest, greatest), greatest);
+            assert_eq!(Semiring::MaxTimes.combine(least, small), least);
+        }
+        check(i32::MIN, i32::MAX, 5);
+        check(i64::MIN, i64::MAX, 5);
+        check(u32::MIN, u32::MAX, 5);
+        assert_eq!(Semiring::MinPlus.combine(i32::MIN, -5), i32::MIN);
+        assert_eq!(Semiring::PlusTimes.reduce(i32::MAX, 1), i32::MIN);
+        assert!(Semiring::OrAnd.combine(true, true) && !Semiring::OrAnd.combine(true, false));
+        assert!(Semiring::OrAnd.reduce(true, false) && !Semiring::OrAnd.identity::<bool>());
+    }
+
+    #[test]
     fn nan_has_no_part_in_min_and_max() {
         for semiring in [Semiring::MinPlus, Semiring::MaxPlus, Semiring::MaxTimes] {
             let identity: f32 = semiring.identity();

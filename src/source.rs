@@ -96,7 +96,8 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
         constants += &constant("int", "mirror_sign", if is_skew { -1 } else { 1 });
     }
     let values = [types.value, types.x, types.y, types.accumulator];
-    let entries = [("ValueT", types.value), ("XT", types.x), ("YT", types.y)].map(|(name, t)| (name, t.cuda()));
+    let entries =
+        [("ValueT", types.value), ("XT", types.x), ("YT", types.y)].map(|(name, t)| (name, t.cuda()));
     let others = [
         ("AccumT", types.accumulator.cuda_sum()),
         ("OffsetT", types.offset.cuda()),

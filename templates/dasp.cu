@@ -346,9 +346,11 @@ struct Tiles {
 constexpr uint32_t kBlock = 256;
 constexpr uint32_t kPerLane = 8;
 
-// Where the value of entry i of a block lies: a lane's come 16 bytes at a time, beside those of other lanes.
+// A lane's values come 16 bytes at a time, or all of them where they are fewer.
+constexpr uint32_t kPerPacket = sizeof(ValueT) == 1 ? kPerLane : 16 / sizeof(ValueT);
+
+// Where the value of entry i of a block lies: a lane's are beside those of other lanes.
 __device__ __forceinline__ uint32_t value_place(uint32_t i) {
-  constexpr uint32_t kPerPacket = 16 / sizeof(ValueT);
   const uint32_t lane = i / kPerLane;
   const uint32_t entry = i % kPerLane;
   return (entry / kPerPacket * 32 + lane) * kPerPacket + entry % kPerPacket;
@@ -547,7 +549,6 @@ struct BlockColumns {
 };
 
 __device__ __forceinline__ void load_block_values(const SliceReader& from, uint32_t first, ValueT* values) {
-  constexpr uint32_t kPerPacket = 16 / sizeof(ValueT);
 #pragma unroll
   for (uint32_t i = 0; i < kPerLane; i += kPerPacket) {
     load_streaming<kPerPacket>(values + i, from.values + first + 32 * i + kPerPacket * (threadIdx.x % 32));

@@ -77,8 +77,7 @@ fn a_pairwise_cover_compiles() {
     let defaults = Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)()).build().unwrap());
     let mut programs = with_archs(&defaults.collect::<Vec<_>>());
     let others = ARCHS.into_iter().filter(|arch| *arch != "sm_90").cycle();
-    let few =
-        Algorithm::ALL.iter().flat_map(|spec| {
+    let few = Algorithm::ALL.iter().flat_map(|spec| {
         [cover::pairwise(spec), cover::over_semirings(spec), cover::over_types(spec)].concat()
     });
     programs.extend(few.zip(others));

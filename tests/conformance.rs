@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use spmv_codegen::{
-    Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, Types, ValueKind, ValueType,
+    Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, Types, ValueKind,
+    ValueType,
 };
 use spmv_matrix::{
-    Accumulate, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr, Symmetry, Value,
-    reference, reference_of_complex, verify,
+    Accumulate, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr, Symmetry,
+    Value, reference, reference_of_complex, verify,
 };
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Error, RealElement, Scalar, Spmv, Vector};
@@ -328,9 +329,10 @@ impl Case<'_> {
         let (alpha, beta) = (self.alpha.re as i64, self.beta.re as i64);
         let row = |row: usize| {
             let (cols, values) = self.op_a.row(row);
-            let products = cols.iter().zip(values).map(|(&col, value)| {
-                (value.re as i64).wrapping_mul(self.x[col as usize] as i64)
-            });
+            let products = cols
+                .iter()
+                .zip(values)
+                .map(|(&col, value)| (value.re as i64).wrapping_mul(self.x[col as usize] as i64));
             let sum = products.fold(0i64, i64::wrapping_add);
             let scaled = alpha.wrapping_mul(sum).wrapping_add(beta.wrapping_mul(self.y[row] as i64));
             cut_off(cut_off(scaled, accumulator), y_type)
@@ -338,7 +340,13 @@ impl Case<'_> {
         (0..self.op_a.num_rows()).map(row).collect()
     }
 
-    fn product(&self, device: &Device, plan: &mut Spmv, x: &AnyVector, old: &[f64]) -> Result<AnyVector, String> {
+    fn product(
+        &self,
+        device: &Device,
+        plan: &mut Spmv,
+        x: &AnyVector,
+        old: &[f64],
+    ) -> Result<AnyVector, String> {
         let scalar = |number: Complex64| match number.im {
             0.0 => Scalar::from(number.re),
             _ => Scalar::from(number),

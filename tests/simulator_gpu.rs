@@ -15,11 +15,11 @@ use cuda::expressions::{Table, as_bytes, as_words, tables};
 use cuda::kernels::{Kernel, kernels, settings};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_sim::{Arg, Launch, Module, Simulator};
-use spmv_codegen::{Algorithm, KernelConfig, ValueType};
+use spmv_codegen::{Algorithm, KernelConfig, ValueKind, ValueType};
 use spmv_matrix::generate::Generator;
-use spmv_matrix::{CsrMatrix, bf16, f16};
+use spmv_matrix::{Complex64, CsrMatrix, bf16, f16};
 use spmv_runtime::cudarc::driver::result;
-use spmv_runtime::{Artifact, Device, RealElement, Error, Vector};
+use spmv_runtime::{Artifact, Device, Error, RealElement, Vector};
 use structures::random;
 use typed::AnyVector;
 
@@ -53,6 +53,7 @@ fn main() -> ExitCode {
             compare_vectors::<f16>(&gpu, &simulator, len)?;
             compare_vectors::<bf16>(&gpu, &simulator, len)?;
             compare_vectors::<f32>(&gpu, &simulator, len)?;
+            compare_vectors::<i32>(&gpu, &simulator, len)?;
             compare_vectors::<f64>(&gpu, &simulator, len)
         };
         add(format!("vectors/{len}"), same_arch.is_err(), Box::new(test));
@@ -74,7 +75,8 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Every algorithm: its default in half, single, double and mixed precision, and every eighth configuration of the cover.
+/// Every algorithm: its default in half, single, double and mixed precision, every eighth configuration of the cover, and
+/// integers, truth values and complex numbers.
 fn configs() -> Vec<KernelConfig> {
     let mut configs = Vec::new();
     for spec in Algorithm::ALL {
@@ -89,6 +91,7 @@ fn configs() -> Vec<KernelConfig> {
         configs.extend(with(f32, f32, f32, f64));
         configs.extend(with(bf16, bf16, bf16, f32));
         configs.extend(cover::pairwise(spec).into_iter().step_by(8));
+        configs.extend(cover::over_types(spec));
     }
     configs.retain(|config| config.program().guarantees.bit_reproducible);
     configs
@@ -125,15 +128,25 @@ impl Generated {
             true => (a.num_rows().max(a.num_cols()), a.num_rows().max(a.num_cols())),
             false => config.operation().vector_lengths(a.num_rows(), a.num_cols()),
         };
-        let (x, old) = (random(x_length, 5), random(y_length, 6));
-        let alpha = config.scaling().alpha.known().unwrap_or(1.25);
-        let beta = config.scaling().beta.known().unwrap_or(-0.75);
-        if let Err(Error::Fill { .. } | Error::Misfit { .. }) = typed::plan(gpu, &a, *config) {
+        let numbers = |value: ValueType, length: usize, seed: u64| {
+            let parts = if value.kind() == ValueKind::Complex { 2 } else { 1 };
+            typed::spread(value, &random(parts * length, seed))
+        };
+        let (x, old) = (numbers(types.x, x_length, 5), numbers(types.y, y_length, 6));
+        let any = match types.accumulator.kind() {
+            ValueKind::Integer => [3.0, 2.0],
+            _ => [1.25, -0.75],
+        };
+        let alpha = config.scaling().alpha.known().unwrap_or(any[0]);
+        let beta = config.scaling().beta.known().unwrap_or(any[1]);
+        let (values, imaginary) = (numbers(types.value.part(), a.nnz(), 7), random(a.nnz(), 8));
+        let a = structures::with_values(&a, |place| Complex64::new(values[place], imaginary[place]));
+        if let Err(Error::Fill { .. } | Error::Misfit { .. }) = typed::complex_plan(gpu, &a, *config) {
             return Ok(());
         }
         let mut artifacts = Vec::new();
         let mut product = |device: &Device| -> Result<Vec<f64>, Failed> {
-            let (mut plan, _) = typed::plan(device, &a, *config)?;
+            let (mut plan, _) = typed::complex_plan(device, &a, *config)?;
             let (x, mut y) = (AnyVector::new(device, types.x, &x)?, AnyVector::new(device, types.y, &old)?);
             typed::apply(&mut plan, alpha, &x, beta, &mut y)?;
             typed::apply(&mut plan, alpha, &x, beta, &mut y)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use spmv_runtime::codegen::{Algorithm, Arg, Coefficient, ConfigError, KernelConfig, Pass, ValueType};
-use spmv_runtime::{COMMON_KEYS, Device, DeviceMatrix, RealElement, Kernel, Origin, Spmv};
+use spmv_runtime::{COMMON_KEYS, Device, DeviceMatrix, Kernel, Origin, RealElement, Spmv};
 
 use crate::contender::{Absent, Contender, Facts, Prepared, Product, Task};
 use crate::request::{Operation, Request, Variants, ours_name};

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use spmv_runtime::codegen::{Guarantees, KernelConfig, Operation, Semiring, SemiringNumber, Types, ValueKind, ValueType};
+use spmv_runtime::codegen::{
+    Guarantees, KernelConfig, Operation, Semiring, SemiringNumber, Types, ValueKind, ValueType,
+};
 use spmv_runtime::matrix::{self, Accumulate, CsrMatrix, MatrixError, Offset, Reference, Value};
 use spmv_runtime::{RealElement, Scalar};
 

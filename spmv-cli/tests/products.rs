@@ -239,3 +239,32 @@ fn manual_pages_and_completions_are_made() {
         );
     }
 }
+
+#[test]
+fn integers_are_exact_and_fractions_refused() {
+    let cache = tempfile::tempdir().unwrap();
+    let matrix = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices/skew_int32.mtx");
+    for arguments in [
+        &["--value", "i32", "--device", "sim", "--algorithm", "csr_vector"][..],
+        &["--value", "i64", "--device", "cpu", "--alpha", "-3", "--beta", "2"],
+        &["--value", "i32", "--device", "sim", "--algorithm", "light_vector", "--semiring", "min_plus"],
+        &["--value", "i32", "--device", "sim", "--algorithm", "hola", "--set", "x=f32", "--set", "y=f64"],
+    ] {
+        let report = run(&cache, &matrix, arguments);
+        assert_eq!(report["verification"]["passed"], true, "{arguments:?}");
+        let error = report["verification"]["max_error_over_bound"].as_f64().unwrap();
+        assert!(error == 0.0 || arguments.contains(&"x=f32"), "{arguments:?}: {error}");
+    }
+    for (arguments, wanted) in [
+        (&["--value", "i32", "--alpha", "0.5"][..], "--alpha 0.5: not a finite"),
+        (&["--value", "u32"], "half of the entries of a"),
+        (&["--value", "c32"], "c32: the command multiplies"),
+        (&["--value", "f32", "--set", "x=c32", "--set", "y=c32"], "c32: the command multiplies"),
+        (&["--value", "i32", "--set", "accumulator=f32"], "accumulator = f32 cannot sum"),
+    ] {
+        let output =
+            spmv(&cache).arg("run").arg(&matrix).args(arguments).args(["--device", "sim"]).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(wanted), "{arguments:?}: {errors}");
+    }
+}

@@ -25,7 +25,8 @@ pub(crate) fn expand(
     // All of them: a run-time library whose defaults differ still makes this configuration, so `expect` is never met.
     let settings = config.settings().into_iter().map(|(key, value)| quote!((#key, #value)));
     let types = config.types();
-    let [value, x, y, accumulator] = [types.value, types.x, types.y, types.accumulator].map(|value| rust_type(value, runtime));
+    let [value, x, y, accumulator] =
+        [types.value, types.x, types.y, types.accumulator].map(|value| rust_type(value, runtime));
     let functions = functions.iter().map(|written| function(written, &accumulator));
 
     quote! {

@@ -288,9 +288,11 @@ impl<V: Number, O: Offset> Product<'_, V, O> {
                 sums[lane] = self.add::<FUSED>(sums[lane], cols[lane], values[lane]);
             }
         }
-        cols.iter().zip(values).fold(sums[0].plus(sums[1]).plus(sums[2].plus(sums[3])), |sum, (&col, &value)| {
-            self.add::<FUSED>(sum, col, value)
-        })
+        cols.iter()
+            .zip(values)
+            .fold(sums[0].plus(sums[1]).plus(sums[2].plus(sums[3])), |sum, (&col, &value)| {
+                self.add::<FUSED>(sum, col, value)
+            })
     }
 
     /// Adds the product of one entry with x to a sum.

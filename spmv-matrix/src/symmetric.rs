@@ -278,7 +278,11 @@ fn check_square<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Result<(), MatrixEr
 }
 
 fn check_sign<V: Entry>(symmetry: Symmetry) -> Result<(), MatrixError> {
-    if V::SIGNED || symmetry != Symmetry::SkewSymmetric { Ok(()) } else { Err(MatrixError::SkewSign(V::NAME)) }
+    if V::SIGNED || symmetry != Symmetry::SkewSymmetric {
+        Ok(())
+    } else {
+        Err(MatrixError::SkewSign(V::NAME))
+    }
 }
 
 /// The first entry of a row whose mirror image is missing or another. Both matrices are sorted.

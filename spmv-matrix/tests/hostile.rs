@@ -305,7 +305,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         COMPLEX,
         "2 2 1\n1 1 1 1\n",
-        "line 1, column 34: `complex`: complex entries do not fit in f64; read them as complex<f32> or complex<f64>",
+        "line 1, column 34: `complex`: complex entries do not fit in f64; read them as c32 or c64",
     ),
 ];
 

@@ -2,7 +2,9 @@
 #![cfg(all(feature = "sprs", feature = "nalgebra-sparse", feature = "faer"))]
 
 use faer::sparse::{SparseRowMat, SparseRowMatRef, SymbolicSparseRowMat};
-use spmv_matrix::{CscMatrix, CsrMatrix, MatrixError};
+use nalgebra_sparse::na::DVector;
+use spmv_matrix::generate::{Generator, Values};
+use spmv_matrix::{Complex32, Complex64, CscMatrix, CsrMatrix, MatrixError, cpu_parallel, cpu_serial};
 use sprs::{CsMat, CsMatI, CsMatViewI};
 
 /// [[0, 2, 0, 1], [0, 0, 0, 0], [3, 0, 0, 4]]
@@ -98,4 +100,49 @@ fn what_they_do_not_hold_is_refused() {
             "faer needs columns that ascend without repetition, and row 1 has others: sum_duplicates makes them so"
         );
     }
+}
+
+/// Small whole numbers, and complex ones of two, give the same in every order: products of ours are those of
+/// nalgebra-sparse.
+#[test]
+fn products_are_those_of_nalgebra_sparse() {
+    macro_rules! check {
+        ($type:ty, $number:expr) => {
+            for a in structures() {
+                let number: fn(i64) -> $type = $number;
+                let a = a.map_values(number);
+                let x: Vec<$type> = (0..a.num_cols() as i64).map(|col| number(col % 7 - 3)).collect();
+                let y: Vec<$type> = (0..a.num_rows() as i64).map(|row| number(row % 5 - 2)).collect();
+                let (alpha, beta) = (number(3), number(-2));
+                let theirs = nalgebra_sparse::CsrMatrix::try_from(a.clone()).unwrap();
+                let product = &theirs * &DVector::from_vec(x.clone());
+                let expected: Vec<$type> =
+                    product.iter().zip(&y).map(|(&sum, &y)| alpha * sum + beta * y).collect();
+                for multiply in [cpu_serial::<$type, u32>, cpu_parallel::<$type, u32>] {
+                    let mut actual = y.clone();
+                    multiply(alpha, &a, &x, beta, &mut actual).unwrap();
+                    assert!(actual == expected, "{}", stringify!($type));
+                }
+            }
+        };
+    }
+    check!(i32, |number| number as i32);
+    check!(i64, |number| number);
+    check!(f64, |number| number as f64);
+    check!(Complex32, |number| Complex32::new(number as f32, (number * 5 % 7) as f32));
+    check!(Complex64, |number| Complex64::new(number as f64, (number * 5 % 7) as f64));
+}
+
+/// Rows of many lengths, one of them long.
+fn structures() -> Vec<CsrMatrix<i64>> {
+    let generator = |class: &str, settings: &[(&str, f64)]| {
+        let generator = Generator::new(class).unwrap().values(Values::Integers).seed(5);
+        let set = |generator: Generator, (name, value): &(&str, f64)| generator.set(name, *value).unwrap();
+        settings.iter().fold(generator, set).generate().unwrap()
+    };
+    vec![
+        generator("power_law", &[("n", 3000.0), ("longest", 900.0)]),
+        generator("stencil_5", &[("nx", 40.0), ("ny", 37.0)]),
+        generator("giant_row", &[("n", 30_000.0), ("giant", 20_000.0)]),
+    ]
 }

@@ -436,3 +436,53 @@ fn what_is_not_symmetric_has_no_triangle() {
     let error = read_symmetric_bytes::<f64, u32>(skew, &ReadOptions::new()).unwrap_err();
     assert_eq!(error.fault().unwrap().problem, Problem::SkewDiagonal);
 }
+
+/// Every whole number of its type is read and written as it is; others are refused.
+#[test]
+fn whole_numbers_stay_what_they_are() {
+    fn check<V: Entry>(numbers: &str, expected: &[V], beyond: &[&str]) {
+        let lines: Vec<String> =
+            numbers.split(' ').enumerate().map(|(row, number)| format!("{} 1 {number}\n", row + 1)).collect();
+        let head = "%%MatrixMarket matrix coordinate integer general\n";
+        let text = format!("{head}{0} 1 {0}\n{1}", lines.len(), lines.concat());
+        let a = read_bytes::<V, u32>(text.as_bytes()).unwrap();
+        assert_eq!(a.values(), expected);
+        let mut written = Vec::new();
+        write(&mut written, &a).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), text);
+        for number in beyond {
+            let text = format!("{head}1 1 1\n1 1 {number}\n");
+            let error = read_bytes::<V, u32>(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("too large for {}", V::NAME)), "{error}");
+        }
+        let pattern = "%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n";
+        let a = read_bytes::<V, u32>(pattern.as_bytes()).unwrap();
+        assert_eq!(a.values()[0].times(expected[1]), expected[1]);
+        let real = text.replace("integer", "real");
+        let error = read_bytes::<V, u32>(real.as_bytes()).unwrap_err().to_string();
+        let wanted = format!("`real`: real entries may have fractions, which {} has not", V::NAME);
+        assert!(error.contains(&wanted), "{error}");
+    }
+    check("-128 127 0", &[-128i8, 127, 0], &["128", "-129", "99999999999999999999"]);
+    check("-2147483648 2147483647", &[i32::MIN, i32::MAX], &["2147483648"]);
+    check("-9223372036854775808 9223372036854775807", &[i64::MIN, i64::MAX], &["9223372036854775808"]);
+    check("0 4294967295", &[0, u32::MAX], &["-1", "4294967296"]);
+    check("0 1", &[false, true], &["2", "-1"]);
+}
+
+#[test]
+fn unsigned_entries_have_no_negative_mirror_images() {
+    let text = "%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n2 1 3\n";
+    let a = read_bytes::<i8, u32>(text.as_bytes()).unwrap();
+    assert_eq!(a.values(), [-3, 3]);
+    let error = read_bytes::<u32, u32>(text.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("`skew-symmetric`: half of the entries"), "{error}");
+}
+
+#[test]
+fn hermitian_entries_have_conjugate_mirror_images() {
+    let text = "%%MatrixMarket matrix coordinate complex hermitian\n2 2 2\n1 1 2 0\n2 1 3 -4\n";
+    let a = read_bytes::<Complex32, u32>(text.as_bytes()).unwrap();
+    let parts: Vec<_> = a.values().iter().map(|value| (value.re, value.im)).collect();
+    assert_eq!(parts, [(2.0, 0.0), (3.0, 4.0), (3.0, -4.0)]);
+}

@@ -80,7 +80,7 @@ fn reading_keeps_to_the_bound() {
     let text = std::fs::metadata(path("a.mtx")).unwrap().len() as usize;
     check::<f64>("f64", &path("a.mtx"), 0);
     check::<f32>("f32", &path("a.mtx"), 0);
-    check::<Complex64>("complex<f64>", &path("a.mtx"), text);
+    check::<Complex64>("c64", &path("a.mtx"), text);
     check::<f64>("f64, gzip", &path("a.mtx.gz"), 0);
     drop(matrix);
 
@@ -100,13 +100,13 @@ fn reading_keeps_to_the_bound() {
     }
     std::fs::write(path("row.mtx"), &lines).unwrap();
     check::<f64>("one row", &path("row.mtx"), 0);
-    check::<Complex64>("one row, complex<f64>", &path("row.mtx"), lines.len());
+    check::<Complex64>("one row, c64", &path("row.mtx"), lines.len());
 
     let mut lines = String::from("%%MatrixMarket matrix array real general\n1000 800\n");
     lines += &"1\n".repeat(800_000);
     std::fs::write(path("array.mtx"), lines).unwrap();
     check::<f64>("array", &path("array.mtx"), 0);
-    check::<Complex64>("array, complex<f64>", &path("array.mtx"), 0);
+    check::<Complex64>("array, c64", &path("array.mtx"), 0);
 
     // What the header says costs nothing.
     for head in [

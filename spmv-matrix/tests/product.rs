@@ -2,14 +2,14 @@
 
 use spmv_matrix::generate::{ALL, Generator, Values};
 use spmv_matrix::{
-    Accumulate, CooMatrix, CsrMatrix, MatrixError, Offset, Semiring, Value, ValueType, bf16, cpu_parallel,
-    cpu_semiring, cpu_serial, f16, reference, reference_over_semiring, verify,
+    Accumulate, CooMatrix, CsrMatrix, MatrixError, Number, Offset, Semiring, Value, ValueType, bf16,
+    cpu_parallel, cpu_semiring, cpu_serial, f16, reference, reference_over_semiring, verify,
 };
 
 type Product<V, O> =
-    fn(<V as Value>::Sum, &CsrMatrix<V, O>, &[V], <V as Value>::Sum, &mut [V]) -> Result<(), MatrixError>;
+    fn(<V as Number>::Sum, &CsrMatrix<V, O>, &[V], <V as Number>::Sum, &mut [V]) -> Result<(), MatrixError>;
 
-fn both<V: Value, O: Offset>() -> [Product<V, O>; 2] {
+fn both<V: Number, O: Offset>() -> [Product<V, O>; 2] {
     [cpu_serial, cpu_parallel]
 }
 
@@ -101,6 +101,30 @@ fn known_answers_f64() {
 #[test]
 fn known_answers_f32() {
     known_answers::<f32>();
+}
+
+/// Integers wrap around in the type of sums; a y that is narrower has the last bits.
+#[test]
+fn known_answers_of_integers() {
+    let a = CsrMatrix::<i8>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![127, 127, -128]).unwrap();
+    for product in both::<i8, u32>() {
+        let mut y = [1i8, 2];
+        product(3, &a, &[127, 2], -1, &mut y).unwrap();
+        // 3 * (127 * 127 + 127 * 2) - 1 = 49148 and 3 * -256 - 2 = -770.
+        assert_eq!(y, [49148i32 as i8, -770i32 as i8]);
+    }
+    let a = CsrMatrix::<i64>::new(1, 2, vec![0, 2], vec![0, 1], vec![i64::MAX, i64::MAX]).unwrap();
+    for product in both::<i64, u32>() {
+        let mut y = [i64::MIN];
+        product(2, &a, &[1, 1], 1, &mut y).unwrap();
+        assert_eq!(y, [i64::MIN.wrapping_sub(4)]);
+    }
+    let a = CsrMatrix::<u32>::new(1, 1, vec![0, 1], vec![0], vec![u32::MAX]).unwrap();
+    for product in both::<u32, u32>() {
+        let mut y = [7];
+        product(u32::MAX, &a, &[1], 0, &mut y).unwrap();
+        assert_eq!(y, [1]);
+    }
 }
 
 #[test]

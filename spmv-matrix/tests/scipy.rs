@@ -64,11 +64,47 @@ fn complex_values_need_complex_entries() {
     assert_eq!(read_file::<Complex32, u32>(path("csr_complex128")).unwrap(), narrow);
     assert_eq!(read_file::<Complex64, u32>(path("csr")).unwrap(), dense(|value| Complex64::new(value, 0.0)));
     let error = read_file::<f32, u32>(path("csr_complex64")).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "complex64 values do not fit in f32; read them as complex<f32> or complex<f64>"
-    );
+    assert_eq!(error.to_string(), "complex64 values do not fit in f32; read them as c32 or c64");
     assert!(Header::read_file(path("csr_complex64")).unwrap().complex);
+}
+
+#[test]
+fn whole_numbers_are_read_and_written_as_they_are() {
+    for name in ["csr_int8", "csr_int32", "csr_int64"] {
+        assert_eq!(read_file::<i8, u32>(path(name)).unwrap(), real(), "{name}");
+        assert_eq!(read_file::<i32, u32>(path(name)).unwrap(), real(), "{name}");
+        assert_eq!(read_file::<i64, u32>(path(name)).unwrap(), real(), "{name}");
+        let error = read_file::<u32, u32>(path(name)).unwrap_err().to_string();
+        assert_eq!(error, "data[1] is -1e0, too large for u32", "{name}");
+    }
+    for name in ["csr_uint8", "csr_uint64"] {
+        assert_eq!(read_file::<u32, u32>(path(name)).unwrap(), dense(|value| value.abs() as u32), "{name}");
+    }
+    assert_eq!(read_file::<bool, u32>(path("csr_bool")).unwrap(), dense(|_| true));
+    assert_eq!(read_file::<i8, u32>(path("csr_bool")).unwrap(), dense(|_| 1));
+    assert_eq!(
+        read_file::<i64, u32>(path("csr")).unwrap_err().to_string(),
+        "float64 values may have fractions, which i64 has not; read them as f16, bf16, f32, f64, c32 or c64"
+    );
+    fn come_back<V: Entry>(values: &[V], value_type: &str) {
+        let a = CsrMatrix::<V>::new(
+            1,
+            values.len(),
+            vec![0, values.len() as u32],
+            (0..).take(values.len()).collect(),
+            values.to_vec(),
+        );
+        let (a, mut file) = (a.unwrap(), Cursor::new(Vec::new()));
+        write(&mut file, &a).unwrap();
+        let file = file.into_inner();
+        assert_eq!(read_bytes::<V, u32>(&file).unwrap(), a);
+        assert_eq!(Header::read_bytes(&file).unwrap().value_type, value_type);
+    }
+    come_back(&[i8::MIN, i8::MAX], "int8");
+    come_back(&[i32::MIN, i32::MAX], "int32");
+    come_back(&[i64::MIN, i64::MAX, (1 << 53) + 1], "int64");
+    come_back(&[0, u32::MAX], "uint32");
+    come_back(&[false, true], "bool");
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub fn dimensions(spec: &AlgorithmSpec) -> Vec<Dimension> {
         }
         // Others are covered by lists of their own.
         "value" | "x" | "y" | "accumulator" => {
-            let is_float = |name: &String| name.parse().is_ok_and(|value: ValueType| value.kind() == ValueKind::Float);
+            let is_float =
+                |name: &String| name.parse().is_ok_and(|value: ValueType| value.kind() == ValueKind::Float);
             Dimension { key: key.name, values: (key.allowed)().into_iter().filter(is_float).collect() }
         }
         _ => Dimension { key: key.name, values: (key.allowed)() },
@@ -76,10 +77,13 @@ pub fn over_semirings(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     types.iter().enumerate().filter_map(|(index, types)| in_turn(spec, index, &others, types)).collect()
 }
 
-/// A configuration for each of `TYPES` and for two of `MIXED_TYPES`, the other settings in turn.
+/// A configuration for each of `TYPES` and for two of `MIXED_TYPES`, or for each with `SPMV_EVERY_TYPE=1`; the other
+/// settings in turn.
 pub fn over_types(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     let turn = turn_of(spec);
-    let mixed = (0..2).map(|more| &MIXED_TYPES[(2 * turn + more) % MIXED_TYPES.len()]);
+    let every = std::env::var("SPMV_EVERY_TYPE").is_ok_and(|value| value == "1");
+    let count = if every { MIXED_TYPES.len() } else { 2 };
+    let mixed = (0..count).map(|more| &MIXED_TYPES[(2 * turn + more) % MIXED_TYPES.len()]);
     let types = TYPES.iter().chain(mixed).enumerate();
     types.filter_map(|(index, types)| in_turn(spec, index, &[Semiring::PlusTimes], types)).collect()
 }
@@ -89,7 +93,12 @@ fn turn_of(spec: &AlgorithmSpec) -> usize {
 }
 
 /// The first configuration of these types that is allowed when semirings and other settings take turns.
-fn in_turn(spec: &AlgorithmSpec, index: usize, semirings: &[Semiring], types: &[&str; 4]) -> Option<KernelConfig> {
+fn in_turn(
+    spec: &AlgorithmSpec,
+    index: usize,
+    semirings: &[Semiring],
+    types: &[&str; 4],
+) -> Option<KernelConfig> {
     const TURNS: usize = 48;
     (0..TURNS).find_map(|later| {
         let turn = turn_of(spec) + index + later;

@@ -146,8 +146,10 @@ fn typed_plan<V: Element>(
         _ => None,
     };
     let part = V::Real::from_f64;
-    let typed = |a: &CsrMatrix<Complex64>| a.map_values(|value| V::from_parts(part(value.re), part(value.im)));
-    let wide = |a: &CsrMatrix<V>| a.map_values(|value| Complex64::new(value.re().to_f64(), value.im().to_f64()));
+    let typed =
+        |a: &CsrMatrix<Complex64>| a.map_values(|value| V::from_parts(part(value.re), part(value.im)));
+    let wide =
+        |a: &CsrMatrix<V>| a.map_values(|value| Complex64::new(value.re().to_f64(), value.im().to_f64()));
     if let Some(symmetry) = symmetry {
         let a = SymmetricCsr::new(symmetry, typed(&folded(a, symmetry)))?;
         return Ok((Spmv::with(device, &a, config)?, wide(&a.to_csr()?)));

@@ -18,7 +18,7 @@ use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::{OutputArgs, fact, print_json};
-use crate::settings::{key_and_value, float_types};
+use crate::settings::{float_types, key_and_value};
 
 /// Measure products side by side: generated kernels, cuSPARSE and the CPU
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use spmv_runtime::codegen::{
     AlgorithmSpec, CsrScalar, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
-    StorageFormat, UnknownName, ValueType,
+    StorageFormat, UnknownName, ValueKind, ValueType,
 };
 use spmv_runtime::matrix::{
     CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16, features,
@@ -333,7 +333,13 @@ struct Simulation {
     warp_instructions_per_s: f64,
 }
 
-const REAL_VALUES: &str = "f16, bf16, f32, f64, i8, i32, i64, u32, bool";
+/// What the command says of complex numbers.
+fn not_real(value: ValueType) -> Failure {
+    let real = ValueType::ALL.iter().filter(|value| value.kind() != ValueKind::Complex);
+    let real = real.map(|value| value.name()).collect::<Vec<_>>().join(", ");
+    let message = format!("{value}: the command multiplies with real numbers; allowed: {real}");
+    Failure::new(Kind::Usage, message).help("the library multiplies with complex ones")
+}
 
 impl Run {
     pub fn run(self) -> Result<(), Failure> {
@@ -368,10 +374,7 @@ impl Run {
             (ValueType::U32, _) => self.run_typed::<u32, u64>(header),
             (ValueType::Bool, IndexType::U32) => self.run_typed::<bool, u32>(header),
             (ValueType::Bool, _) => self.run_typed::<bool, u64>(header),
-            (complex, _) => {
-                let message = format!("--value {complex}: the command multiplies with real entries; allowed: {REAL_VALUES}");
-                Err(Failure::new(Kind::Usage, message).help("the library multiplies with complex ones"))
-            }
+            (complex, _) => Err(not_real(complex)),
         }
     }
 
@@ -614,6 +617,10 @@ impl Run {
             let message = "what an epilogue makes of a row's rounding is its own, so nothing verifies such a product";
             return Err(Failure::new(Kind::Usage, message)
                 .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"));
+        }
+        let sums = config.types().accumulator;
+        if sums.kind() == ValueKind::Complex {
+            return Err(not_real(sums));
         }
         if self.storage == Storage::Csr && config.operation().is_of_triangle() {
             let message = format!("{} multiplies with one triangle of a matrix", config.algorithm().name());

@@ -126,7 +126,10 @@ impl<V: Entry, O: Offset> From<&CsrMatrix<V, O>> for DokMatrix<V> {
         for row in 0..a.num_rows() {
             let (cols, values) = a.row(row);
             for (&col, &value) in cols.iter().zip(values) {
-                entries.entry((row as u32, col)).and_modify(|sum: &mut V| *sum = sum.plus(value)).or_insert(value);
+                entries
+                    .entry((row as u32, col))
+                    .and_modify(|sum: &mut V| *sum = sum.plus(value))
+                    .or_insert(value);
             }
         }
         Self { num_rows: a.num_rows(), num_cols: a.num_cols(), entries }

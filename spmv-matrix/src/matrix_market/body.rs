@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::diagnose::{FIELD, SYMMETRY, header_fault, diagnose};
+use super::diagnose::{FIELD, SYMMETRY, diagnose, header_fault};
 use super::error::{Problem, ReadError};
 use super::header::{Field, Format, Header, Symmetry};
 use super::lines::Lines;

@@ -161,11 +161,15 @@ pub enum Problem {
     Complex(&'static str),
 
     /// Real entries where whole numbers or truth values were asked for.
-    #[error("real entries may have fractions, which {0} has not; read them as f16, bf16, f32, f64, c32 or c64")]
+    #[error(
+        "real entries may have fractions, which {0} has not; read them as f16, bf16, f32, f64, c32 or c64"
+    )]
     Fractions(&'static str),
 
     /// A skew-symmetric matrix of entries that are never negative.
-    #[error("half of the entries of a skew-symmetric matrix are negative, and no {0} is; read them as another type")]
+    #[error(
+        "half of the entries of a skew-symmetric matrix are negative, and no {0} is; read them as another type"
+    )]
     SkewSign(&'static str),
 
     /// A row is no number or out of range.

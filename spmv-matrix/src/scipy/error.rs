@@ -114,7 +114,9 @@ pub enum ReadError {
     },
 
     /// Real values where whole numbers or truth values were asked for.
-    #[error("{value_type} values may have fractions, which {into} has not; read them as f16, bf16, f32, f64, c32 or c64")]
+    #[error(
+        "{value_type} values may have fractions, which {into} has not; read them as f16, bf16, f32, f64, c32 or c64"
+    )]
     Fractions {
         /// NumPy's name for their type.
         value_type: String,
