@@ -314,3 +314,120 @@ impl KernelConfig {
         operators.unwrap_or_else(|(key, error)| unreachable!("`{}` was checked: {error}", key.name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::algorithm::{Algorithm, AlgorithmSpec};
+    use crate::config::{Coefficient, ConfigError, KernelConfig};
+    use crate::program::{Arg, Operand};
+    use crate::semiring::Semiring;
+    use crate::types::ValueType;
+
+    fn config(algorithm: &str, settings: &[(&str, &str)]) -> Result<KernelConfig, ConfigError> {
+        KernelConfig::from_settings(algorithm, settings.iter().copied())
+    }
+
+    const JACOBI: &[(&str, &str)] = &[
+        ("epilogue", "|row,sum,y, x, b, d, omega| x + omega*((b - sum)/d)"),
+        ("vectors", "x, b, d"),
+        ("scalars", "[omega]"),
+    ];
+
+    #[test]
+    fn functions_are_settings_like_others() {
+        let jacobi = config("csr_vector", JACOBI).unwrap();
+        let text = jacobi.to_string();
+        assert!(
+            text.ends_with(
+                "alpha=1 beta=0 epilogue=|row, sum, y, x, b, d, omega| x + omega * ((b - sum) / d) \
+                 vectors=[x, b, d] scalars=[omega]"
+            ),
+            "{text}"
+        );
+        let settings = jacobi.settings();
+        let again = settings.iter().map(|(key, value)| (*key, value.as_str()));
+        assert_eq!(KernelConfig::from_settings("csr_vector", again).unwrap(), jacobi);
+        assert_eq!(jacobi.to_builder().build().unwrap(), jacobi);
+        let other = jacobi.to_builder().accumulator(ValueType::F64).build().unwrap();
+        assert_ne!(other.program().source, jacobi.program().source);
+        let plain = KernelConfig::named("csr_vector").unwrap().build().unwrap();
+        assert_ne!(plain, jacobi);
+        assert_eq!(plain.scaling().alpha, Coefficient::Any);
+    }
+
+    #[test]
+    fn what_is_not_used_leaves_no_trace() {
+        let source = |settings: &[(&str, &str)]| config("csr_vector", settings).unwrap().program().source;
+        let plain = source(&[]);
+        for word in ["map_value", "map_x", "epilogue(", "struct BetaT", "powi"] {
+            assert!(!plain.contains(word), "{word}");
+        }
+        let relu = source(&[("epilogue", "|row, sum, y| sum.max(0.0)")]);
+        assert!(relu.contains("AccumT sum") && relu.contains("epilogue(float sum) { return fmaxf(sum, 0.0f); }"));
+        assert!(relu.contains("y[row] = YT(epilogue(sum));"), "{relu}");
+        assert!(!relu.contains("const BetaT& beta"), "nothing is passed");
+        let jacobi = source(JACOBI);
+        let members = "struct BetaT {\n  const YT* __restrict__ x;\n  const YT* __restrict__ b;\n  const YT* __restrict__ d;\n  alignas(8) AccumT omega;\n};\n";
+        assert!(jacobi.contains(members), "{jacobi}");
+        assert!(jacobi.contains("YT(epilogue(sum, AccumT(__ldg(beta.x + row)), "), "y and row are not read: {jacobi}");
+        let mapped = source(&[("map_value", "|a| a.powi(2)")]);
+        assert!(mapped.contains("multiply_add(map_value(value), x, sum)") && mapped.contains("T powi(T a)"));
+        assert!(!mapped.contains("map_x") && mapped.contains("alpha * sum"), "sums of mapped products are scaled");
+        let least = source(&[("reduce", "|s, t| s.min(t)"), ("identity", "f32::INFINITY")]);
+        assert!(least.contains("constexpr AccumT kIdentity = (1.0f / 0.0f);") && !least.contains("multiply_add"));
+        assert!(least.contains("float reduce(float s, float t) { return fminf(s, t); }"), "{least}");
+    }
+
+    #[test]
+    fn a_program_says_what_its_epilogue_takes() {
+        for spec in Algorithm::ALL.iter().filter(|spec| spec.takes_epilogue()) {
+            let program = config(spec.name, JACOBI).unwrap().program();
+            let names: Vec<_> = program.operands.iter().map(Operand::name).collect();
+            assert_eq!(names, ["x", "b", "d", "omega"]);
+            let args = || program.multiply.iter().flat_map(|pass| &pass.args);
+            assert!(args().any(|arg| *arg == Arg::Epilogue), "{}", spec.name);
+            assert!(!args().any(|arg| matches!(arg, Arg::Beta(_))), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn what_functions_exclude_is_refused() {
+        let row_sum = ("epilogue", "|row, sum, y| sum");
+        for (algorithm, settings, key, message) in [
+            ("csr_vector", &[("reduce", "|s, t| s + t")][..], "reduce", "reduce needs `identity`"),
+            ("csr_vector", &[("identity", "0.0")], "identity", "identity is what `reduce` leaves as it is"),
+            ("csr_vector", &[("combine", "|a| a")], "combine", "`combine`: it is written `|a, x| …`, and this has 1 parameters"),
+            ("csr_vector", &[("map_x", "|x, col| x + col")], "map_x", "`map_x`: `+` needs two of one type"),
+            ("csr_vector", &[("combine", "|a, x| a <")], "combine", "`combine`: expected an expression, found nothing"),
+            ("csr_vector", &[("epilogue", "|row, sum, y, d| d")], "epilogue", "`epilogue`: say what `d` is: `vectors = [d]`"),
+            ("csr_vector", &[row_sum, ("vectors", "[d]")], "vectors", "`d` is no parameter of epilogue"),
+            ("csr_vector", &[("scalars", "[c]")], "scalars", "`c` is no parameter of epilogue"),
+            ("csr_vector", &[("epilogue", "|row, sum, y, d| d"), ("vectors", "d"), ("scalars", "d")], "epilogue", "`epilogue`: `d` is among `vectors` and among"),
+            ("csr_vector", &[row_sum, ("beta", "1")], "beta", "beta = 1 has no part in what epilogue stores"),
+            ("csr_vector", &[row_sum, ("alpha", "any")], "alpha", "alpha = any has no part in what epilogue stores"),
+            ("csr_vector", &[("combine", "|a, x| a"), ("alpha", "-1")], "alpha", "alpha = -1 would scale a product over functions of the user's"),
+            ("naive_t", &[row_sum], "epilogue", "naive_t adds to y more than once a row and takes no epilogue; these store each row once: csr_scalar, "),
+            ("dasp", &[("map_value", "|a| a")], "map_value", "dasp sums products by additions alone and takes no map_value; these take it: csr_scalar, "),
+            ("csr_vector", &[("reduce", "|s, t| s - t"), ("identity", "0.0")], "reduce", "`reduce`: it must be associative"),
+            ("csr_vector", &[("reduce", "|s, t| (s + t) / 2.0"), ("identity", "0.0")], "reduce", "`reduce`: it must"),
+            ("csr_vector", &[("reduce", "|s, t| s * t"), ("identity", "0.0")], "reduce", "`reduce`: it must leave a number as it is"),
+            ("csr_vector", &[("semiring", "min_plus"), ("combine", "|a, x| a"), ("reduce", "|s, t| s + t"), ("identity", "0.0")], "semiring", "semiring = min_plus is not used"),
+        ] {
+            let error = config(algorithm, settings).expect_err(message);
+            assert_eq!(error.key(), key, "{error}");
+            assert!(error.to_string().starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn operators_of_named_semirings_are_theirs() {
+        for &semiring in Semiring::ALL {
+            let name = AlgorithmSpec::over(semiring)[0];
+            let operators = KernelConfig::named(name).unwrap().semiring(semiring).build().unwrap().operators();
+            assert_eq!(operators.combine(3.0f64, 4.0, 7), semiring.combine(3.0, 4.0));
+            assert_eq!(operators.reduce(3.0f64, 4.0), semiring.reduce(3.0, 4.0));
+            assert_eq!(operators.identity::<f64>(), semiring.identity());
+            assert_eq!(operators.store(1, 5.0f64, 6.0, &[]), 5.0);
+        }
+    }
+}
