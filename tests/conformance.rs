@@ -197,10 +197,7 @@ impl Case<'_> {
         let (op_a, x) = mapped.as_ref().map_or((self.op_a, self.x), |(a, x)| (a, x.as_slice()));
         if plan.config().semiring() != Semiring::PlusTimes {
             let accumulate = if self.beta == 0.0 { Accumulate::Store } else { Accumulate::Reduce };
-            return expect_same(
-                &first,
-                &typed::over_semiring(plan.config(), op_a, x, accumulate, self.y),
-            );
+            return expect_same(&first, &typed::over_semiring(plan.config(), op_a, x, accumulate, self.y));
         }
         let expected =
             reference(self.alpha, op_a, x, self.beta, self.y).map_err(|error| error.to_string())?;
@@ -223,7 +220,11 @@ impl Case<'_> {
         if self.numbers == Numbers::Integers || !config.operators().adds() {
             return expect_same(actual, &stored);
         }
-        if config.user_functions().epilogue.is_some() { Ok(()) } else { self.check_bound(plan, actual, &reference) }
+        if config.user_functions().epilogue.is_some() {
+            Ok(())
+        } else {
+            self.check_bound(plan, actual, &reference)
+        }
     }
 
     /// Sums against the bound.

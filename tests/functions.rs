@@ -43,7 +43,8 @@ fn check(device: &Device, a: &CsrMatrix<f64>, config: &KernelConfig) -> Result<(
     let told = |error: Error| error.to_string();
     let n = a.num_rows().max(a.num_cols());
     // One triangle is of a square matrix.
-    let square = || CsrMatrix::new(n, n, a.row_offsets().to_vec(), a.col_indices().to_vec(), a.values().to_vec());
+    let square =
+        || CsrMatrix::new(n, n, a.row_offsets().to_vec(), a.col_indices().to_vec(), a.values().to_vec());
     let a = if config.operation().is_of_triangle() { square().expect("larger") } else { a.clone() };
     let (mut plan, a) = typed::plan(device, &a, *config).map_err(told)?;
     let op_a = match config.operation() {
@@ -86,7 +87,10 @@ fn vectors_and_scalars_are_bound_by_name() -> Result<(), Error> {
     let elsewhere = Vector::<f32>::zeros(&Device::simulator(), 97)?;
     assert!(said(plan.set_vector("d", &elsewhere)).contains("lives on another device than the plan"));
     plan.set_vector("d", &d)?;
-    assert!(said(plan.apply(1.0, &x, 0.0, &mut y)).starts_with("the epilogue takes the scalar `c` and none was bound"));
+    assert!(
+        said(plan.apply(1.0, &x, 0.0, &mut y))
+            .starts_with("the epilogue takes the scalar `c` and none was bound")
+    );
     plan.set_scalar("c", 3.0)?;
     assert_eq!(
         said(plan.apply(2.0, &x, 0.0, &mut y)),

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spmv_codegen::{
-    AlgorithmSpec, Coefficient, KernelConfig, Operation, Program, StorageFormat, ValueType,
-};
+use spmv_codegen::{AlgorithmSpec, Coefficient, KernelConfig, Operation, Program, StorageFormat, ValueType};
 
 use crate::backend::StreamHandle;
 use crate::compiler::Provenance;

@@ -496,7 +496,8 @@ impl Run {
         }
         let config = builder.build()?;
         if config.user_functions().epilogue.is_some() {
-            let message = "what an epilogue makes of a row's rounding is its own, so nothing verifies such a product";
+            let message =
+                "what an epilogue makes of a row's rounding is its own, so nothing verifies such a product";
             return Err(Failure::new(Kind::Usage, message)
                 .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"));
         }
@@ -583,8 +584,7 @@ impl Run {
         let slots = plan.slots();
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
         let promise = Promise::of_kernel(config, &kernel.program().guarantees);
-        let verification = computed
-            .verify(&Expected::over(&config, a, operation, operands)?, &promise);
+        let verification = computed.verify(&Expected::over(&config, a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 
