@@ -1,5 +1,5 @@
-//! What the user writes, in every algorithm that takes it, on the simulator: the same numbers as on the CPU, and what is
-//! bound by name.
+//! What the user writes, in every algorithm that takes it, on the simulator and on the GPU where there is one: the same
+//! numbers as on the CPU, and what is bound by name.
 
 mod cover;
 mod typed;
@@ -28,12 +28,13 @@ fn matrix() -> CsrMatrix<f64> {
 
 #[test]
 fn every_algorithm_computes_what_the_cpu_computes() {
-    let device = Device::simulator();
     let a = matrix();
     let mut wrong = Vec::new();
-    for config in Algorithm::ALL.iter().flat_map(cover::over_functions) {
-        if let Err(problem) = check(&device, &a, &config) {
-            wrong.push(format!("{config}: {problem}"));
+    for device in [Some(Device::simulator()), Device::cuda(0).ok()].into_iter().flatten() {
+        for config in Algorithm::ALL.iter().flat_map(cover::over_functions) {
+            if let Err(problem) = check(&device, &a, &config) {
+                wrong.push(format!("{}: {config}: {problem}", device.properties().name));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
