@@ -288,8 +288,10 @@ impl KernelConfig {
             operation: Some(self.operation),
             semiring: self.semiring,
             user: self.user_functions().clone(),
-            alpha: Some(self.scaling.alpha).filter(|alpha| *alpha != usual_scaling(self.semiring, self.user_functions()).alpha),
-            beta: Some(self.scaling.beta).filter(|beta| *beta != usual_scaling(self.semiring, self.user_functions()).beta),
+            alpha: Some(self.scaling.alpha)
+                .filter(|alpha| *alpha != usual_scaling(self.semiring, self.user_functions()).alpha),
+            beta: Some(self.scaling.beta)
+                .filter(|beta| *beta != usual_scaling(self.semiring, self.user_functions()).beta),
             threads_per_block: self.threads_per_block,
         }
     }
@@ -324,43 +326,72 @@ impl KernelConfig {
     fn user_problems(&self, user: &UserFunctions) -> Vec<ConfigError> {
         let spec = self.algorithm.spec();
         let mut problems = Vec::new();
-        let mut refuse = |key: &'static str, reason: String| problems.push(ConfigError::Combination { key, reason });
+        let mut refuse =
+            |key: &'static str, reason: String| problems.push(ConfigError::Combination { key, reason });
         match (&user.reduce, &user.identity) {
-            (Some(_), None) => refuse("reduce", "reduce needs `identity`, the result of an empty row: `identity = 0.0`".into()),
-            (None, Some(_)) => refuse("identity", "identity is what `reduce` leaves as it is; write `reduce = |s, t| …`".into()),
+            (Some(_), None) => refuse(
+                "reduce",
+                "reduce needs `identity`, the result of an empty row: `identity = 0.0`".into(),
+            ),
+            (None, Some(_)) => refuse(
+                "identity",
+                "identity is what `reduce` leaves as it is; write `reduce = |s, t| …`".into(),
+            ),
             _ => {}
         }
         if self.semiring != Semiring::PlusTimes && (user.combine.is_some() && user.reduce.is_some()) {
-            let reason = format!("semiring = {} is not used where combine and reduce are both written; leave it out", self.semiring);
+            let reason = format!(
+                "semiring = {} is not used where combine and reduce are both written; leave it out",
+                self.semiring
+            );
             refuse("semiring", reason);
         }
         for (key, listed) in [("vectors", &user.vectors), ("scalars", &user.scalars)] {
-            if let Some(unused) = listed.iter().find(|name| !user.operands().any(|(operand, _)| operand == *name)) {
-                refuse(key, format!("`{unused}` is no parameter of epilogue; write it behind its first three: `|row, sum, y, {unused}| …`"));
+            if let Some(unused) =
+                listed.iter().find(|name| !user.operands().any(|(operand, _)| operand == *name))
+            {
+                refuse(
+                    key,
+                    format!(
+                        "`{unused}` is no parameter of epilogue; write it behind its first three: `|row, sum, y, {unused}| …`"
+                    ),
+                );
             }
         }
         let able = AlgorithmSpec::over(Semiring::MinPlus);
         let changed = FUNCTION_KEYS.iter().find(|key| key.name != "epilogue" && key.function(user).is_some());
         if let Some(key) = changed.filter(|_| !able.contains(&spec.name)) {
             let reason = format!(
-                "{} sums products by additions alone and takes no {}; these take it: {}", spec.name, key.name, able.join(", ")
+                "{} sums products by additions alone and takes no {}; these take it: {}",
+                spec.name,
+                key.name,
+                able.join(", ")
             );
             refuse(key.name, reason);
         }
         if user.epilogue.is_some() {
             if !spec.takes_epilogue() {
-                let able: Vec<_> = Algorithm::ALL.iter().filter(|spec| spec.takes_epilogue()).map(|spec| spec.name).collect();
+                let able: Vec<_> = Algorithm::ALL
+                    .iter()
+                    .filter(|spec| spec.takes_epilogue())
+                    .map(|spec| spec.name)
+                    .collect();
                 let reason = format!(
-                    "{} adds to y more than once a row and takes no epilogue; these store each row once: {}", spec.name, able.join(", ")
+                    "{} adds to y more than once a row and takes no epilogue; these store each row once: {}",
+                    spec.name,
+                    able.join(", ")
                 );
                 refuse("epilogue", reason);
             }
-            for (key, found, allowed) in
-                [("alpha", self.scaling.alpha, Coefficient::One), ("beta", self.scaling.beta, Coefficient::Zero)]
-            {
+            for (key, found, allowed) in [
+                ("alpha", self.scaling.alpha, Coefficient::One),
+                ("beta", self.scaling.beta, Coefficient::Zero),
+            ] {
                 if found != allowed {
                     let (found, allowed) = (found.name(), allowed.name());
-                    let reason = format!("{key} = {found} has no part in what epilogue stores, which can say it itself; allowed: {allowed}");
+                    let reason = format!(
+                        "{key} = {found} has no part in what epilogue stores, which can say it itself; allowed: {allowed}"
+                    );
                     refuse(key, reason);
                 }
             }
@@ -619,7 +650,10 @@ impl KernelConfigBuilder {
             return Err(ConfigError::Key {
                 algorithm: spec.name,
                 key: key.to_owned(),
-                allowed: parameters.chain(COMMON_KEYS.iter().map(|common| common.name)).chain(functions).collect(),
+                allowed: parameters
+                    .chain(COMMON_KEYS.iter().map(|common| common.name))
+                    .chain(functions)
+                    .collect(),
             });
         };
         let allowed = (common.allowed)();
@@ -703,7 +737,10 @@ impl KernelConfigBuilder {
             operation: self.operation.unwrap_or(self.algorithm.spec().operations[0]),
             semiring: self.semiring,
             user: self.user.clone().interned(),
-            scaling: Scaling { alpha: self.alpha.unwrap_or(usual.alpha), beta: self.beta.unwrap_or(usual.beta) },
+            scaling: Scaling {
+                alpha: self.alpha.unwrap_or(usual.alpha),
+                beta: self.beta.unwrap_or(usual.beta),
+            },
             threads_per_block: self.threads_per_block,
         }
     }

@@ -86,8 +86,13 @@ impl Operators {
         let key = FunctionKey::find("reduce").expect("a key of the table");
         let differ = |left: N, right: N| {
             let (left, right) = (wide(left), wide(right));
-            let difference = (left - right).abs();
-            difference.is_finite() && difference > 1e-3 * left.abs().max(right.abs()).max(1e-3)
+            let tolerance = 1e-3 * left.abs().max(right.abs()).max(1e-3);
+            // Of infinite numbers there is no difference.
+            if left.is_infinite() || right.is_infinite() {
+                left != right
+            } else {
+                (left - right).abs() > tolerance
+            }
         };
         let refuse = |message: String| Err((key, FunctionError::whole(reduce, message)));
         let two = N::ONE.plus(N::ONE);
@@ -98,11 +103,14 @@ impl Operators {
                 let both = self.reduce(s, t);
                 if differ(both, self.reduce(t, s)) {
                     let (s, t, both, other) = (wide(s), wide(t), wide(both), wide(self.reduce(t, s)));
-                    return refuse(format!("it must be commutative, and gives {both} of {s} and {t}, {other} of {t} and {s}"));
+                    return refuse(format!(
+                        "it must be commutative, and gives {both} of {s} and {t}, {other} of {t} and {s}"
+                    ));
                 }
                 let identity = self.identity();
                 if differ(self.reduce(identity, both), both) {
-                    let (identity, both, other) = (wide(identity), wide(both), wide(self.reduce(identity, both)));
+                    let (identity, both, other) =
+                        (wide(identity), wide(both), wide(self.reduce(identity, both)));
                     return refuse(format!(
                         "it must leave a number as it is where the other is the identity, and gives {other} of {identity} and {both}"
                     ));
@@ -156,7 +164,8 @@ impl Operators {
     /// value ⊗ x, both mapped first; `x` is the entry of column `col`.
     pub fn combine<N: Float + SemiringNumber>(&self, value: N, x: N, col: u32) -> N {
         let (value, x) = (self.map_value(value), self.map_x(x, col));
-        called(self.combine.as_ref(), &[value.into(), x.into()]).unwrap_or_else(|| self.semiring.combine(value, x))
+        called(self.combine.as_ref(), &[value.into(), x.into()])
+            .unwrap_or_else(|| self.semiring.combine(value, x))
     }
 
     /// What is stored in a row: the epilogue's result, or the sum where there is none. `operands` are the row's entries of
@@ -196,14 +205,19 @@ impl Operators {
         let Operators { semiring, .. } = self;
         let mut text = String::new();
         if self.user.combine.is_none() && self.user.reduce.is_none() {
-            writeln!(text, "// {semiring}: a row is the {} of its entries.", semiring.meaning()).expect("a String");
+            writeln!(text, "// {semiring}: a row is the {} of its entries.", semiring.meaning())
+                .expect("a String");
         }
-        for key in FUNCTION_KEYS.iter().filter(|key| key.name != "epilogue" && key.name != "scalars" && key.name != "vectors") {
+        for key in FUNCTION_KEYS
+            .iter()
+            .filter(|key| key.name != "epilogue" && key.name != "scalars" && key.name != "vectors")
+        {
             if let Some(written) = key.of(&self.user) {
                 writeln!(text, "// {} = {written}", key.name).expect("a String");
             }
         }
-        let identity = self.identity.map_or_else(|| semiring.cuda_identity(self.accumulator).into(), constant);
+        let identity =
+            self.identity.map_or_else(|| semiring.cuda_identity(self.accumulator).into(), constant);
         let zeros_add_nothing = semiring.zeros_add_nothing() && !self.user.changes_product();
         let mut function = |name: &str, typed: &Option<Typed>| {
             text += &typed.as_ref().map(|typed| typed.cuda(name, |_| true).0).unwrap_or_default();
@@ -260,7 +274,11 @@ impl Operators {
                 arguments.push(format!("beta.{name}"));
             }
         }
-        let fields = if members.is_empty() { "struct BetaT {};\n".into() } else { format!("struct BetaT {{\n{members}}};\n") };
+        let fields = if members.is_empty() {
+            "struct BetaT {};\n".into()
+        } else {
+            format!("struct BetaT {{\n{members}}};\n")
+        };
         let beta = if members.is_empty() { "const BetaT&" } else { "const BetaT& beta" };
         Some(format!(
             "// epilogue = {written}\n\
@@ -281,7 +299,11 @@ fn called<N: Float>(function: Option<&Typed>, arguments: &[Value]) -> Option<N> 
 }
 
 /// Whether a function has the parameters of its key, and an epilogue's others are vectors or scalars.
-fn check_parameters(key: &FunctionKey, function: &Function, user: &UserFunctions) -> Result<(), FunctionError> {
+fn check_parameters(
+    key: &FunctionKey,
+    function: &Function,
+    user: &UserFunctions,
+) -> Result<(), FunctionError> {
     let names: Vec<&str> = function.parameters().collect();
     let fixed = key.parameters.len();
     let wrong = |place: usize, message: String| Err(FunctionError::parameter(function, place, message));
@@ -290,16 +312,31 @@ fn check_parameters(key: &FunctionKey, function: &Function, user: &UserFunctions
             0 => "a number, without parameters".to_owned(),
             _ => format!("`{}`", key.form),
         };
-        return wrong(names.len().min(fixed), format!("it is written {written}, and this has {} parameters", names.len()));
+        let message = format!("it is written {written}: {fixed} parameters, not {}", names.len());
+        return wrong(names.len().min(fixed), message);
     }
     if names.len() > fixed + MAX_OPERANDS {
-        return wrong(fixed + MAX_OPERANDS, format!("an epilogue takes at most {MAX_OPERANDS} vectors and scalars"));
+        return wrong(
+            fixed + MAX_OPERANDS,
+            format!("an epilogue takes at most {MAX_OPERANDS} vectors and scalars"),
+        );
     }
     for (place, name) in names.iter().enumerate().skip(fixed) {
-        match (user.vectors.iter().any(|vector| vector == name), user.scalars.iter().any(|scalar| scalar == name)) {
-            (true, true) => return wrong(place, format!("`{name}` is among `vectors` and among `scalars`; leave it in one")),
+        match (
+            user.vectors.iter().any(|vector| vector == name),
+            user.scalars.iter().any(|scalar| scalar == name),
+        ) {
+            (true, true) => {
+                return wrong(
+                    place,
+                    format!("`{name}` is among `vectors` and among `scalars`; leave it in one"),
+                );
+            }
             (false, false) => {
-                return wrong(place, format!("say what `{name}` is: `vectors = [{name}]` or `scalars = [{name}]`"));
+                return wrong(
+                    place,
+                    format!("say what `{name}` is: `vectors = [{name}]` or `scalars = [{name}]`"),
+                );
             }
             _ => {}
         }
@@ -312,5 +349,198 @@ impl KernelConfig {
     pub fn operators(&self) -> Operators {
         let operators = Operators::new(self.semiring(), self.user_functions(), self.types().accumulator);
         operators.unwrap_or_else(|(key, error)| unreachable!("`{}` was checked: {error}", key.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::algorithm::{Algorithm, AlgorithmSpec};
+    use crate::config::{Coefficient, ConfigError, KernelConfig};
+    use crate::program::{Arg, Operand};
+    use crate::semiring::Semiring;
+    use crate::types::ValueType;
+
+    fn config(algorithm: &str, settings: &[(&str, &str)]) -> Result<KernelConfig, ConfigError> {
+        KernelConfig::from_settings(algorithm, settings.iter().copied())
+    }
+
+    const JACOBI: &[(&str, &str)] = &[
+        ("epilogue", "|row,sum,y, x, b, d, omega| x + omega*((b - sum)/d)"),
+        ("vectors", "x, b, d"),
+        ("scalars", "[omega]"),
+    ];
+
+    #[test]
+    fn functions_are_settings_like_others() {
+        let jacobi = config("csr_vector", JACOBI).unwrap();
+        let text = jacobi.to_string();
+        assert!(
+            text.ends_with(
+                "alpha=1 beta=0 epilogue=|row, sum, y, x, b, d, omega| x + omega * ((b - sum) / d) \
+                 vectors=[x, b, d] scalars=[omega]"
+            ),
+            "{text}"
+        );
+        let settings = jacobi.settings();
+        let again = settings.iter().map(|(key, value)| (*key, value.as_str()));
+        assert_eq!(KernelConfig::from_settings("csr_vector", again).unwrap(), jacobi);
+        assert_eq!(jacobi.to_builder().build().unwrap(), jacobi);
+        let other = jacobi.to_builder().accumulator(ValueType::F64).build().unwrap();
+        assert_ne!(other.program().source, jacobi.program().source);
+        let plain = KernelConfig::named("csr_vector").unwrap().build().unwrap();
+        assert_ne!(plain, jacobi);
+        assert_eq!(plain.scaling().alpha, Coefficient::Any);
+    }
+
+    #[test]
+    fn what_is_not_used_leaves_no_trace() {
+        let source = |settings: &[(&str, &str)]| config("csr_vector", settings).unwrap().program().source;
+        let plain = source(&[]);
+        for word in ["map_value", "map_x", "epilogue(", "struct BetaT", "powi"] {
+            assert!(!plain.contains(word), "{word}");
+        }
+        let relu = source(&[("epilogue", "|row, sum, y| sum.max(0.0)")]);
+        assert!(
+            relu.contains("AccumT sum") && relu.contains("epilogue(float sum) { return fmaxf(sum, 0.0f); }")
+        );
+        assert!(relu.contains("y[row] = YT(epilogue(sum));"), "{relu}");
+        assert!(!relu.contains("const BetaT& beta"), "nothing is passed");
+        let jacobi = source(JACOBI);
+        let members = "struct BetaT {\n  const YT* __restrict__ x;\n  const YT* __restrict__ b;\n  const YT* __restrict__ d;\n  alignas(8) AccumT omega;\n};\n";
+        assert!(jacobi.contains(members), "{jacobi}");
+        assert!(
+            jacobi.contains("YT(epilogue(sum, AccumT(__ldg(beta.x + row)), "),
+            "y and row are not read: {jacobi}"
+        );
+        let mapped = source(&[("map_value", "|a| a.powi(2)")]);
+        assert!(mapped.contains("multiply_add(map_value(value), x, sum)") && mapped.contains("T powi(T a)"));
+        assert!(
+            !mapped.contains("map_x") && mapped.contains("alpha * sum"),
+            "sums of mapped products are scaled"
+        );
+        let least = source(&[("reduce", "|s, t| s.min(t)"), ("identity", "f32::INFINITY")]);
+        assert!(
+            least.contains("constexpr AccumT kIdentity = (1.0f / 0.0f);") && !least.contains("multiply_add")
+        );
+        assert!(least.contains("float reduce(float s, float t) { return fminf(s, t); }"), "{least}");
+    }
+
+    #[test]
+    fn a_program_says_what_its_epilogue_takes() {
+        for spec in Algorithm::ALL.iter().filter(|spec| spec.takes_epilogue()) {
+            let program = config(spec.name, JACOBI).unwrap().program();
+            let names: Vec<_> = program.operands.iter().map(Operand::name).collect();
+            assert_eq!(names, ["x", "b", "d", "omega"]);
+            let args = || program.multiply.iter().flat_map(|pass| &pass.args);
+            assert!(args().any(|arg| *arg == Arg::Epilogue), "{}", spec.name);
+            assert!(!args().any(|arg| matches!(arg, Arg::Beta(_))), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn what_functions_exclude_is_refused() {
+        let row_sum = ("epilogue", "|row, sum, y| sum");
+        for (algorithm, settings, key, message) in [
+            ("csr_vector", &[("reduce", "|s, t| s + t")][..], "reduce", "reduce needs `identity`"),
+            ("csr_vector", &[("identity", "0.0")], "identity", "identity is what `reduce` leaves as it is"),
+            (
+                "csr_vector",
+                &[("combine", "|a| a")],
+                "combine",
+                "`combine`: it is written `|a, x| …`: 2 parameters, not 1",
+            ),
+            ("csr_vector", &[("map_x", "|x, col| x + col")], "map_x", "`map_x`: `+` needs two of one type"),
+            (
+                "csr_vector",
+                &[("combine", "|a, x| a <")],
+                "combine",
+                "`combine`: expected an expression, found nothing",
+            ),
+            (
+                "csr_vector",
+                &[("epilogue", "|row, sum, y, d| d")],
+                "epilogue",
+                "`epilogue`: say what `d` is: `vectors = [d]`",
+            ),
+            ("csr_vector", &[row_sum, ("vectors", "[d]")], "vectors", "`d` is no parameter of epilogue"),
+            ("csr_vector", &[("scalars", "[c]")], "scalars", "`c` is no parameter of epilogue"),
+            (
+                "csr_vector",
+                &[("epilogue", "|row, sum, y, d| d"), ("vectors", "d"), ("scalars", "d")],
+                "epilogue",
+                "`epilogue`: `d` is among `vectors` and among",
+            ),
+            ("csr_vector", &[row_sum, ("beta", "1")], "beta", "beta = 1 has no part in what epilogue stores"),
+            (
+                "csr_vector",
+                &[row_sum, ("alpha", "any")],
+                "alpha",
+                "alpha = any has no part in what epilogue stores",
+            ),
+            (
+                "csr_vector",
+                &[("combine", "|a, x| a"), ("alpha", "-1")],
+                "alpha",
+                "alpha = -1 would scale a product over functions of the user's",
+            ),
+            (
+                "naive_t",
+                &[row_sum],
+                "epilogue",
+                "naive_t adds to y more than once a row and takes no epilogue; these store each row once: csr_scalar, ",
+            ),
+            (
+                "dasp",
+                &[("map_value", "|a| a")],
+                "map_value",
+                "dasp sums products by additions alone and takes no map_value; these take it: csr_scalar, ",
+            ),
+            (
+                "csr_vector",
+                &[("reduce", "|s, t| s - t"), ("identity", "0.0")],
+                "reduce",
+                "`reduce`: it must be associative",
+            ),
+            (
+                "csr_vector",
+                &[("reduce", "|s, t| (s + t) / 2.0"), ("identity", "0.0")],
+                "reduce",
+                "`reduce`: it must",
+            ),
+            (
+                "csr_vector",
+                &[("reduce", "|s, t| s * t"), ("identity", "0.0")],
+                "reduce",
+                "`reduce`: it must leave a number as it is",
+            ),
+            (
+                "csr_vector",
+                &[
+                    ("semiring", "min_plus"),
+                    ("combine", "|a, x| a"),
+                    ("reduce", "|s, t| s + t"),
+                    ("identity", "0.0"),
+                ],
+                "semiring",
+                "semiring = min_plus is not used",
+            ),
+        ] {
+            let error = config(algorithm, settings).expect_err(message);
+            assert_eq!(error.key(), key, "{error}");
+            assert!(error.to_string().starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn operators_of_named_semirings_are_theirs() {
+        for &semiring in Semiring::ALL {
+            let name = AlgorithmSpec::over(semiring)[0];
+            let operators =
+                KernelConfig::named(name).unwrap().semiring(semiring).build().unwrap().operators();
+            assert_eq!(operators.combine(3.0f64, 4.0, 7), semiring.combine(3.0, 4.0));
+            assert_eq!(operators.reduce(3.0f64, 4.0), semiring.reduce(3.0, 4.0));
+            assert_eq!(operators.identity::<f64>(), semiring.identity());
+            assert_eq!(operators.store(1, 5.0f64, 6.0, &[]), 5.0);
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The generated CUDA, as reviewed text: an algorithm's usual configuration in full, and what each switch
 //! changes in it.
 
+mod cover;
+
 use std::fmt::Write;
 
 use spmv_codegen::{
@@ -46,6 +48,25 @@ fn semirings() {
     insta::assert_snapshot!("semirings", text);
 }
 
+/// What stands for functions that the user writes, and for nothing else.
+#[test]
+fn functions() {
+    let mut text = String::new();
+    for spec in Algorithm::ALL.iter().filter(|spec| matches!(spec.name, "csr_scalar" | "dasp")) {
+        for config in cover::over_functions(spec) {
+            let source = config.program().source;
+            let own = parts(&source).into_iter();
+            let own = own.filter(|(file, _)| {
+                ["functions", "semiring", "epilogue"].iter().any(|part| file.contains(part))
+            });
+            writeln!(text, "{config}").unwrap();
+            own.for_each(|(file, lines)| writeln!(text, "{file}\n{}", lines.join("\n")).unwrap());
+            writeln!(text).unwrap();
+        }
+    }
+    insta::assert_snapshot!("functions", text);
+}
+
 #[test]
 fn analysis() {
     let program = AnalysisProgram::new(IndexType::U32);
@@ -68,8 +89,9 @@ fn fingerprint() {
 #[test]
 fn launches() {
     for spec in Algorithm::ALL {
-        let Program { source: _, prepare, multiply, buffers, counts, slots, misfits, storage, guarantees } =
+        let Program { source: _, prepare, multiply, buffers, counts, operands, slots, misfits, storage, guarantees } =
             default_config(spec).program();
+        assert!(operands.is_empty(), "only an epilogue takes any");
         let mut text = String::new();
         writeln!(text, "{}: {storage}\nprepare {prepare:#?}\nmultiply {multiply:#?}", spec.name).unwrap();
         writeln!(text, "{buffers:#?}\n{counts:#?}\n{guarantees:#?}").unwrap();

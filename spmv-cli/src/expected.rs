@@ -120,7 +120,13 @@ impl Expected {
         let mut reference = match config.types().accumulator {
             ValueType::F32 => {
                 let narrow = |numbers: &[f64]| numbers.iter().map(|&n| n as f32).collect::<Vec<f32>>();
-                matrix::reference_over_operators(&operators, &a.convert(), &narrow(x), accumulate, &narrow(y))?
+                matrix::reference_over_operators(
+                    &operators,
+                    &a.convert(),
+                    &narrow(x),
+                    accumulate,
+                    &narrow(y),
+                )?
             }
             _ => matrix::reference_over_operators(&operators, &a.convert::<f64>(), x, accumulate, y)?,
         };

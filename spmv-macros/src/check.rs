@@ -54,7 +54,9 @@ pub(crate) fn check(settings: &[Setting]) -> (Checked, Vec<Error>) {
         for problem in builders[0].problems() {
             let setting = others.iter().find(|setting| setting.key == problem.key()).unwrap_or(&algorithm);
             match problem {
-                ConfigError::Function { error, .. } => check.error(setting.value.at(&error.at), error.message),
+                ConfigError::Function { error, .. } => {
+                    check.error(setting.value.at(&error.at), error.message)
+                }
                 other => check.error(&setting.value.tokens, other.to_string()),
             }
         }
@@ -118,7 +120,6 @@ fn suffixed<'a>(tokens: TokenStream, types: &mut impl Iterator<Item = &'a (Span,
     tokens.into_iter().map(with_type).collect()
 }
 
-
 struct Check {
     errors: Vec<Error>,
     /// Whether it is known of every setting what it means.
@@ -169,7 +170,9 @@ impl Check {
         let name = key.to_string();
         // No value is no allowed value: the empty text is refused with what is allowed.
         let text = value.text.as_deref().unwrap_or_default();
-        if let (None, Some(function)) = (&value.text, FUNCTION_KEYS.iter().find(|function| function.name == name)) {
+        if let (None, Some(function)) =
+            (&value.text, FUNCTION_KEYS.iter().find(|function| function.name == name))
+        {
             let message = format!("`{name}` has no value; write `{name} = {}`", function.form);
             return self.unknown(&value.tokens, message);
         }

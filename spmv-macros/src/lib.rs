@@ -25,13 +25,16 @@ use proc_macro2::TokenStream;
 /// Generates the kernel of one configuration for a unit struct.
 ///
 /// The arguments are `name = value`, separated by commas, in any order. `algorithm` is needed; everything else has
-/// a default. Values are names or integers, without quotes and without suffixes.
+/// a default. Values are names, integers or closures, without quotes and without suffixes.
 ///
 /// | argument | values |
 /// |---|---|
 /// | `algorithm` | one of `spmv_codegen::Algorithm::ALL`; `spmv algorithms` prints them |
 /// | a parameter of the algorithm | as its entry there says |
 /// | a common setting | one of `spmv_codegen::COMMON_KEYS`: types, operation, block size, and what is known of `alpha` and `beta` |
+/// | `combine`, `reduce`, `map_value`, `map_x`, `epilogue` | a closure, `\|a, x\| a * x`, of the part of Rust that `spmv_codegen::function` tells of |
+/// | `identity` | a number of the same part of Rust |
+/// | `vectors`, `scalars` | names of the epilogue's parameters, `[d, b]` |
 /// | `crate` | the path of `spmv-runtime`, where it is not `::spmv_runtime` |
 ///
 /// The struct stays as it is written, and its documentation gets a section with every setting. It has
@@ -82,6 +85,23 @@ use proc_macro2::TokenStream;
 ///     Product::plan(device, a)?.apply(2.0, &x, 0.0, &mut y)?;
 ///     y.to_vec()
 /// }
+/// ```
+///
+/// Closures become part of the kernel, and functions of the struct's that do the same on the CPU. Here a row of
+/// x ← x + ω·(b − A·x)/d is stored by the product itself:
+///
+/// ```
+/// use spmv_runtime::spmv_kernel;
+///
+/// #[spmv_kernel(
+///     algorithm = csr_vector,
+///     epilogue = |row, sum, y, x, b, d, omega| x + omega * ((b - sum) / d),
+///     vectors = [x, b, d],
+///     scalars = [omega],
+/// )]
+/// struct Jacobi;
+///
+/// assert_eq!(Jacobi::epilogue(0, 3.0, 0.0, 1.0, 7.0, 2.0, 0.5), 2.0);
 /// ```
 ///
 /// A crate that exports the runtime under another name:

@@ -132,7 +132,9 @@ fn value(key: &Ident, rest: &[TokenTree]) -> Value {
     let mut places = Vec::new();
     let is_function = FUNCTION_KEYS.iter().any(|function| key == function.name);
     let (text, misspelling) = match &written[..] {
-        [TokenTree::Literal(quoted)] if is_function && matches!(Lit::new(quoted.clone()), Lit::Str(_)) => literal(quoted),
+        [TokenTree::Literal(quoted)] if is_function && matches!(Lit::new(quoted.clone()), Lit::Str(_)) => {
+            literal(quoted)
+        }
         [_, ..] if is_function => {
             let mut text = String::new();
             render(&written, &mut text, &mut places);

@@ -128,6 +128,42 @@ fn a_misspelt_value_still_counts_in_combinations() {
 }
 
 #[test]
+fn functions_are_read_as_they_are_at_run_time() {
+    let arguments = "algorithm = csr_vector, combine = |a, x| if a <= x && !(a == 1.0) { a } else { -x }, value = f64, \
+                     epilogue = |row, sum, y, d, c| { let e = d.max(1e-3); c * sum / e + row as f64 }, vectors = [d], \
+                     scalars = [c], beta = 0";
+    let (config, errors) = checked(arguments);
+    assert_eq!(errors, Vec::<String>::new());
+    let settings = [
+        ("combine", "|a, x| if a <= x && !(a == 1.0) { a } else { -x }"),
+        ("value", "f64"),
+        ("epilogue", "|row, sum, y, d, c| { let e = d.max(1e-3); c * sum / e + row as f64 }"),
+        ("vectors", "d"),
+        ("scalars", "c"),
+    ];
+    assert_eq!(config, KernelConfig::from_settings("csr_vector", settings).unwrap());
+}
+
+#[test]
+fn literals_are_emitted_with_their_types() {
+    let expansion = expanded(
+        quote!(
+            algorithm = csr_vector,
+            value = f64,
+            map_value = |a| if 0.5 < a { 1e-3 * (a as f32 + 2.0) as f64 } else { a.max(0.25) }
+        ),
+        quote!(
+            struct Wide;
+        ),
+    );
+    for literal in
+        ["0.5f64 < a", "1e-3f64 *", "2.0f32", "a.max(0.25f64)", "pub fn map_value(a: ::core::primitive::f64)"]
+    {
+        assert!(expansion.contains(literal), "{literal}: {expansion}");
+    }
+}
+
+#[test]
 fn suggestions_are_near() {
     let suggestion = |name: &str| {
         let (_, errors) = checked(&format!("algorithm = {name}"));

@@ -42,12 +42,12 @@ pub mod generate;
 #[cfg(any(feature = "sprs", feature = "nalgebra-sparse", feature = "faer"))]
 pub mod interop;
 pub mod matrix_market;
+mod operators;
 mod product;
 mod reference;
 mod replace;
 mod scalar;
 pub mod scipy;
-mod operators;
 mod semiring;
 mod statistics;
 mod symmetric;
@@ -61,8 +61,8 @@ pub use crate::csc::CscMatrix;
 pub use crate::csr::CsrMatrix;
 pub use crate::error::MatrixError;
 pub use crate::features::{features, features_of_transpose};
-pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::operators::{EpilogueOperand, cpu_operators, reference_over_operators};
+pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{
     Reference, Verification, reference, reference_of_complex, reference_of_integers, verify,
 };

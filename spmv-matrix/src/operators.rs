@@ -44,7 +44,8 @@ pub fn cpu_operators<V: Value<RealSum = V> + SemiringNumber + Float, O: Offset>(
         }
     }
     y.par_iter_mut().enumerate().with_min_len(MIN_ROWS).for_each(|(row, y)| {
-        let sum = terms(operators, a, x, row).fold(operators.identity(), |sum, term| operators.reduce(sum, term));
+        let sum =
+            terms(operators, a, x, row).fold(operators.identity(), |sum, term| operators.reduce(sum, term));
         let sum = if accumulate == Accumulate::Reduce { operators.reduce(sum, *y) } else { sum };
         let of_row = operands.iter().map(|operand| match operand {
             EpilogueOperand::Vector(vector) => vector[row],

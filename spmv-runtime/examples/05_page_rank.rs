@@ -31,19 +31,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let links = matrix(name.as_deref(), "USAir97.mtx")?;
     let shares = shares(&links)?;
     let device = Device::open()?;
-    println!("{} pages, {} links, {ROUNDS} rounds on {}", links.num_rows(), shares.nnz(), device.properties().name);
+    println!(
+        "{} pages, {} links, {ROUNDS} rounds on {}",
+        links.num_rows(),
+        shares.nnz(),
+        device.properties().name
+    );
 
     let (fused, fused_time) = fused(&device, &shares)?;
     let (unfused, unfused_time) = unfused(&device, &shares)?;
     let gain = unfused_time.as_secs_f64() / fused_time.as_secs_f64();
-    println!("fused {fused_time:.2?}, a product and vector operations {unfused_time:.2?}: {gain:.2} times as fast");
+    println!(
+        "fused {fused_time:.2?}, a product and vector operations {unfused_time:.2?}: {gain:.2} times as fast"
+    );
 
     let expected = on_cpu(&shares);
     let near = |rank: &f32, expected: &f64| (f64::from(*rank) - expected).abs() <= 1e-4 * expected;
     assert!(fused.iter().zip(&expected).all(|(rank, expected)| near(rank, expected)));
     assert!(unfused.iter().zip(&expected).all(|(rank, expected)| near(rank, expected)));
     let best = (0..fused.len()).max_by(|a, b| fused[*a].total_cmp(&fused[*b])).unwrap_or_default();
-    println!("page {} has the highest rank, {:.2} times the mean", best + 1, fused[best] * fused.len() as f32);
+    println!(
+        "page {} has the highest rank, {:.2} times the mean",
+        best + 1,
+        fused[best] * fused.len() as f32
+    );
     Ok(())
 }
 
@@ -56,7 +67,8 @@ fn matrix(name: Option<&str>, default: &str) -> Result<CsrMatrix<f32>, Box<dyn s
     }
     let (class, settings) = name.split_once(':').unwrap_or((name, ""));
     let settings = settings.split(',').filter_map(|setting| setting.split_once('='));
-    let generator = settings.fold(Generator::new(class), |generator, (key, value)| generator?.set_text(key, value));
+    let generator =
+        settings.fold(Generator::new(class), |generator, (key, value)| generator?.set_text(key, value));
     Ok(generator?.generate()?)
 }
 

@@ -38,7 +38,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (fused, fused_time) = fused(&device, &a, &b, &d)?;
     let (unfused, unfused_time) = unfused(&device, &a, &b, &d)?;
     let gain = unfused_time.as_secs_f64() / fused_time.as_secs_f64();
-    println!("fused {fused_time:.2?}, a product and vector operations {unfused_time:.2?}: {gain:.2} times as fast");
+    println!(
+        "fused {fused_time:.2?}, a product and vector operations {unfused_time:.2?}: {gain:.2} times as fast"
+    );
 
     let expected = on_cpu(&a, &b, &d);
     let error = |x: &[f32], other: &[f64]| {
@@ -61,7 +63,8 @@ fn matrix(name: Option<&str>, default: &str) -> Result<CsrMatrix<f32>, Box<dyn s
     }
     let (class, settings) = name.split_once(':').unwrap_or((name, ""));
     let settings = settings.split(',').filter_map(|setting| setting.split_once('='));
-    let generator = settings.fold(Generator::new(class), |generator, (key, value)| generator?.set_text(key, value));
+    let generator =
+        settings.fold(Generator::new(class), |generator, (key, value)| generator?.set_text(key, value));
     Ok(generator?.generate()?)
 }
 

@@ -235,7 +235,9 @@ pub enum Error {
         allowed: &'static str,
     },
     /// α or β would scale what an epilogue stores.
-    #[error("{what} = {got} has no part in what the epilogue stores, which can say it itself; allowed: {allowed}")]
+    #[error(
+        "{what} = {got} has no part in what the epilogue stores, which can say it itself; allowed: {allowed}"
+    )]
     EpilogueScaling {
         /// `alpha` or `beta`.
         what: &'static str,
@@ -258,7 +260,9 @@ pub enum Error {
         allowed: Vec<String>,
     },
     /// A vector or scalar that the kernel's epilogue takes was not bound to the plan.
-    #[error("the epilogue takes the {kind} `{name}` and none was bound; call `{method}(\"{name}\", …)` before the product")]
+    #[error(
+        "the epilogue takes the {kind} `{name}` and none was bound; call `{method}(\"{name}\", …)` before the product"
+    )]
     UnboundOperand {
         /// `vector` or `scalar`.
         kind: &'static str,
@@ -288,7 +292,9 @@ pub enum Error {
         got: ValueType,
     },
     /// The product would write to a vector that its epilogue reads.
-    #[error("y shares memory with the vector `{name}` of the epilogue; the parameter `y` is what it held before")]
+    #[error(
+        "y shares memory with the vector `{name}` of the epilogue; the parameter `y` is what it held before"
+    )]
     OperandIsResult {
         /// The name of the epilogue's parameter.
         name: String,

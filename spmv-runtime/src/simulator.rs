@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ptx_sim::{Arg, Counters, Schedule, Simulator};
 
 use crate::artifact::Artifact;
-use crate::backend::{Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle, as_bytes};
+use crate::backend::{
+    Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle, as_bytes,
+};
 use crate::error::Error;
 
 /// What the simulated device is like. The multiprocessors only decide how many blocks a persistent grid has.

@@ -80,12 +80,24 @@ impl<T: Element> Vector<T> {
     /// memory outlives the vector and every product launched with it, and while one of those writes it nothing
     /// else reads or writes it.
     pub unsafe fn from_raw(device: &Device, address: u64, len: usize) -> Self {
-        Vector { device: device.clone(), address, len, owner: Arc::new(Owner::Borrowed), entries: PhantomData }
+        Vector {
+            device: device.clone(),
+            address,
+            len,
+            owner: Arc::new(Owner::Borrowed),
+            entries: PhantomData,
+        }
     }
 
     fn owned(device: &Device, len: usize, allocation: Allocation) -> Self {
         let address = allocation.address();
-        Vector { device: device.clone(), address, len, owner: Arc::new(Owner::Ours(allocation)), entries: PhantomData }
+        Vector {
+            device: device.clone(),
+            address,
+            len,
+            owner: Arc::new(Owner::Ours(allocation)),
+            entries: PhantomData,
+        }
     }
 
     /// Number of entries.

@@ -110,22 +110,26 @@ impl Check<'_> {
                 self.float_literal(expression, digits, of)
             }
             Node::Integer(number) => match expected {
-                Some(of) if of.is_float() => {
-                    Err(self.wrong(expression, format!("this is a whole number, and {of} is needed; write `{number}.0`")))
-                }
+                Some(of) if of.is_float() => Err(self.wrong(
+                    expression,
+                    format!("this is a whole number, and {of} is needed; write `{number}.0`"),
+                )),
                 _ => Ok(Term { of: Type::U32, kind: TermKind::U32(*number) }),
             },
             Node::Bool(value) => Ok(Term { of: Type::Bool, kind: TermKind::Bool(*value) }),
             Node::Constant(of, place) => {
                 let constant = &super::eval::CONSTANTS[*place];
-                let kind = if *of == Type::F32 { TermKind::F32(constant.f32) } else { TermKind::F64(constant.f64) };
+                let kind =
+                    if *of == Type::F32 { TermKind::F32(constant.f32) } else { TermKind::F64(constant.f64) };
                 Ok(Term { of: *of, kind })
             }
             Node::Name(name) => self.name(expression, name),
             Node::Negate(operand) => {
                 let operand_term = self.term(operand, expected)?;
                 if !operand_term.of.is_float() {
-                    return Err(self.wrong(operand, format!("`-` needs f32 or f64, and this is {}", operand_term.of)));
+                    return Err(
+                        self.wrong(operand, format!("`-` needs f32 or f64, and this is {}", operand_term.of))
+                    );
                 }
                 Ok(Term { of: operand_term.of, kind: TermKind::Negate(Box::new(operand_term)) })
             }
@@ -138,7 +142,8 @@ impl Check<'_> {
             Node::Call(..) => self.call(expression, expected),
             Node::If(condition, then, otherwise) => {
                 let condition = self.of_type(condition, Type::Bool, "a condition is bool")?;
-                let (then, otherwise) = self.alike(then, otherwise, expected, "both branches have one type")?;
+                let (then, otherwise) =
+                    self.alike(then, otherwise, expected, "both branches have one type")?;
                 let of = then.of;
                 Ok(Term { of, kind: TermKind::If(condition.into(), then.into(), otherwise.into()) })
             }
@@ -148,7 +153,8 @@ impl Check<'_> {
                 for binding in lets {
                     let term = self.term(&binding.value, binding.declared)?;
                     if let Some(declared) = binding.declared.filter(|declared| *declared != term.of) {
-                        let message = format!("this is {}, and `{}` is {declared}", term.of, binding.name.name);
+                        let message =
+                            format!("this is {}, and `{}` is {declared}", term.of, binding.name.name);
                         return Err(self.wrong(&binding.value, message));
                     }
                     let place = self.locals.len();
@@ -180,7 +186,10 @@ impl Check<'_> {
         if is_finite {
             Ok(Term { of, kind })
         } else {
-            Err(self.wrong(at, format!("this is greater than every {of}; write `{of}::INFINITY` where it is meant")))
+            Err(self.wrong(
+                at,
+                format!("this is greater than every {of}; write `{of}::INFINITY` where it is meant"),
+            ))
         }
     }
 
@@ -189,7 +198,8 @@ impl Check<'_> {
         match place {
             Some(&place) => Ok(Term { of: self.locals[place].of, kind: TermKind::Local(place) }),
             None => {
-                let visible: Vec<_> = self.scope.iter().map(|place| self.locals[*place].name.as_str()).collect();
+                let visible: Vec<_> =
+                    self.scope.iter().map(|place| self.locals[*place].name.as_str()).collect();
                 let known = if visible.is_empty() { "nothing".into() } else { visible.join(", ") };
                 Err(self.wrong(at, format!("there is no `{name}` here; known are {known}")))
             }
@@ -260,7 +270,10 @@ impl Check<'_> {
     }
 
     fn cast(&mut self, at: &Expression, operand: &Expression, to: Type) -> Result<Term, FunctionError> {
-        let term = self.term(operand, Some(to).filter(|to| to.is_float() && !matches!(operand.node, Node::Integer(_))))?;
+        let term = self.term(
+            operand,
+            Some(to).filter(|to| to.is_float() && !matches!(operand.node, Node::Integer(_))),
+        )?;
         let is_allowed = match to {
             Type::Bool => term.of == Type::Bool,
             Type::U32 => true,
@@ -268,18 +281,26 @@ impl Check<'_> {
         };
         match (is_allowed, to) {
             (true, _) => Ok(Term { of: to, kind: TermKind::Cast(Box::new(term)) }),
-            (false, Type::Bool) => Err(self.wrong(at, "numbers are compared, not cast to bool: `a != 0.0`".into())),
+            (false, Type::Bool) => {
+                Err(self.wrong(at, "numbers are compared, not cast to bool: `a != 0.0`".into()))
+            }
             (false, _) => Err(self.wrong(at, format!("bool is cast to u32 first: `… as u32 as {to}`"))),
         }
     }
 
     fn call(&mut self, call: &Expression, expected: Option<Type>) -> Result<Term, FunctionError> {
-        let Node::Call(method, name_at, arguments) = &call.node else { unreachable!("asked for calls alone") };
+        let Node::Call(method, name_at, arguments) = &call.node else {
+            unreachable!("asked for calls alone")
+        };
         let expected = expected.filter(|_| method.result == ResultType::Receiver);
-        let receiver = self.term(&arguments[0], expected.filter(|_| !matches!(arguments[0].node, Node::Integer(_))))?;
+        let receiver =
+            self.term(&arguments[0], expected.filter(|_| !matches!(arguments[0].node, Node::Integer(_))))?;
         let of = receiver.of;
         if !method.is_of(of) {
-            let message = format!("{of} has no method `{}`; `as f32` or `as f64` makes a number that has it", method.name);
+            let message = format!(
+                "{of} has no method `{}`; `as f32` or `as f64` makes a number that has it",
+                method.name
+            );
             return Err(FunctionError::new(self.text, name_at, message));
         }
         if method.name == "powi" {
@@ -293,7 +314,8 @@ impl Check<'_> {
         for argument in &arguments[1..] {
             terms.push(self.of_type(argument, of, &rule)?);
         }
-        let place = super::METHODS.iter().position(|known| known.name == method.name).expect("it is one of them");
+        let place =
+            super::METHODS.iter().position(|known| known.name == method.name).expect("it is one of them");
         let of = if method.result == ResultType::Bool { Type::Bool } else { of };
         Ok(Term { of, kind: TermKind::Call(place, terms) })
     }

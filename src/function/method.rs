@@ -69,8 +69,10 @@ impl Method {
 const RECIP: &str = "template <typename T>\n__device__ __forceinline__ T recip(T a) { return T(1) / a; }\n";
 const SIGNUM: &str = "template <typename T>\n__device__ __forceinline__ T signum(T a) { return a != a ? a : copysign(T(1), a); }\n";
 const CLAMP: &str = "template <typename T>\n__device__ __forceinline__ T clamp(T a, T low, T high) { return a < low ? low : a > high ? high : a; }\n";
-const IS_NAN: &str = "template <typename T>\n__device__ __forceinline__ bool is_nan(T a) { return a != a; }\n";
-const IS_FINITE: &str = "template <typename T>\n__device__ __forceinline__ bool is_finite(T a) { return a - a == T(0); }\n";
+const IS_NAN: &str =
+    "template <typename T>\n__device__ __forceinline__ bool is_nan(T a) { return a != a; }\n";
+const IS_FINITE: &str =
+    "template <typename T>\n__device__ __forceinline__ bool is_finite(T a) { return a - a == T(0); }\n";
 const IS_INFINITE: &str = "template <typename T>\n__device__ __forceinline__ bool is_infinite(T a) { return a == a && a - a != T(0); }\n";
 
 /// The text of `powi`, which has the exponent as a constant.

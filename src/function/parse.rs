@@ -108,7 +108,8 @@ fn words(text: &str) -> Result<Vec<Word<'_>>, FunctionError> {
 fn number(text: &str) -> (Kind, usize) {
     let bytes = text.as_bytes();
     let at = |place: usize| bytes.get(place).copied().unwrap_or(0);
-    let digits = |from: usize| from + bytes[from..].iter().take_while(|b| b.is_ascii_digit() || **b == b'_').count();
+    let digits =
+        |from: usize| from + bytes[from..].iter().take_while(|b| b.is_ascii_digit() || **b == b'_').count();
     let mut end = digits(0);
     let mut kind = Kind::Integer;
     if at(end) == b'.' && at(end + 1) != b'.' && !(at(end + 1).is_ascii_alphabetic() || at(end + 1) == b'_') {
@@ -181,7 +182,9 @@ impl<'a> Parser<'a> {
         match self.word().text {
             "" => Ok(()),
             "=" => Err(self.not_allowed("assignments are not allowed; bind a new name with `let`")),
-            "&" | "|" | "^" | "<<" | ">>" => Err(self.not_allowed("allowed are + - * / %, comparisons, && || !")),
+            "&" | "|" | "^" | "<<" | ">>" => {
+                Err(self.not_allowed("allowed are + - * / %, comparisons, && || !"))
+            }
             "?" | ".." => Err(self.not_allowed("allowed are + - * / %, comparisons, && || !")),
             _ => Err(self.expected(wanted)),
         }
@@ -197,7 +200,9 @@ impl<'a> Parser<'a> {
         let word = self.word().clone();
         match word.text {
             _ if word.kind != Kind::Name => Err(self.expected(wanted)),
-            "_" => Err(self.error_at(&word.at, "every parameter has a name; write `_name` where it is not used")),
+            "_" => {
+                Err(self.error_at(&word.at, "every parameter has a name; write `_name` where it is not used"))
+            }
             text if KEYWORDS.contains(&text) => {
                 Err(self.error_at(&word.at, format!("`{text}` is a word of Rust's and cannot be a name")))
             }
@@ -242,7 +247,8 @@ impl<'a> Parser<'a> {
         let mut left = self.cast()?;
         loop {
             let word = self.word().clone();
-            let found = Operator::ALL.iter().find(|(_, text, _)| *text == word.text && word.kind == Kind::Mark);
+            let found =
+                Operator::ALL.iter().find(|(_, text, _)| *text == word.text && word.kind == Kind::Mark);
             let Some(&(operator, _, precedence)) = found else { return Ok(left) };
             if precedence < closest {
                 return Ok(left);
@@ -297,7 +303,8 @@ impl<'a> Parser<'a> {
         let found = Type::ALL.into_iter().find(|known| known.name() == word.text);
         self.advance();
         found.ok_or_else(|| {
-            let message = format!("there is no type `{}` in a function; allowed: f32, f64, u32, bool", word.text);
+            let message =
+                format!("there is no type `{}` in a function; allowed: f32, f64, u32, bool", word.text);
             self.error_at(&word.at, message)
         })
     }
@@ -363,7 +370,8 @@ impl<'a> Parser<'a> {
 
     fn no_method(&self, word: &Word<'_>) -> FunctionError {
         let names: Vec<_> = METHODS.iter().map(|method| method.name).collect();
-        let message = format!("there is no method `{}` in a function; allowed: {}", word.text, names.join(", "));
+        let message =
+            format!("there is no method `{}` in a function; allowed: {}", word.text, names.join(", "));
         self.error_at(&word.at, message)
     }
 
@@ -393,7 +401,9 @@ impl<'a> Parser<'a> {
         let digits = suffix.map_or(plain.as_str(), |of| &plain[..plain.len() - of.name().len()]);
         match digits.parse::<f64>() {
             Ok(_) => Ok(Node::Float(digits.to_owned(), suffix)),
-            Err(_) => Err(self.error_at(&word.at, "this is no number; write it as `0.5`, `1e-6` or `0.5f64`")),
+            Err(_) => {
+                Err(self.error_at(&word.at, "this is no number; write it as `0.5`, `1e-6` or `0.5f64`"))
+            }
         }
     }
 
@@ -436,7 +446,8 @@ impl<'a> Parser<'a> {
             (Some(of), Some(place)) => Ok(Expression { node: Node::Constant(of, place), at }),
             _ => {
                 let names: Vec<_> = CONSTANTS.iter().map(|known| known.name).collect();
-                let message = format!("there is no such constant; allowed are, of f32 and f64: {}", names.join(", "));
+                let message =
+                    format!("there is no such constant; allowed are, of f32 and f64: {}", names.join(", "));
                 Err(self.error_at(&at, message))
             }
         }
@@ -515,8 +526,9 @@ impl<'a> Parser<'a> {
 
 /// Words that Rust keeps for itself.
 const KEYWORDS: [&str; 50] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else", "enum",
-    "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move", "mut",
-    "override", "priv", "pub", "ref", "return", "self", "Self", "static", "struct", "super", "trait", "true", "try",
-    "type", "typeof", "unsafe", "use", "virtual", "where", "while",
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "Self",
+    "static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "use", "virtual",
+    "where", "while",
 ];

@@ -58,7 +58,8 @@ fn block(expression: &Expression) -> String {
     for binding in lets {
         let declared = binding.declared.map(|declared| format!(": {declared}")).unwrap_or_default();
         let value = self::expression(&binding.value);
-        write!(text, "let {}{declared} = {value}; ", binding.name.name).expect("writing to a String succeeds");
+        write!(text, "let {}{declared} = {value}; ", binding.name.name)
+            .expect("writing to a String succeeds");
     }
     text + &self::expression(value) + " }"
 }

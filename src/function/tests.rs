@@ -1,5 +1,5 @@
-use super::*;
 use super::eval::Value;
+use super::*;
 
 fn f32_function(text: &str) -> Typed {
     let function = Function::parse(text).unwrap();
@@ -35,11 +35,19 @@ fn canonical_text_reads_back_as_the_same() {
         ("|a| -a as f64 as f32", "|a| (-a as f64) as f32"),
         ("|a| (a as f64).sqrt() as f32", "|a| (a as f64).sqrt() as f32"),
         ("|s, t| if s < t { s } else { t }", "|s, t| if s < t { s } else { t }"),
-        ("|s, t| { if s<t {s} else if s == t {t} else {0.5_0f32} }", "|s, t| if s < t { s } else if s == t { t } else { 0.50f32 }"),
-        ("|s| { let h = s*0.5; let h: f32 = h+h; h.powi(-2) }", "|s| { let h = s * 0.5; let h: f32 = h + h; h.powi(-2) }"),
+        (
+            "|s, t| { if s<t {s} else if s == t {t} else {0.5_0f32} }",
+            "|s, t| if s < t { s } else if s == t { t } else { 0.50f32 }",
+        ),
+        (
+            "|s| { let h = s*0.5; let h: f32 = h+h; h.powi(-2) }",
+            "|s| { let h = s * 0.5; let h: f32 = h + h; h.powi(-2) }",
+        ),
         ("|s| 1.0 + if s > 0. { s } else { -s }", "|s| 1.0 + (if s > 0. { s } else { -s })"),
-        ("|s| if !(s == 1.0) && (s < 2.0 || true) { 1e-3 } else { f32::INFINITY }",
-         "|s| if !(s == 1.0) && (s < 2.0 || true) { 1e-3 } else { f32::INFINITY }"),
+        (
+            "|s| if !(s == 1.0) && (s < 2.0 || true) { 1e-3 } else { f32::INFINITY }",
+            "|s| if !(s == 1.0) && (s < 2.0 || true) { 1e-3 } else { f32::INFINITY }",
+        ),
         ("|row| row % 2", "|row| row % 2"),
         ("f32::NEG_INFINITY", "f32::NEG_INFINITY"),
         ("|| 1.0", "1.0"),
@@ -67,13 +75,18 @@ fn functions_compute_what_rust_computes() {
             let d = d * d;
             d as f32
         }),
-        ("|a, x| (a > x) as u32 as f32 + (a as u32 / 2) as f32", |a, x| (a > x) as u32 as f32 + (a as u32 / 2) as f32),
+        ("|a, x| (a > x) as u32 as f32 + (a as u32 / 2) as f32", |a, x| {
+            (a > x) as u32 as f32 + (a as u32 / 2) as f32
+        }),
         ("|a, x| a.floor() + x.ceil() + a.trunc() + x.round() + a.signum() * x.recip()", |a, x| {
             a.floor() + x.ceil() + a.trunc() + x.round() + a.signum() * x.recip()
         }),
-        ("|a, x| if a.is_nan() || x.is_infinite() || !x.is_finite() { 7.0 } else { a.copysign(x) }", |a, x| {
-            if a.is_nan() || x.is_infinite() || !x.is_finite() { 7.0 } else { a.copysign(x) }
-        }),
+        (
+            "|a, x| if a.is_nan() || x.is_infinite() || !x.is_finite() { 7.0 } else { a.copysign(x) }",
+            |a, x| {
+                if a.is_nan() || x.is_infinite() || !x.is_finite() { 7.0 } else { a.copysign(x) }
+            },
+        ),
         ("|a, x| a.clamp(-1.0, 2.0) + x.powi(3) - x.powi(-2)", |a, x| {
             a.clamp(-1.0, 2.0) + x * (x * x) - 1.0 / (x * x)
         }),
@@ -82,7 +95,10 @@ fn functions_compute_what_rust_computes() {
         for a in numbers {
             for x in numbers {
                 let (found, wanted) = (f32_value(text, &[a, x]), rust(a, x));
-                assert!(found.to_bits() == wanted.to_bits() || found.is_nan() && wanted.is_nan(), "{text} of {a}, {x}: {found} and not {wanted}");
+                assert!(
+                    found.to_bits() == wanted.to_bits() || found.is_nan() && wanted.is_nan(),
+                    "{text} of {a}, {x}: {found} and not {wanted}"
+                );
             }
         }
     }
@@ -99,8 +115,14 @@ fn cuda_is_readable_and_parenthesised_as_it_must_be() {
         ("|a, x| a - (x - 0.1)", "float f(float a, float x) { return a - (x - 0.1f); }"),
         ("|a, x| -(-a) * (a + x)", "float f(float a, float x) { return -(-a) * (a + x); }"),
         ("|a| a.max(0.0)", "float f(float a) { return fmaxf(a, 0.0f); }"),
-        ("|s, t| if s < t { s } else { t * 2.0 }", "float f(float s, float t) { return s < t ? s : t * 2.0f; }"),
-        ("|s, t| (if s < t { s } else { t }) * 2.0", "float f(float s, float t) { return (s < t ? s : t) * 2.0f; }"),
+        (
+            "|s, t| if s < t { s } else { t * 2.0 }",
+            "float f(float s, float t) { return s < t ? s : t * 2.0f; }",
+        ),
+        (
+            "|s, t| (if s < t { s } else { t }) * 2.0",
+            "float f(float s, float t) { return (s < t ? s : t) * 2.0f; }",
+        ),
         ("|int, int_| int + int_", "float f(float int_, float int__) { return int_ + int__; }"),
         ("|a| a.powi(-3) % f32::INFINITY", "float f(float a) { return fmodf(powi<-3>(a), (1.0f / 0.0f)); }"),
         ("|a| (a as f64).ln() as f32", "float f(float a) { return float(log(double(a))); }"),
@@ -109,11 +131,19 @@ fn cuda_is_readable_and_parenthesised_as_it_must_be() {
             "float f(float a) {\n  const float h = a * 0.5f;\n  const float h_ = h * h;\n  return h_ + 1e-7f;\n}",
         ),
     ] {
-        assert_eq!(f32_function(text).cuda("f", |_| true).0, format!("__device__ __forceinline__ {cuda}\n"), "{text}");
+        assert_eq!(
+            f32_function(text).cuda("f", |_| true).0,
+            format!("__device__ __forceinline__ {cuda}\n"),
+            "{text}"
+        );
     }
     let helped = [f32_function("|a| a.clamp(0.0, 1.0).powi(2)"), f32_function("|a| a.powi(3)")];
     let helpers = cuda::helpers(&helped);
-    assert_eq!((helpers.matches("T clamp(").count(), helpers.matches("T powi(").count()), (1, 1), "{helpers}");
+    assert_eq!(
+        (helpers.matches("T clamp(").count(), helpers.matches("T powi(").count()),
+        (1, 1),
+        "{helpers}"
+    );
 }
 
 #[test]

@@ -125,7 +125,11 @@ const WRITTEN: [&[(&str, &str)]; 10] = [
     &[("combine", "|a, x| (a - x).abs()"), ("reduce", "|s, t| s.max(t)"), ("identity", "-1e30")],
     &[("map_value", "|a| a.abs()"), ("map_x", "|x, col| if col % 2 == 0 { x } else { -x }")],
     &[("combine", "|a, x| a.mul_add(x, 1.0)")],
-    &[("semiring", "min_plus"), ("map_value", "|a| { let b = a.max(0.0); b + b }"), ("map_x", "|x, col| x - (col / 2) as ACCUMULATOR")],
+    &[
+        ("semiring", "min_plus"),
+        ("map_value", "|a| { let b = a.max(0.0); b + b }"),
+        ("map_x", "|x, col| x - (col / 2) as ACCUMULATOR"),
+    ],
     &[
         ("reduce", "|s, t| if s < t { s } else { t }"),
         ("identity", "ACCUMULATOR::INFINITY"),
@@ -134,9 +138,21 @@ const WRITTEN: [&[(&str, &str)]; 10] = [
     ],
     &[("map_x", "|x, col| x.powi(2).clamp(1.0, 4.0)"), ("epilogue", "|row, sum, y| sum + 2.0 * y")],
     &[("epilogue", "|row, sum, y| sum.max(0.0)")],
-    &[("epilogue", "|row, sum, y, d, omega| y + omega * (sum - d)"), ("vectors", "[d]"), ("scalars", "[omega]")],
-    &[("epilogue", "|row, sum, y, c, mask| if mask > 0.0 && row % 3 != 1 { c * sum } else { y }"), ("vectors", "[mask]"), ("scalars", "[c]")],
-    &[("epilogue", "|row, sum, y, d, e, c, int| { let s = d * c - e; s.signum() * (sum - int) }"), ("vectors", "[e, d]"), ("scalars", "[c, int]")],
+    &[
+        ("epilogue", "|row, sum, y, d, omega| y + omega * (sum - d)"),
+        ("vectors", "[d]"),
+        ("scalars", "[omega]"),
+    ],
+    &[
+        ("epilogue", "|row, sum, y, c, mask| if mask > 0.0 && row % 3 != 1 { c * sum } else { y }"),
+        ("vectors", "[mask]"),
+        ("scalars", "[c]"),
+    ],
+    &[
+        ("epilogue", "|row, sum, y, d, e, c, int| { let s = d * c - e; s.signum() * (sum - int) }"),
+        ("vectors", "[e, d]"),
+        ("scalars", "[c, int]"),
+    ],
 ];
 
 /// Of `WRITTEN`, those that leave the product as it is.

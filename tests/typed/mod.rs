@@ -218,7 +218,8 @@ pub fn bind(plan: &mut Spmv, numbers: &[f64]) -> Result<Vec<Vec<f64>>, Error> {
     for (place, operand) in operands.iter().enumerate() {
         bound.push(match operand {
             Operand::Vector { name, value } => {
-                let entries: Vec<f64> = (0..num_rows).map(|row| numbers[(row + place + 1) % num_rows]).collect();
+                let entries: Vec<f64> =
+                    (0..num_rows).map(|row| numbers[(row + place + 1) % num_rows]).collect();
                 let entries = rounded(*value, &entries);
                 let vector = AnyVector::new(&device, *value, &entries)?;
                 of_any_type!(&vector, vector => plan.set_vector(name, vector))?;
@@ -280,7 +281,8 @@ pub fn mapped(config: &KernelConfig, op_a: &CsrMatrix<f64>, x: &[f64]) -> (CsrMa
     };
     let values = op_a.values().iter().map(|number| value(*number)).collect();
     let (offsets, cols) = (op_a.row_offsets().to_vec(), op_a.col_indices().to_vec());
-    let a = CsrMatrix::new(op_a.num_rows(), op_a.num_cols(), offsets, cols, values).expect("its structure is the same");
+    let a = CsrMatrix::new(op_a.num_rows(), op_a.num_cols(), offsets, cols, values)
+        .expect("its structure is the same");
     (a, x)
 }
 

@@ -614,7 +614,8 @@ impl Run {
         }
         let config = builder.build()?;
         if config.user_functions().epilogue.is_some() {
-            let message = "what an epilogue makes of a row's rounding is its own, so nothing verifies such a product";
+            let message =
+                "what an epilogue makes of a row's rounding is its own, so nothing verifies such a product";
             return Err(Failure::new(Kind::Usage, message)
                 .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"));
         }
@@ -683,8 +684,7 @@ impl Run {
         let guarantees = plan.program().guarantees.clone();
         let promise = Promise::of_kernel(config, &guarantees);
         let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
-        let verification = computed
-            .verify(&Expected::over(&config, a, operation, operands)?, &promise);
+        let verification = computed.verify(&Expected::over(&config, a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 

@@ -1,0 +1,37 @@
+//! What the user writes is in the kernel, and in Rust beside it.
+
+use spmv_runtime::{KernelConfig, spmv_kernel};
+
+#[spmv_kernel(
+    algorithm = csr_vector,
+    value = f64,
+    combine = |a, x| (a - x).abs(),
+    reduce = |s, t| if s < t { t } else { s },
+    identity = -1e300,
+    map_x = |x, col| x * (col % 2) as f64,
+    epilogue = |row, sum, y, d, omega| { let half = 0.5 * d; y + omega * (sum - half) },
+    vectors = [d],
+    scalars = [omega],
+)]
+pub struct Farthest;
+
+fn main() {
+    assert_eq!(Farthest::combine(1.0, 3.0), 2.0);
+    assert_eq!(Farthest::reduce(1.0, 3.0), 3.0);
+    assert_eq!(Farthest::identity(), -1e300);
+    assert_eq!(Farthest::map_x(2.0, 3), 2.0);
+    assert_eq!(Farthest::epilogue(0, 3.0, 1.0, 2.0, 10.0), 21.0);
+    let settings = [
+        ("value", "f64"),
+        ("combine", "|a, x| (a - x).abs()"),
+        ("reduce", "|s, t| if s < t { t } else { s }"),
+        ("identity", "-1e300"),
+        ("map_x", "|x, col| x * (col % 2) as f64"),
+        ("epilogue", "|row, sum, y, d, omega| { let half = 0.5 * d; y + omega * (sum - half) }"),
+        ("vectors", "[d]"),
+        ("scalars", "[omega]"),
+    ];
+    let config = KernelConfig::from_settings("csr_vector", settings).expect("it is allowed");
+    assert_eq!(Farthest::config(), config);
+    assert_eq!(Farthest::SOURCE, config.program().source);
+}

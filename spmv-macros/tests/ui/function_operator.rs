@@ -1,0 +1,6 @@
+use spmv_runtime::spmv_kernel;
+
+#[spmv_kernel(algorithm = csr_vector, combine = |a, x| a & x)]
+pub struct Kernel;
+
+fn main() {}

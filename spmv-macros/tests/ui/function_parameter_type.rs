@@ -1,0 +1,6 @@
+use spmv_runtime::spmv_kernel;
+
+#[spmv_kernel(algorithm = csr_vector, map_value = |a: f32| a)]
+pub struct Kernel;
+
+fn main() {}
