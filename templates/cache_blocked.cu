@@ -17,6 +17,7 @@
 constexpr int kSharedKib = 96;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
+#include "prelude/stream.cuh"
 #include "prelude/group.cuh"
 #include "prelude/block.cuh"
 #include "prelude/search.cuh"
@@ -46,8 +47,8 @@ constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
 constexpr uint32_t kShortSlot = 32;
 // In cells: x is copied to shared memory.
 constexpr uint32_t kIsStaged = 0x80000000u;
-// Entries in a unit of storage, in which every bucket begins.
-constexpr uint32_t kUnit = 8;
+// Entries that a lane takes in a round. They lie side by side, beside those of the next lane.
+constexpr uint32_t kRound = 4;
 // Rows with more slots are summed by a block.
 constexpr uint32_t kFewSlots = 8;
 
@@ -196,8 +197,8 @@ spmv_cache_blocked_slots(uint32_t nnz, const OffsetT* __restrict__ row_offsets, 
   slots[i] = uint16_t(slot / kWarps);
 }
 
-// lane_begins[32 * bucket + lane] <- the lane's first entry, buckets[bucket].y <- the bucket's steps and in the low 6 bits
-// the lanes that have any, marks[bucket] <- its units of storage.
+// lane_begins[32 * bucket + lane] <- the lane's first entry, buckets[bucket].y <- the bucket's rounds and in the low 6 bits
+// the lanes that have entries, marks[bucket] <- rounds of all lanes.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_units(uint32_t num_buckets, const uint32_t* __restrict__ begins,
                               const uint16_t* __restrict__ slots, uint32_t* __restrict__ lane_begins,
@@ -205,23 +206,23 @@ spmv_cache_blocked_mark_units(uint32_t num_buckets, const uint32_t* __restrict__
   const uint32_t bucket = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (bucket >= num_buckets) return;
   const uint32_t end = begins[bucket + 1];
-  uint32_t steps = (end - begins[bucket] + 31) / 32, lane = 0;
-  // More steps where whole slots do not fit.
-  for (uint32_t begin = begins[bucket]; begin < end; steps += 1 + steps / 8) {
+  uint32_t begin = begins[bucket], lane = 0, rounds = (end - begin + 32 * kRound - 1) / (32 * kRound);
+  while (begin < end) {
     begin = begins[bucket];
     for (lane = 0; lane < 32 && begin < end; ++lane) {
       lane_begins[32 * uint64_t(bucket) + lane] = begin;
-      uint32_t next = min(end - begin, steps) + begin;
+      uint32_t next = begin + min(end - begin, rounds * kRound);
       if (next < end && slots[next - 1] == slots[next]) {
         next = begin + first_that(next - begin, [=](uint32_t j) { return slots[begin + j] >= slots[next]; });
       }
       if (next == begin) break;
       begin = next;
     }
-    if (begin == end) break;
+    // More where whole slots do not fit.
+    if (begin < end) rounds += 1 + rounds / 8;
   }
-  buckets[bucket].y = steps << 6 | lane;
-  marks[bucket] = (steps * lane + kUnit - 1) / kUnit;
+  buckets[bucket].y = rounds << 6 | lane;
+  marks[bucket] = rounds * lane;
 }
 
 // Of words, a column in the cell and in the low 16 bits the place of a slot in shared memory, where 0 is nobody's, and of
@@ -238,7 +239,8 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
   const uint32_t* begins = lane_begins + 32 * uint64_t(bucket);
   const uint32_t lane = first_that(lanes - 1, [=](uint32_t l) { return begins[l + 1] > i; });
   if (i == begins[0]) buckets[bucket].x = units[bucket];
-  const uint64_t at = uint64_t(units[bucket]) * kUnit + uint64_t(i - begins[lane]) * lanes + lane;
+  const uint32_t rank = i - begins[lane];
+  const uint64_t at = (units[bucket] + uint64_t(rank / kRound) * lanes + lane) * kRound + rank % kRound;
   // Slots of a lane are neighbours, and lie in one bank or two.
   const uint32_t slot = slots[i], place = slot % kSlotsPerBank * 32 + slot / kSlotsPerBank;
   words[at] = (uint32_t(col_indices[entry]) - cells[bucket / kWarps].y) << 16 | (bucket % kWarps * kWarpStride + place + 1);
@@ -247,15 +249,15 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
 
 // ---- The plan: shares of blocks ----
 
-// marks[cell] <- what it costs, in steps of the block.
+// marks[cell] <- what it costs: two for a round of the block, and as much for a copy of columns.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_costs(uint32_t num_cells, const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
                               uint32_t* __restrict__ marks) {
   const uint32_t cell = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (cell >= num_cells) return;
-  uint32_t steps = 0;
-  for (uint32_t warp = 0; warp < kWarps; ++warp) steps = max(steps, buckets[uint64_t(cell) * kWarps + warp].y >> 6);
-  marks[cell] = 1 + steps + (cells[cell].x & kIsStaged ? 2 : steps / 2);
+  uint32_t rounds = 0;
+  for (uint32_t warp = 0; warp < kWarps; ++warp) rounds = max(rounds, buckets[uint64_t(cell) * kWarps + warp].y >> 6);
+  marks[cell] = 1 + 2 * rounds + (cells[cell].x & kIsStaged ? 2 : rounds);
 }
 
 // shares[block] <- the cell where the block begins, and how much of it, in 65,536ths, is others'.
@@ -322,24 +324,21 @@ __device__ __forceinline__ void end_staging() {
 #endif
 }
 
-// Steps whose loads are in flight together; those of the next are, too.
-constexpr uint32_t kSteps = 4;
-
-// What a lane takes in kSteps steps. A word of 0 is fill.
+// What a lane takes in a round. A word of 0 is fill.
 struct Entries {
-  uint32_t words[kSteps];
-  ValueT values[kSteps];
+  uint32_t words[kRound];
+  ValueT values[kRound];
 
-  __device__ __forceinline__ void load(uint2 bucket, uint2 range, const uint32_t* __restrict__ slot_words,
+  __device__ __forceinline__ void load(uint2 bucket, uint2 rounds, const uint32_t* __restrict__ slot_words,
                                        const ValueT* __restrict__ slot_values) {
     const uint32_t lane = threadIdx.x % 32, lanes = bucket.y & 63;
-    const uint64_t first = uint64_t(bucket.x) * kUnit + lane;
+    if (rounds.x < rounds.y && lane < lanes) {
+      const uint64_t at = (bucket.x + uint64_t(rounds.x) * lanes + lane) * kRound;
+      load_streaming<kRound>(words, slot_words + at);
+      load_streaming<kRound>(values, slot_values + at);
+    } else {
 #pragma unroll
-    for (uint32_t s = 0; s < kSteps; ++s) {
-      const uint64_t at = first + uint64_t(range.x + s) * lanes;
-      const bool has_entry = range.x + s < range.y && lane < lanes;
-      words[s] = has_entry ? __ldcs(slot_words + at) : 0;
-      values[s] = has_entry ? __ldcs(slot_values + at) : ValueT(0);
+      for (uint32_t i = 0; i < kRound; ++i) words[i] = 0, values[i] = ValueT(0);
     }
   }
 };
@@ -347,27 +346,27 @@ struct Entries {
 // Adds a lane's entries to their slots, of which it has all entries: neighbours of one slot are added up before, so that
 // the slots' loads are in flight together.
 __device__ __forceinline__ void add_entries(const Entries& entries, const XT* __restrict__ x, AccumT* slots) {
-  uint32_t places[kSteps];
-  AccumT sums[kSteps], slot_sums[kSteps];
-  XT x_entries[kSteps];
+  uint32_t places[kRound];
+  AccumT sums[kRound], slot_sums[kRound];
+  XT x_entries[kRound];
 #pragma unroll
-  for (uint32_t s = 0; s < kSteps; ++s) {
-    places[s] = entries.words[s] & 0xffff;
-    x_entries[s] = x[entries.words[s] >> 16];
+  for (uint32_t i = 0; i < kRound; ++i) {
+    places[i] = entries.words[i] & 0xffff;
+    x_entries[i] = x[entries.words[i] >> 16];
   }
-  const auto is_last_of = [&](uint32_t s) { return places[s] != 0 && (s + 1 == kSteps || places[s] != places[s + 1]); };
+  const auto is_last_of = [&](uint32_t i) { return places[i] != 0 && (i + 1 == kRound || places[i] != places[i + 1]); };
 #pragma unroll
-  for (uint32_t s = 0; s < kSteps; ++s) {
-    if (is_last_of(s)) slot_sums[s] = slots[places[s]];
-  }
-#pragma unroll
-  for (uint32_t s = 0; s < kSteps; ++s) {
-    const AccumT before = s > 0 && places[s] == places[s - 1] ? sums[s - 1] : kIdentity;
-    sums[s] = combine_reduce(AccumT(entries.values[s]), AccumT(x_entries[s]), before);
+  for (uint32_t i = 0; i < kRound; ++i) {
+    if (is_last_of(i)) slot_sums[i] = slots[places[i]];
   }
 #pragma unroll
-  for (uint32_t s = 0; s < kSteps; ++s) {
-    if (is_last_of(s)) slots[places[s]] = reduce(slot_sums[s], sums[s]);
+  for (uint32_t i = 0; i < kRound; ++i) {
+    const AccumT before = i > 0 && places[i] == places[i - 1] ? sums[i - 1] : kIdentity;
+    sums[i] = combine_reduce(AccumT(entries.values[i]), AccumT(x_entries[i]), before);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kRound; ++i) {
+    if (is_last_of(i)) slots[places[i]] = reduce(slot_sums[i], sums[i]);
   }
 }
 
@@ -397,17 +396,17 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
   if (skips_product(alpha) || c == __ldg(shares + gridDim.x).x) return;
   const uint32_t end = cells_end(share, next_share);
   buckets += threadIdx.x / 32;
-  // The steps of a bucket that are the block's.
-  const auto range_of = [=](uint32_t of, uint2 bucket) -> uint2 {
-    const uint32_t steps = bucket.y >> 6;
-    return {of == share.x ? uint32_t(uint64_t(steps) * share.y >> 16) : 0,
-            of == next_share.x ? uint32_t(uint64_t(steps) * next_share.y >> 16) : steps};
+  // The rounds of a cell's bucket that are the block's.
+  const auto rounds_of = [=](uint32_t of, uint2 bucket) -> uint2 {
+    const uint32_t rounds = bucket.y >> 6;
+    return {of == share.x ? uint32_t(uint64_t(rounds) * share.y >> 16) : 0,
+            of == next_share.x ? uint32_t(uint64_t(rounds) * next_share.y >> 16) : rounds};
   };
   for (uint32_t i = threadIdx.x; i <= kWarps * kWarpStride; i += kTileThreads) slots[i] = kIdentity;
-  uint2 cell = __ldg(cells + c), bucket = __ldg(buckets + uint64_t(c) * kWarps), range = range_of(c, bucket);
+  uint2 cell = __ldg(cells + c), bucket = __ldg(buckets + uint64_t(c) * kWarps), rounds = rounds_of(c, bucket);
   begin_staging(cell, num_cols, x, staged + c % 2 * kTileCols);
   Entries entries;
-  entries.load(bucket, range, words, slot_values);
+  entries.load(bucket, rounds, words, slot_values);
   while (c < end) {
     const bool is_last = c + 1 == end;
     const uint2 next_cell = is_last ? uint2{} : __ldg(cells + c + 1);
@@ -415,14 +414,14 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
     end_staging();
     __syncthreads();
     begin_staging(next_cell, num_cols, x, staged + (c + 1) % 2 * kTileCols);
-    const uint2 next_range = range_of(c + 1, next_bucket);
+    const uint2 next_rounds = rounds_of(c + 1, next_bucket);
     bool stays;
 #pragma unroll 1
     do {
-      stays = range.x + kSteps < range.y;
-      range = stays ? uint2{range.x + kSteps, range.y} : next_range;
+      stays = rounds.x + 1 < rounds.y;
+      rounds = stays ? uint2{rounds.x + 1, rounds.y} : next_rounds;
       Entries next_entries;
-      next_entries.load(stays ? bucket : next_bucket, range, words, slot_values);
+      next_entries.load(stays ? bucket : next_bucket, rounds, words, slot_values);
       if (cell.x & kIsStaged) {
         add_entries(entries, staged + c % 2 * kTileCols, slots);
       } else {

@@ -26,8 +26,8 @@ const UNITS: u8 = 3;
 const WARPS: u32 = 16;
 /// Columns that places of 16 bits distinguish.
 const WIDE_COLS: u32 = 65_536;
-/// Slots of the layout in a unit of storage.
-const UNIT: u32 = 8;
+/// Entries of a lane that lie side by side.
+const ROUND: u32 = 4;
 
 impl CacheBlocked {
     /// Bytes of x in shared memory, once of two.
@@ -54,7 +54,7 @@ impl Plans for CacheBlocked {
     }
 
     fn slots(&self, config: &KernelConfig) -> Option<Slots> {
-        Some(Slots { number: count(UNITS) * UNIT, bytes: 4 + config.types().value.size() as u32 })
+        Some(Slots { number: count(UNITS) * ROUND, bytes: 4 + config.types().value.size() as u32 })
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {
@@ -130,7 +130,7 @@ impl Plans for CacheBlocked {
         let units = plan.scratch("units_before", num_buckets.clone() + 1, 4);
         let mark_units = [begins, slots, lane_begins, buckets].map(buffer).into();
         plan.ranks("units", num_buckets, mark_units, units, Some("units"));
-        let stored = count(UNITS) * UNIT;
+        let stored = count(UNITS) * ROUND;
         let words = plan.buffer(Buffer::new("words", stored.clone() * 4).zeroed());
         let slot_values =
             plan.buffer(Buffer::new("slot_values", stored * types.value.size() as u32).zeroed());
