@@ -24,13 +24,15 @@ const UNITS: u8 = 3;
 
 /// Warps of a block, and the buckets of a cell.
 const WARPS: u32 = 16;
+/// Column tiles in shared memory.
+const STAGES: u32 = 3;
 /// Columns that places of 16 bits distinguish.
 const WIDE_COLS: u32 = 65_536;
 /// Entries of a lane that lie side by side.
 const ROUND: u32 = 4;
 
 impl CacheBlocked {
-    /// Bytes of x in shared memory, once of two.
+    /// Bytes of a column tile in shared memory.
     fn stage_bytes(&self) -> u32 {
         1024 * match self.shared_kib {
             224.. => 32,
@@ -43,7 +45,7 @@ impl CacheBlocked {
     /// Slots of a row tile.
     fn tile_slots(&self, config: &KernelConfig) -> u32 {
         let accumulator = config.types().accumulator.size() as u32;
-        let of_warp = (self.shared_kib * 1024 - 2 * self.stage_bytes()) / (WARPS * accumulator);
+        let of_warp = (self.shared_kib * 1024 - STAGES * self.stage_bytes()) / (WARPS * accumulator);
         WARPS * ((of_warp - 1) / 32 * 32)
     }
 }
