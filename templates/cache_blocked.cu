@@ -6,7 +6,7 @@
 // Suffers:   fewer entries than sectors of x in nearly all cells (uniform random of millions of rows with few entries); values that change (they are copied when a plan is made)
 // Bytes:     slots * (value + 4) + 8 a warp and cell + rows * (y + 4) + x once; from L2 a column tile for every cell with more entries than it has sectors, a sector for every entry of other cells, and two accumulators a row and block that works on it; keeps its own values and columns
 // Guarantee: bit-reproducible; fill touches no x
-// Launch:    a block of 512 threads a multiprocessor, equal shares of the cells, the next column tile copied while one is used; then a thread a row, a block for rows in many parts; planned on the device by a sort
+// Launch:    a block of 512 threads a multiprocessor, equal shares of the cells, the next two column tiles copied while one is used; then a thread a row, a block for rows in many parts; planned on the device by a sort
 
 // Rows with entries have slots, one each, or several where a row is long. Slots lie in tiles of kTileSlots, which are
 // dealt out to the warps of a block. An entry belongs to a cell, of its slot's tile and its column's, and there to the
@@ -17,6 +17,7 @@
 constexpr int kSharedKib = 96;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
+#include "prelude/stream.cuh"
 #include "prelude/group.cuh"
 #include "prelude/block.cuh"
 #include "prelude/search.cuh"
@@ -29,7 +30,9 @@ constexpr int kSharedKib = 96;
 
 constexpr uint32_t kWarps = 16;
 constexpr uint32_t kTileThreads = 32 * kWarps;
-// A column tile in shared memory, of which there are two; the rest is the slots'.
+// Column tiles in shared memory: one is used, the others are on their way.
+constexpr uint32_t kStages = 3;
+// Bytes of each; the rest is the slots'.
 constexpr uint32_t kStageBytes = (kSharedKib >= 224 ? 32 : kSharedKib >= 96 ? 16 : kSharedKib >= 48 ? 8 : 2) * 1024;
 constexpr uint32_t kTileCols = kStageBytes / sizeof(XT);
 // Cells that are worth no copy of their columns are joined: so many columns have a place of 16 bits.
@@ -38,7 +41,7 @@ constexpr uint32_t kTilesPerWide = kWideCols / kTileCols;
 // Entries from which on a copy brings fewer sectors than they would.
 constexpr uint32_t kStagedEntries = kStageBytes / 32;
 // Slots of a warp, as many for each bank, and their distance to the next warp's.
-constexpr uint32_t kSlotsPerBank = ((kSharedKib * 1024 - 2 * kStageBytes) / (kWarps * sizeof(AccumT)) - 1) / 32;
+constexpr uint32_t kSlotsPerBank = ((kSharedKib * 1024 - kStages * kStageBytes) / (kWarps * sizeof(AccumT)) - 1) / 32;
 constexpr uint32_t kWarpSlots = 32 * kSlotsPerBank;
 constexpr uint32_t kWarpStride = kWarpSlots + 1;
 constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
@@ -46,8 +49,8 @@ constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
 constexpr uint32_t kShortSlot = 32;
 // In cells: x is copied to shared memory.
 constexpr uint32_t kIsStaged = 0x80000000u;
-// Entries in a unit of storage, in which every bucket begins.
-constexpr uint32_t kUnit = 8;
+// Entries that a lane takes in a round. They lie side by side, beside those of the next lane.
+constexpr uint32_t kRound = 4;
 // Rows with more slots are summed by a block.
 constexpr uint32_t kFewSlots = 8;
 
@@ -71,7 +74,8 @@ spmv_cache_blocked_mark_slots(uint32_t num_rows, uint32_t nnz, const OffsetT* __
 
 // marks[row] <- whether a block sums it.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_mark_long(uint32_t num_rows, const uint32_t* __restrict__ slot_begins, uint32_t* __restrict__ marks) {
+spmv_cache_blocked_mark_long(uint32_t num_rows, const uint32_t* __restrict__ slot_begins,
+                             uint32_t* __restrict__ marks) {
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows) marks[row] = slot_begins[row + 1] - slot_begins[row] > kFewSlots;
 }
@@ -107,7 +111,8 @@ spmv_cache_blocked_count(uint32_t nnz, uint32_t num_rows, uint32_t num_wide, con
 // Of the cells that a row tile may have in a stretch of kWideCols columns, one for each column tile and one for what is
 // not copied: which it has.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_mark_cells(uint32_t num_stretches, const uint32_t* __restrict__ counts, uint32_t* __restrict__ marks) {
+spmv_cache_blocked_mark_cells(uint32_t num_stretches, const uint32_t* __restrict__ counts,
+                              uint32_t* __restrict__ marks) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_stretches) return;
   uint32_t* cell_marks = marks + uint64_t(i) * (kTilesPerWide + 1);
@@ -175,10 +180,10 @@ __device__ __forceinline__ RowSlots row_slots(uint32_t row, uint32_t bucket, con
 
 // slots[entry of the bucket] <- its slot among the warp's; they rise.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_slots(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ slot_begins,
-                         const uint32_t* __restrict__ rows, const uint2* __restrict__ cells,
-                         const SortPair* __restrict__ pairs, const uint32_t* __restrict__ begins,
-                         uint16_t* __restrict__ slots) {
+spmv_cache_blocked_slots(uint32_t nnz, const OffsetT* __restrict__ row_offsets,
+                         const uint32_t* __restrict__ slot_begins, const uint32_t* __restrict__ rows,
+                         const uint2* __restrict__ cells, const SortPair* __restrict__ pairs,
+                         const uint32_t* __restrict__ begins, uint16_t* __restrict__ slots) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t bucket = pairs[i].x, row = rows[pairs[i].y];
@@ -196,8 +201,8 @@ spmv_cache_blocked_slots(uint32_t nnz, const OffsetT* __restrict__ row_offsets, 
   slots[i] = uint16_t(slot / kWarps);
 }
 
-// lane_begins[32 * bucket + lane] <- the lane's first entry, buckets[bucket].y <- the bucket's steps and in the low 6 bits
-// the lanes that have any, marks[bucket] <- its units of storage.
+// lane_begins[32 * bucket + lane] <- the lane's first entry, buckets[bucket].y <- the bucket's rounds and in the low 6
+// bits the lanes that have entries, marks[bucket] <- rounds of all lanes.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_units(uint32_t num_buckets, const uint32_t* __restrict__ begins,
                               const uint16_t* __restrict__ slots, uint32_t* __restrict__ lane_begins,
@@ -205,27 +210,32 @@ spmv_cache_blocked_mark_units(uint32_t num_buckets, const uint32_t* __restrict__
   const uint32_t bucket = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (bucket >= num_buckets) return;
   const uint32_t end = begins[bucket + 1];
-  uint32_t steps = (end - begins[bucket] + 31) / 32, lane = 0;
-  // More steps where whole slots do not fit.
-  for (uint32_t begin = begins[bucket]; begin < end; steps += 1 + steps / 8) {
+  uint32_t begin = begins[bucket], lane = 0, rounds = (end - begin + 32 * kRound - 1) / (32 * kRound);
+  while (begin < end) {
     begin = begins[bucket];
     for (lane = 0; lane < 32 && begin < end; ++lane) {
       lane_begins[32 * uint64_t(bucket) + lane] = begin;
-      uint32_t next = min(end - begin, steps) + begin;
+      uint32_t next = begin + min(end - begin, rounds * kRound);
       if (next < end && slots[next - 1] == slots[next]) {
         next = begin + first_that(next - begin, [=](uint32_t j) { return slots[begin + j] >= slots[next]; });
       }
       if (next == begin) break;
       begin = next;
     }
-    if (begin == end) break;
+    // More where whole slots do not fit.
+    if (begin < end) rounds += 1 + rounds / 8;
   }
-  buckets[bucket].y = steps << 6 | lane;
-  marks[bucket] = (steps * lane + kUnit - 1) / kUnit;
+  buckets[bucket].y = rounds << 6 | lane;
+  marks[bucket] = rounds * lane;
 }
 
-// Of words, a column in the cell and in the low 16 bits the place of a slot in shared memory, where 0 is nobody's, and of
-// values: those of an entry. What nobody writes is zero, and fill.
+// The place in shared memory of a warp's slot. Slots of a lane are neighbours, and lie in one bank or two.
+__device__ __forceinline__ uint32_t slot_place(uint32_t warp, uint32_t slot) {
+  return 1 + warp * kWarpStride + slot % kSlotsPerBank * 32 + slot / kSlotsPerBank;
+}
+
+// Of words, a column in the cell and in the low 16 bits the place of a slot in shared memory, where 0 is nobody's, and
+// of values: those of an entry. What nobody writes is zero, and fill.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                         const uint2* __restrict__ cells, const SortPair* __restrict__ pairs,
@@ -238,24 +248,24 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
   const uint32_t* begins = lane_begins + 32 * uint64_t(bucket);
   const uint32_t lane = first_that(lanes - 1, [=](uint32_t l) { return begins[l + 1] > i; });
   if (i == begins[0]) buckets[bucket].x = units[bucket];
-  const uint64_t at = uint64_t(units[bucket]) * kUnit + uint64_t(i - begins[lane]) * lanes + lane;
-  // Slots of a lane are neighbours, and lie in one bank or two.
-  const uint32_t slot = slots[i], place = slot % kSlotsPerBank * 32 + slot / kSlotsPerBank;
-  words[at] = (uint32_t(col_indices[entry]) - cells[bucket / kWarps].y) << 16 | (bucket % kWarps * kWarpStride + place + 1);
+  const uint32_t rank = i - begins[lane];
+  const uint64_t at = (units[bucket] + uint64_t(rank / kRound) * lanes + lane) * kRound + rank % kRound;
+  const uint32_t place = slot_place(bucket % kWarps, slots[i]);
+  words[at] = (uint32_t(col_indices[entry]) - cells[bucket / kWarps].y) << 16 | place;
   slot_values[at] = values[entry];
 }
 
 // ---- The plan: shares of blocks ----
 
-// marks[cell] <- what it costs, in steps of the block.
+// marks[cell] <- what it costs: two for a round of the block, and as much for a copy of columns.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_costs(uint32_t num_cells, const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
                               uint32_t* __restrict__ marks) {
   const uint32_t cell = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (cell >= num_cells) return;
-  uint32_t steps = 0;
-  for (uint32_t warp = 0; warp < kWarps; ++warp) steps = max(steps, buckets[uint64_t(cell) * kWarps + warp].y >> 6);
-  marks[cell] = 1 + steps + (cells[cell].x & kIsStaged ? 2 : steps / 2);
+  uint32_t rounds = 0;
+  for (uint32_t warp = 0; warp < kWarps; ++warp) rounds = max(rounds, buckets[uint64_t(cell) * kWarps + warp].y >> 6);
+  marks[cell] = 1 + 2 * rounds + (cells[cell].x & kIsStaged ? 2 : rounds);
 }
 
 // shares[block] <- the cell where the block begins, and how much of it, in 65,536ths, is others'.
@@ -281,8 +291,9 @@ __device__ __forceinline__ uint32_t cells_end(uint2 share, uint2 next_share) {
 
 // tile_blocks[row tile] <- the first of the blocks that work on it, and their end.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_tile_blocks(uint32_t num_tiles, uint32_t num_cells, uint32_t num_blocks, const uint2* __restrict__ cells,
-                               const uint2* __restrict__ shares, uint2* __restrict__ tile_blocks) {
+spmv_cache_blocked_tile_blocks(uint32_t num_tiles, uint32_t num_cells, uint32_t num_blocks,
+                               const uint2* __restrict__ cells, const uint2* __restrict__ shares,
+                               uint2* __restrict__ tile_blocks) {
   const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (tile >= num_tiles) return;
   const uint32_t begin = first_that(num_cells, [=](uint32_t c) { return (cells[c].x & ~kIsStaged) >= tile; });
@@ -295,7 +306,8 @@ spmv_cache_blocked_tile_blocks(uint32_t num_tiles, uint32_t num_cells, uint32_t 
 
 // ---- The product ----
 
-// Begins to copy a cell's columns, where it has them copied; nobody may read or write `staged` meanwhile.
+// Begins to copy a cell's columns, where it has them copied; nobody may read or write `staged` meanwhile. Copies are
+// counted by cells, with or without columns.
 __device__ __forceinline__ void begin_staging(uint2 cell, uint32_t num_cols, const XT* __restrict__ x, XT* staged) {
   if (cell.x & kIsStaged) {
     const XT* from = x + cell.y;
@@ -313,61 +325,64 @@ __device__ __forceinline__ void begin_staging(uint2 cell, uint32_t num_cols, con
 #endif
     for (uint32_t i = copied + threadIdx.x; i < count; i += kTileThreads) staged[i] = __ldg(from + i);
   }
-}
-
-// Waits until what the thread copied is there.
-__device__ __forceinline__ void end_staging() {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" : : : "memory");
+  asm volatile("cp.async.commit_group;" : : : "memory");
 #endif
 }
 
-// Steps whose loads are in flight together; those of the next are, too.
-constexpr uint32_t kSteps = 4;
+// Waits until what the thread copied is there, but for the last kStages - 2 cells.
+__device__ __forceinline__ void end_staging() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" : : "n"(kStages - 2) : "memory");
+#endif
+}
 
-// What a lane takes in kSteps steps. A word of 0 is fill.
+// Rounds of a warp whose loads are in flight while it adds another.
+constexpr int kRoundsAhead = 1;
+
+// What a lane takes in a round. A word of 0 is fill.
 struct Entries {
-  uint32_t words[kSteps];
-  ValueT values[kSteps];
+  uint32_t words[kRound];
+  ValueT values[kRound];
 
-  __device__ __forceinline__ void load(uint2 bucket, uint2 range, const uint32_t* __restrict__ slot_words,
+  __device__ __forceinline__ void load(uint2 bucket, uint2 rounds, const uint32_t* __restrict__ slot_words,
                                        const ValueT* __restrict__ slot_values) {
     const uint32_t lane = threadIdx.x % 32, lanes = bucket.y & 63;
-    const uint64_t first = uint64_t(bucket.x) * kUnit + lane;
+    if (rounds.x < rounds.y && lane < lanes) {
+      const uint64_t at = (bucket.x + uint64_t(rounds.x) * lanes + lane) * kRound;
+      load_streaming<kRound>(words, slot_words + at);
+      load_streaming<kRound>(values, slot_values + at);
+    } else {
 #pragma unroll
-    for (uint32_t s = 0; s < kSteps; ++s) {
-      const uint64_t at = first + uint64_t(range.x + s) * lanes;
-      const bool has_entry = range.x + s < range.y && lane < lanes;
-      words[s] = has_entry ? __ldcs(slot_words + at) : 0;
-      values[s] = has_entry ? __ldcs(slot_values + at) : ValueT(0);
+      for (uint32_t i = 0; i < kRound; ++i) words[i] = 0, values[i] = ValueT(0);
     }
   }
 };
 
-// Adds a lane's entries to their slots, of which it has all entries: neighbours of one slot are added up before, so that
-// the slots' loads are in flight together.
+// Adds a lane's entries to their slots, of which it has all entries: neighbours of one slot are added up before, so
+// that the slots' loads are in flight together.
 __device__ __forceinline__ void add_entries(const Entries& entries, const XT* __restrict__ x, AccumT* slots) {
-  uint32_t places[kSteps];
-  AccumT sums[kSteps], slot_sums[kSteps];
-  XT x_entries[kSteps];
+  uint32_t places[kRound];
+  AccumT sums[kRound], slot_sums[kRound];
+  XT x_entries[kRound];
 #pragma unroll
-  for (uint32_t s = 0; s < kSteps; ++s) {
-    places[s] = entries.words[s] & 0xffff;
-    x_entries[s] = x[entries.words[s] >> 16];
+  for (uint32_t i = 0; i < kRound; ++i) {
+    places[i] = entries.words[i] & 0xffff;
+    x_entries[i] = x[entries.words[i] >> 16];
   }
-  const auto is_last_of = [&](uint32_t s) { return places[s] != 0 && (s + 1 == kSteps || places[s] != places[s + 1]); };
+  const auto is_last_of = [&](uint32_t i) { return places[i] != 0 && (i + 1 == kRound || places[i] != places[i + 1]); };
 #pragma unroll
-  for (uint32_t s = 0; s < kSteps; ++s) {
-    if (is_last_of(s)) slot_sums[s] = slots[places[s]];
-  }
-#pragma unroll
-  for (uint32_t s = 0; s < kSteps; ++s) {
-    const AccumT before = s > 0 && places[s] == places[s - 1] ? sums[s - 1] : kIdentity;
-    sums[s] = combine_reduce(AccumT(entries.values[s]), AccumT(x_entries[s]), before);
+  for (uint32_t i = 0; i < kRound; ++i) {
+    if (is_last_of(i)) slot_sums[i] = slots[places[i]];
   }
 #pragma unroll
-  for (uint32_t s = 0; s < kSteps; ++s) {
-    if (is_last_of(s)) slots[places[s]] = reduce(slot_sums[s], sums[s]);
+  for (uint32_t i = 0; i < kRound; ++i) {
+    const AccumT before = i > 0 && places[i] == places[i - 1] ? sums[i - 1] : kIdentity;
+    sums[i] = combine_reduce(AccumT(entries.values[i]), AccumT(x_entries[i]), before);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kRound; ++i) {
+    if (is_last_of(i)) slots[places[i]] = reduce(slot_sums[i], sums[i]);
   }
 }
 
@@ -377,65 +392,84 @@ __device__ __forceinline__ void put_partials(uint32_t tile, uint32_t num_slots, 
   const uint32_t count = min(kTileSlots, num_slots - tile * kTileSlots);
   partials += uint64_t(blockIdx.x + tile) * stride;
   for (uint32_t i = threadIdx.x; i < count; i += kTileThreads) {
-    const uint32_t of_warp = i / kWarps, place = of_warp % kSlotsPerBank * 32 + of_warp / kSlotsPerBank;
-    AccumT* slot = slots + i % kWarps * kWarpStride + place + 1;
+    AccumT* slot = slots + slot_place(i % kWarps, i / kWarps);
     partials[i] = *slot;
     *slot = kIdentity;
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kTileThreads, 1)
-spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AccumT alpha, const uint2* __restrict__ cells,
-                   const uint2* __restrict__ buckets, const uint2* __restrict__ shares,
-                   const uint32_t* __restrict__ words, const ValueT* __restrict__ slot_values, const XT* __restrict__ x,
-                   AccumT* __restrict__ partials) {
+spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AccumT alpha,
+                   const uint2* __restrict__ cells, const uint2* __restrict__ buckets, const uint2* __restrict__ shares,
+                   const uint32_t* __restrict__ words, const ValueT* __restrict__ slot_values,
+                   const XT* __restrict__ x, AccumT* __restrict__ partials) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
-  AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + 2 * kStageBytes);
+  AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + kStages * kStageBytes);
   const uint2 share = __ldg(shares + blockIdx.x), next_share = __ldg(shares + blockIdx.x + 1);
   uint32_t c = share.x;
   if (skips_product(alpha) || c == __ldg(shares + gridDim.x).x) return;
   const uint32_t end = cells_end(share, next_share);
   buckets += threadIdx.x / 32;
-  // The steps of a bucket that are the block's.
-  const auto range_of = [=](uint32_t of, uint2 bucket) -> uint2 {
-    const uint32_t steps = bucket.y >> 6;
-    return {of == share.x ? uint32_t(uint64_t(steps) * share.y >> 16) : 0,
-            of == next_share.x ? uint32_t(uint64_t(steps) * next_share.y >> 16) : steps};
+  // The rounds of a cell's bucket that are the block's. Where there are none, the warp takes one, of no entries.
+  const auto rounds_of = [=](uint32_t of, uint2 bucket) -> uint2 {
+    const uint32_t rounds = bucket.y >> 6;
+    const uint32_t first = of == share.x ? uint32_t(uint64_t(rounds) * share.y >> 16) : 0;
+    const uint32_t last = of == next_share.x ? uint32_t(uint64_t(rounds) * next_share.y >> 16) : rounds;
+    return {first, last};
   };
+  const auto bucket_of = [=](uint32_t of) { return of < end ? __ldg(buckets + uint64_t(of) * kWarps) : uint2{}; };
   for (uint32_t i = threadIdx.x; i <= kWarps * kWarpStride; i += kTileThreads) slots[i] = kIdentity;
-  uint2 cell = __ldg(cells + c), bucket = __ldg(buckets + uint64_t(c) * kWarps), range = range_of(c, bucket);
-  begin_staging(cell, num_cols, x, staged + c % 2 * kTileCols);
-  Entries entries;
-  entries.load(bucket, range, words, slot_values);
-  while (c < end) {
-    const bool is_last = c + 1 == end;
-    const uint2 next_cell = is_last ? uint2{} : __ldg(cells + c + 1);
-    const uint2 next_bucket = is_last ? uint2{} : __ldg(buckets + uint64_t(c + 1) * kWarps);
+  // Of the cell and those that follow it; the last of them is not needed yet.
+  uint2 next_cells[kStages + 1], bucket = bucket_of(c);
+  const auto cell_of = [=](uint32_t of) { return of < end ? __ldg(cells + of) : uint2{~kIsStaged, 0}; };
+  const auto stage = [=](uint32_t of, uint2 cell) {
+    begin_staging(cell, num_cols, x, staged + of % kStages * kTileCols);
+  };
+#pragma unroll
+  for (uint32_t i = 0; i <= kStages; ++i) next_cells[i] = cell_of(c + i);
+#pragma unroll
+  for (uint32_t i = 0; i + 1 < kStages; ++i) stage(c + i, next_cells[i]);
+  // Loads run ahead of what is added, into the next cells too.
+  uint32_t ahead = c;
+  uint2 ahead_buckets[3] = {bucket, bucket_of(c + 1), bucket_of(c + 2)}, ahead_rounds = rounds_of(c, bucket);
+  Entries entries[kRoundsAhead];
+  const auto load_next = [&](Entries* loaded) {
+    loaded->load(ahead_buckets[0], ahead_rounds, words, slot_values);
+    if (++ahead_rounds.x < ahead_rounds.y) return;
+    ahead_buckets[0] = ahead_buckets[1], ahead_buckets[1] = ahead_buckets[2];
+    ahead_rounds = rounds_of(++ahead, ahead_buckets[0]);
+    ahead_buckets[2] = bucket_of(ahead + 2);
+  };
+#pragma unroll
+  for (int i = 0; i < kRoundsAhead; ++i) load_next(entries + i);
+  for (; c < end; ++c) {
+    const uint2 cell = next_cells[0], next_bucket = bucket_of(c + 1);
+    uint2 rounds = rounds_of(c, bucket);
     end_staging();
     __syncthreads();
-    begin_staging(next_cell, num_cols, x, staged + (c + 1) % 2 * kTileCols);
-    const uint2 next_range = range_of(c + 1, next_bucket);
-    bool stays;
+    stage(c + kStages - 1, next_cells[kStages - 1]);
+#pragma unroll
+    for (uint32_t i = 0; i < kStages; ++i) next_cells[i] = next_cells[i + 1];
+    next_cells[kStages] = cell_of(c + kStages + 1);
 #pragma unroll 1
     do {
-      stays = range.x + kSteps < range.y;
-      range = stays ? uint2{range.x + kSteps, range.y} : next_range;
-      Entries next_entries;
-      next_entries.load(stays ? bucket : next_bucket, range, words, slot_values);
+      const Entries now = entries[0];
+#pragma unroll
+      for (int i = 1; i < kRoundsAhead; ++i) entries[i - 1] = entries[i];
+      load_next(entries + kRoundsAhead - 1);
       if (cell.x & kIsStaged) {
-        add_entries(entries, staged + c % 2 * kTileCols, slots);
+        add_entries(now, staged + c % kStages * kTileCols, slots);
       } else {
-        add_entries(entries, x + cell.y, slots);
+        add_entries(now, x + cell.y, slots);
       }
-      entries = next_entries;
-    } while (stays);
+    } while (++rounds.x < rounds.y);
     const uint32_t tile = cell.x & ~kIsStaged;
-    if (is_last || (next_cell.x & ~kIsStaged) != tile) {
+    if ((next_cells[0].x & ~kIsStaged) != tile) {
       __syncthreads();
       put_partials(tile, num_slots, stride, slots, partials);
     }
-    cell = next_cell, bucket = next_bucket, ++c;
+    bucket = next_bucket;
   }
 }
 
@@ -481,7 +515,8 @@ spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AccumT alpha, 
                              const uint2* __restrict__ tile_blocks, const AccumT* __restrict__ partials) {
   const uint32_t row = __ldg(long_rows + blockIdx.x), end = __ldg(slot_begins + row + 1);
   AccumT sum = kIdentity;
-  for (uint32_t slot = __ldg(slot_begins + row) + threadIdx.x; slot < end && !skips_product(alpha); slot += kThreadsPerBlock) {
+  const bool skips = skips_product(alpha);
+  for (uint32_t slot = __ldg(slot_begins + row) + threadIdx.x; slot < end && !skips; slot += kThreadsPerBlock) {
     sum = reduce(sum, slot_sum(slot, stride, tile_blocks, partials));
   }
   sum = block_sum(sum);

@@ -24,13 +24,15 @@ const UNITS: u8 = 3;
 
 /// Warps of a block, and the buckets of a cell.
 const WARPS: u32 = 16;
+/// Column tiles in shared memory.
+const STAGES: u32 = 3;
 /// Columns that places of 16 bits distinguish.
 const WIDE_COLS: u32 = 65_536;
-/// Slots of the layout in a unit of storage.
-const UNIT: u32 = 8;
+/// Entries of a lane that lie side by side.
+const ROUND: u32 = 4;
 
 impl CacheBlocked {
-    /// Bytes of x in shared memory, once of two.
+    /// Bytes of a column tile in shared memory.
     fn stage_bytes(&self) -> u32 {
         1024 * match self.shared_kib {
             224.. => 32,
@@ -43,7 +45,7 @@ impl CacheBlocked {
     /// Slots of a row tile.
     fn tile_slots(&self, config: &KernelConfig) -> u32 {
         let accumulator = config.types().accumulator.size() as u32;
-        let of_warp = (self.shared_kib * 1024 - 2 * self.stage_bytes()) / (WARPS * accumulator);
+        let of_warp = (self.shared_kib * 1024 - STAGES * self.stage_bytes()) / (WARPS * accumulator);
         WARPS * ((of_warp - 1) / 32 * 32)
     }
 }
@@ -54,7 +56,7 @@ impl Plans for CacheBlocked {
     }
 
     fn slots(&self, config: &KernelConfig) -> Option<Slots> {
-        Some(Slots { number: count(UNITS) * UNIT, bytes: 4 + config.types().value.size() as u32 })
+        Some(Slots { number: count(UNITS) * ROUND, bytes: 4 + config.types().value.size() as u32 })
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {
@@ -130,7 +132,7 @@ impl Plans for CacheBlocked {
         let units = plan.scratch("units_before", num_buckets.clone() + 1, 4);
         let mark_units = [begins, slots, lane_begins, buckets].map(buffer).into();
         plan.ranks("units", num_buckets, mark_units, units, Some("units"));
-        let stored = count(UNITS) * UNIT;
+        let stored = count(UNITS) * ROUND;
         let words = plan.buffer(Buffer::new("words", stored.clone() * 4).zeroed());
         let slot_values =
             plan.buffer(Buffer::new("slot_values", stored * types.value.size() as u32).zeroed());
