@@ -398,7 +398,8 @@ impl KernelConfig {
         }
         if !matches!(self.types.accumulator, ValueType::F32 | ValueType::F64) {
             let accumulator = self.types.accumulator;
-            let reason = format!("accumulator = {accumulator}: functions compute in f32 or f64; allowed: f32, f64");
+            let reason =
+                format!("accumulator = {accumulator}: functions compute in f32 or f64; allowed: f32, f64");
             problems.push(ConfigError::Combination { key: "accumulator", reason });
             return problems;
         }

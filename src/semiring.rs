@@ -166,7 +166,8 @@ impl Semiring {
     pub(crate) fn cuda_combined(self, accumulator: ValueType, value: &str, x: &str) -> String {
         let is_integer = accumulator.kind() == ValueKind::Integer;
         let number = accumulator.cuda();
-        let within = |what| format!("AccumT({what}_within({number}({value}), {number}({x}), {number}(kIdentity)))");
+        let within =
+            |what| format!("AccumT({what}_within({number}({value}), {number}({x}), {number}(kIdentity)))");
         match self.operators().1 {
             Combine::Times if is_integer && self != Semiring::PlusTimes => within("times"),
             Combine::Plus if is_integer => within("plus"),

@@ -184,9 +184,7 @@ fn scalars_to_try(config: &KernelConfig) -> (Vec<Complex64>, Vec<Complex64>) {
         (true, _, ValueKind::Complex) => {
             (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, -0.5]], &[[0., 0.], [1., 0.], [-2., 1.]])
         }
-        (true, ..) => {
-            (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, 0.]], &[[0., 0.], [1., 0.], [-2., 0.]])
-        }
+        (true, ..) => (&[[1., 0.], [-1., 0.], [0., 0.], [2.5, 0.]], &[[0., 0.], [1., 0.], [-2., 0.]]),
         _ => (&[[1., 0.]], &[[0., 0.], [1., 0.]]),
     };
     let of = |known: Coefficient, any: &[[f64; 2]]| match known.known() {
@@ -247,7 +245,8 @@ impl Case<'_> {
         }
         let mapped = user.changes_product().then(|| typed::mapped(plan.config(), &real(), self.x));
         if plan.config().semiring() != Semiring::PlusTimes {
-            let accumulate = if self.beta == Complex64::ZERO { Accumulate::Store } else { Accumulate::Reduce };
+            let accumulate =
+                if self.beta == Complex64::ZERO { Accumulate::Store } else { Accumulate::Reduce };
             let (op_a, x) = mapped.unwrap_or_else(|| (real(), self.x.to_vec()));
             return expect_same(&found, &typed::over_semiring(plan.config(), &op_a, &x, accumulate, self.y));
         }
@@ -315,7 +314,11 @@ impl Case<'_> {
         if self.numbers == Numbers::Integers || !config.operators().adds() {
             return expect_same(actual, &stored);
         }
-        if config.user_functions().epilogue.is_some() { Ok(()) } else { self.compare(plan, actual, &reference, 1) }
+        if config.user_functions().epilogue.is_some() {
+            Ok(())
+        } else {
+            self.compare(plan, actual, &reference, 1)
+        }
     }
 
     /// The product modulo a power of two.

@@ -89,8 +89,18 @@ fn fingerprint() {
 #[test]
 fn launches() {
     for spec in Algorithm::ALL {
-        let Program { source: _, prepare, multiply, buffers, counts, operands, slots, misfits, storage, guarantees } =
-            default_config(spec).program();
+        let Program {
+            source: _,
+            prepare,
+            multiply,
+            buffers,
+            counts,
+            operands,
+            slots,
+            misfits,
+            storage,
+            guarantees,
+        } = default_config(spec).program();
         assert!(operands.is_empty(), "only an epilogue takes any");
         let mut text = String::new();
         writeln!(text, "{}: {storage}\nprepare {prepare:#?}\nmultiply {multiply:#?}", spec.name).unwrap();

@@ -86,7 +86,8 @@ impl Plans for CacheBlocked {
         let rows = plan.scratch("rows", nnz.clone(), 4);
         let cell_entries = num_stretches.clone() * tiles_per_wide * 4;
         let counts = plan.buffer(Buffer::new("cell_entries", cell_entries).zeroed().scratch());
-        let shape = [vec![size(num_rows.clone()), size(num_wide.clone())], vec![Arg::RowOffsets, Arg::ColIndices]];
+        let shape =
+            [vec![size(num_rows.clone()), size(num_wide.clone())], vec![Arg::RowOffsets, Arg::ColIndices]];
         plan.prepare(
             "count",
             nnz.clone(),
@@ -99,7 +100,11 @@ impl Plans for CacheBlocked {
         plan.prepare("mark_cells", num_stretches, mark_cells);
         plan.scan(num_places.clone(), cell_ranks, Some("cells"));
         let cells = plan.kept("cells", count(CELLS), 8);
-        plan.prepare("list_cells", num_places, vec![size(num_wide.clone()), buffer(cell_ranks), buffer(cells)]);
+        plan.prepare(
+            "list_cells",
+            num_places,
+            vec![size(num_wide.clone()), buffer(cell_ranks), buffer(cells)],
+        );
         let pairs = plan.scratch("pairs", nnz.clone(), 8);
         let sort = RadixSort {
             num_pairs: nnz.clone(),
@@ -120,8 +125,7 @@ impl Plans for CacheBlocked {
 
         // Buckets, and what they store.
         let begins = plan.scratch("bucket_begins", num_buckets.clone() + 1, 4);
-        let bucket_begins =
-            vec![size(num_buckets.clone()), size(nnz.clone()), buffer(pairs), buffer(begins)];
+        let bucket_begins = vec![size(num_buckets.clone()), size(nnz.clone()), buffer(pairs), buffer(begins)];
         plan.prepare.push(plan.pass("bucket_begins", num_buckets.clone() + 1, bucket_begins));
         let slots = plan.scratch("slots", nnz.clone(), 2);
         let find_slots =

@@ -5,8 +5,8 @@
 use spmv_codegen::function::Float;
 use spmv_codegen::{KernelConfig, Operand, Operation, Operators, SemiringNumber, ValueKind, ValueType};
 use spmv_matrix::{
-    Accumulate, Complex32, Complex64, CsrMatrix, Entry, EpilogueOperand, Reference, SymmetricCsr, Symmetry, Value, bf16,
-    cpu_operators, cpu_semiring, f16, reference_over_operators,
+    Accumulate, Complex32, Complex64, CsrMatrix, Entry, EpilogueOperand, Reference, SymmetricCsr, Symmetry,
+    Value, bf16, cpu_operators, cpu_semiring, f16, reference_over_operators,
 };
 use spmv_runtime::{Device, Element, Error, Scalar, Spmv, Vector};
 
