@@ -294,5 +294,5 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_short(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
                const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values,
                const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
-  multiply_block_rows<kShortBlocks, 8>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
+  multiply_block_rows<kShortBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }

@@ -359,9 +359,10 @@ struct Entries {
   }
 };
 
-// Adds a lane's entries to their slots, of which it has all entries: neighbours of one slot are added up before, so
+// Adds a lane's entries to their slots, of which it has all entries; x begins with column first_col. Neighbours of one slot are added up before, so
 // that the slots' loads are in flight together.
-__device__ __forceinline__ void add_entries(const Entries& entries, const XT* __restrict__ x, AccumT* slots) {
+__device__ __forceinline__ void add_entries(const Entries& entries, const XT* __restrict__ x, uint32_t first_col,
+                                            AccumT* slots) {
   uint32_t places[kRound];
   AccumT sums[kRound], slot_sums[kRound];
   XT x_entries[kRound];
@@ -378,7 +379,7 @@ __device__ __forceinline__ void add_entries(const Entries& entries, const XT* __
 #pragma unroll
   for (uint32_t i = 0; i < kRound; ++i) {
     const AccumT before = i > 0 && places[i] == places[i - 1] ? sums[i - 1] : kIdentity;
-    sums[i] = combine_reduce(AccumT(entries.values[i]), AccumT(x_entries[i]), before);
+    sums[i] = combine_reduce(AccumT(entries.values[i]), AccumT(x_entries[i]), first_col + (entries.words[i] >> 16), before);
   }
 #pragma unroll
   for (uint32_t i = 0; i < kRound; ++i) {
@@ -459,9 +460,9 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
       for (int i = 1; i < kRoundsAhead; ++i) entries[i - 1] = entries[i];
       load_next(entries + kRoundsAhead - 1);
       if (cell.x & kIsStaged) {
-        add_entries(now, staged + c % kStages * kTileCols, slots);
+        add_entries(now, staged + c % kStages * kTileCols, cell.y, slots);
       } else {
-        add_entries(now, x + cell.y, slots);
+        add_entries(now, x + cell.y, cell.y, slots);
       }
     } while (++rounds.x < rounds.y);
     const uint32_t tile = cell.x & ~kIsStaged;
@@ -495,7 +496,7 @@ __device__ __forceinline__ AccumT slot_sum(uint32_t slot, uint32_t stride, const
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, AccumT alpha, AccumT beta,
+spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, AccumT alpha, BetaT beta,
                         const uint32_t* __restrict__ slot_begins, const uint2* __restrict__ tile_blocks,
                         const AccumT* __restrict__ partials) {
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
@@ -510,7 +511,7 @@ spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, 
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AccumT alpha, AccumT beta,
+spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AccumT alpha, BetaT beta,
                              const uint32_t* __restrict__ long_rows, const uint32_t* __restrict__ slot_begins,
                              const uint2* __restrict__ tile_blocks, const AccumT* __restrict__ partials) {
   const uint32_t row = __ldg(long_rows + blockIdx.x), end = __ldg(slot_begins + row + 1);

@@ -17,7 +17,7 @@
 
 // Rows of a thread, a warp apart, and diagonals whose loads are in flight together.
 constexpr int kRows = 2;
-constexpr int kSteps = 4;
+constexpr int kSteps = 3;
 // Diagonals up to which nobody looks for those that meet a warp's rows.
 constexpr uint32_t kFewDiagonals = 64;
 

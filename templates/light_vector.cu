@@ -2,11 +2,11 @@
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Liu and Schmidt 2015 (LightSpMV, vector-level dynamic row distribution); Hiranandani, IV.E
-// Suits:     rows of uneven length without giants: whoever is free takes the next rows
-// Suffers:   giant rows (one group works on each, and the groups beside it wait)
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and an atomic every threads_per_block / threads_per_vector rows, four times as many where threads_per_vector is 2 or 4, or 32 / threads_per_vector * rows_per_fetch
-// Guarantee: bit-reproducible: which group computes a row does not change how the row is summed
-// Launch:    as many blocks as are resident; a block draws one row for each of its groups by one atomic, or four for groups of 2 or 4 lanes, or with rows_per_fetch a warp that many consecutive rows for each of its; the next are drawn while short rows are computed, or after long ones; a workspace of one counter, which returns to zero by itself; one pass
+// Suits:     rows of uneven length: whoever is free takes the next rows
+// Suffers:   giant rows, on each of which one block works, or with rows_per_fetch one group
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and an atomic every threads_per_block / threads_per_vector rows, up to four times as many where there are many rows, or 32 / threads_per_vector * rows_per_fetch
+// Guarantee: bit-reproducible: how a row is summed depends on its length alone
+// Launch:    as many blocks as are resident; a block draws up to four rows for each of its groups by one atomic while it computes those before, and all of it computes rows of more than 16 * threads_per_block nonzeros, or with rows_per_fetch a warp that many consecutive rows for each of its groups, the next while short rows are computed, or after long ones; a workspace of one counter, which returns to zero by itself; one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kThreadsPerVector = 8;
@@ -16,6 +16,7 @@ constexpr int kAligned = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
+#include "prelude/block.cuh"
 #include "prelude/fetch.cuh"
 #endif
 
@@ -23,9 +24,5 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_light_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                   const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
                   BetaT beta, uint32_t* next_ticket) {
-  for_fetched_rows<kRowsPerFetch == 0>(num_rows, row_offsets, alpha, next_ticket, [&](uint32_t row, OffsetT begin, OffsetT end) {
-    const AccumT sum =
-        group_row_product<kThreadsPerVector, kUnroll, kAligned>(begin, end, col_indices, values, x, 0xffffffffu);
-    if (row < num_rows && threadIdx.x % kThreadsPerVector == 0) store_scaled(y, row, sum, alpha, beta);
-  });
+  multiply_fetched_rows<kRowsPerFetch == 0>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta, next_ticket);
 }

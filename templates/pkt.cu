@@ -3,16 +3,15 @@
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Bell and Garland 2008 (PKT; packets are consecutive rows and columns in place of a graph partitioner's); Steinberger et al., Hola
 // Suits:     matrices in an order in which most entries are near the diagonal, and rows of nearly one length: reordered meshes, bands
-// Suffers:   entries far from the diagonal, which cost as in CSR, and many of them in one row, which one warp multiplies; rows much longer than others of their packet: each is stored as long, which is refused from 8 slots a nonzero on; values that change (they are copied when a plan is made)
+// Suffers:   entries far from the diagonal, which cost as in CSR, and many of them in one row, which one thread adds up; rows much longer than others of their packet: each is stored as long, which is refused from 8 slots a nonzero on; values that change (they are copied when a plan is made)
 // Bytes:     slots of packets * (value + 2) + other entries * (value + index) + rows * (offset + y) + x once, 8 a packet; keeps its own values and columns
-// Guarantee: bit-reproducible; a row is a chain of its entries in the packet, then of the others, or of more than 32 others the sum of a fixed tree; fill touches no x
+// Guarantee: bit-reproducible; a row is a chain of its entries in the packet, then of the others; fill touches no x
 // Launch:    a block rows_per_packet rows, a thread up to four neighbouring rows at a time; one pass; packets are measured, scanned and converted on the device by eight passes, once
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kRowsPerPacket = 1024;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
-#include "prelude/group.cuh"
 #include "prelude/stream.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
@@ -24,8 +23,8 @@ constexpr uint16_t kNoLocalColumn = 0xffff;
 constexpr int kMostRows = kRowsPerPacket / kThreadsPerBlock;
 constexpr int kRows = kMostRows >= 4 ? 4 : kMostRows >= 2 ? 2 : 1;
 constexpr int kSteps = kRows == 1 ? 8 : 64 / (kRows * int(sizeof(AccumT)));
-// Entries outside its packet up to which a row is its thread's alone.
-constexpr uint32_t kFewEntries = 32;
+// Entries outside the packet that a warp multiplies at a time.
+constexpr uint32_t kProducts = 128;
 
 // Rows of a packet, and those that fill up its last warp.
 struct PacketRows {
@@ -170,28 +169,28 @@ __device__ __forceinline__ void add_packet_rows(uint32_t width, uint32_t stride,
   }
 }
 
-// The sum of a row with its entries outside its packet; where they are many, the warp multiplies them. All lanes of the
-// warp call it together.
-__device__ __forceinline__ AccumT add_remainder(AccumT sum, OffsetT begin, OffsetT end,
-                                                const IndexT* __restrict__ remainder_cols,
-                                                const ValueT* __restrict__ remainder_values,
-                                                const XT* __restrict__ x) {
-  const bool are_many = end - begin > kFewEntries;
-  if (!are_many) {
-#pragma unroll 4
-    for (OffsetT j = begin; j < end; ++j) {
-      const XT entry = __ldg(x + __ldcs(remainder_cols + j));
-      sum = multiply_add(AccumT(__ldcs(remainder_values + j)), AccumT(entry), sum);
+// Adds the entries outside the packet to the rows of a warp: row r of a thread has those from offsets[r] to
+// offsets[r + 1]. They lie together, so the lanes multiply them side by side, and each adds up its own.
+__device__ __forceinline__ void add_remainder(const OffsetT (&offsets)[kRows + 1], const IndexT* __restrict__ cols,
+                                              const ValueT* __restrict__ values, const XT* __restrict__ x,
+                                              AccumT* products, AccumT (&sums)[kRows]) {
+  const uint32_t lane = threadIdx.x % 32;
+  const OffsetT end = __shfl_sync(0xffffffffu, offsets[kRows], 31);
+#pragma unroll 1
+  for (OffsetT first = __shfl_sync(0xffffffffu, offsets[0], 0); first < end; first += kProducts) {
+#pragma unroll
+    for (uint32_t k = 0; k < kProducts; k += 32) {
+      const OffsetT j = min(first + k + lane, end - 1);
+      products[k + lane] = AccumT(__ldcs(values + j)) * AccumT(__ldg(x + __ldcs(cols + j)));
     }
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const OffsetT stop = min(offsets[r + 1], first + kProducts);
+      for (OffsetT j = max(offsets[r], first); j < stop; ++j) sums[r] += products[j - first];
+    }
+    __syncwarp();
   }
-  for (uint32_t lanes = __ballot_sync(0xffffffffu, are_many); lanes != 0; lanes &= lanes - 1) {
-    const int lane = __ffs(lanes) - 1;
-    const OffsetT first = __shfl_sync(0xffffffffu, begin, lane), last = __shfl_sync(0xffffffffu, end, lane);
-    const AccumT product =
-        group_row_product<32, 4, true>(first, last, remainder_cols, remainder_values, x, 0xffffffffu);
-    if (threadIdx.x % 32 == lane) sum += product;
-  }
-  return sum;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -201,7 +200,9 @@ spmv_pkt(uint32_t num_rows, uint64_t num_cols, const uint64_t* __restrict__ pack
          const ValueT* __restrict__ remainder_values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
          BetaT beta) {
   __shared__ XT packet_x[kRowsPerPacket];
+  __shared__ AccumT products[kThreadsPerBlock / 32][kProducts];
   const PacketRows rows(blockIdx.x, num_rows);
+  const uint32_t num_packet_rows = rows.end - rows.first;
   const bool skips = skips_product(alpha);
   const uint64_t first_slot = __ldg(packet_offsets + blockIdx.x);
   const uint32_t width = skips ? 0 : uint32_t((__ldg(packet_offsets + blockIdx.x + 1) - first_slot) / rows.stride);
@@ -215,18 +216,19 @@ spmv_pkt(uint32_t num_rows, uint64_t num_cols, const uint64_t* __restrict__ pack
 #pragma unroll 1
   for (uint32_t warp_row = threadIdx.x / 32 * (32 * kRows); warp_row < rows.stride; warp_row += kThreadsPerBlock * kRows) {
     const uint32_t i = warp_row + threadIdx.x % 32 * kRows;
+    OffsetT outside[kRows + 1] = {};
+#pragma unroll
+    for (int r = 0; r <= kRows; ++r) {
+      if (!skips) outside[r] = __ldg(remainder_offsets + rows.first + min(i + r, num_packet_rows));
+    }
     AccumT sums[kRows] = {};
     if (i < rows.stride) {
       add_packet_rows(width, rows.stride, local_cols + first_slot + i, slot_values + first_slot + i, packet_x, sums);
     }
+    add_remainder(outside, remainder_cols, remainder_values, x, products[threadIdx.x / 32], sums);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const uint32_t row = rows.first + i + r;
-      const bool is_there = i + r < rows.end - rows.first;
-      const OffsetT begin = is_there && !skips ? __ldg(remainder_offsets + row) : 0;
-      const OffsetT end = is_there && !skips ? __ldg(remainder_offsets + row + 1) : 0;
-      sums[r] = add_remainder(sums[r], begin, end, remainder_cols, remainder_values, x);
-      if (is_there) store_scaled(y, row, sums[r], alpha, beta);
+      if (i + r < num_packet_rows) store_scaled(y, rows.first + i + r, sums[r], alpha, beta);
     }
   }
 }

@@ -12,7 +12,7 @@ parameters! {
     pub struct LightVector {
         /// Lanes that share a row.
         threads_per_vector = 8, one of [2, 4, 8, 16, 32];
-        /// Rows that a group takes from the counter at once; 0 takes one for each group of a block together, four for groups of 2 or 4.
+        /// Rows that a group takes from the counter at once; 0 takes some for each group of a block together.
         rows_per_fetch = 0, one of [0, 1, 2, 4, 8, 16];
         /// Terms of a lane whose loads are in flight together.
         unroll = 4, one of [1, 2, 4];
@@ -23,24 +23,21 @@ parameters! {
 
 impl Plans for LightVector {
     fn plan(&self, config: &KernelConfig) -> Plan {
-        let rounds = rounds(self.threads_per_vector, self.rows_per_fetch);
-        let rows_per_block = config.threads_per_block() / self.threads_per_vector * rounds;
-        fetching_plan(config, rows_per_block, group_depth(self.threads_per_vector, self.unroll))
-    }
-}
-
-/// Rows that a group takes with a ticket, or that a block takes for each of its groups; as in the template.
-pub(super) fn rounds(threads_per_vector: u32, rows_per_fetch: u32) -> u32 {
-    match rows_per_fetch {
-        0 if threads_per_vector <= 4 => 4,
-        0 => 1,
-        rows => rows,
+        fetching_plan(config, self.threads_per_vector, self.rows_per_fetch, self.unroll)
     }
 }
 
 /// A persistent kernel whose fetchers share a counter: no more blocks than are resident, no more than there are rows
 /// for.
-pub(super) fn fetching_plan(config: &KernelConfig, rows_per_block: u32, summation_depth: Expr) -> Plan {
+pub(super) fn fetching_plan(
+    config: &KernelConfig,
+    threads_per_vector: u32,
+    rows_per_fetch: u32,
+    unroll: u32,
+) -> Plan {
+    let rows_per_block = config.threads_per_block() / threads_per_vector * rows_per_fetch.max(1);
+    // Of a row that is left to a block, the tree over its lanes and one over its warps.
+    let block_trees = if rows_per_fetch == 0 { 2 * 5 } else { 0 };
     let mut args = csr_product_args(config);
     args.push(Arg::Buffer(0));
     Plan {
@@ -59,7 +56,7 @@ pub(super) fn fetching_plan(config: &KernelConfig, rows_per_block: u32, summatio
             bit_reproducible: true,
             fill_touches_x: false,
             splits_rows: false,
-            summation_depth,
+            summation_depth: group_depth(threads_per_vector, unroll) + block_trees,
             operation: config.operation(),
         },
     }

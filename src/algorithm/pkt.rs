@@ -121,8 +121,8 @@ impl Plans for Pkt {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: false,
-                // A chain, alpha, beta and two conversions.
-                summation_depth: Expr::from(Variable::RowNnz) + 4,
+                // A chain, in which products are rounded outside packets, alpha, beta and two conversions.
+                summation_depth: Expr::from(Variable::RowNnz) + 5,
                 operation: config.operation(),
             },
         }

@@ -15,16 +15,17 @@ __device__ __forceinline__ T group_sum(T value, uint32_t mask) {
   return value;
 }
 
-// The product of one row with x, summed by a group; every lane of the group returns the sum. Guarded, not peeled: the
-// loads of kUnroll terms a lane are in flight together, in a row's last step too. The terms of a step are added up
-// before they are added to the sum: one sum takes fewer registers than a chain for every load, so more loads are under
-// way. kAligned starts at a multiple of kWidth entries, so that a step touches no line twice.
-template <int kWidth, int kUnroll, bool kAligned>
-__device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
-                                                    const ValueT* __restrict__ values, const XT* __restrict__ x,
-                                                    uint32_t mask) {
+// What a thread adds up of a row that kWidth threads share, of which it is the `lane`-th. Guarded, not peeled: the loads
+// of kUnroll terms are in flight together, in a row's last step too. The terms of a step are added up before they are
+// added to the sum: one sum takes fewer registers than a chain for every load, so more loads are under way. kAligned
+// starts at a multiple of kWidth entries, so that a step touches no line twice. Where kClears, registers of loads that are
+// left out are cleared, and not kept from step to step and row to row.
+template <int kWidth, int kUnroll, bool kAligned, bool kClears = false>
+__device__ __forceinline__ AccumT row_share(uint32_t lane, OffsetT begin, OffsetT end,
+                                            const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
+                                            const XT* __restrict__ x) {
   constexpr int kStep = kWidth * kUnroll;
-  const OffsetT first = (kAligned ? begin & ~OffsetT(kWidth - 1) : begin) + (threadIdx.x & (kWidth - 1));
+  const OffsetT first = (kAligned ? begin & ~OffsetT(kWidth - 1) : begin) + lane;
   bool is_before = kAligned && first < begin;
   col_indices += first;
   values += first;
@@ -35,6 +36,10 @@ __device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, 
     IndexT cols[kUnroll];
     ValueT factors[kUnroll];
     XT entries[kUnroll];
+    if constexpr (kClears) {
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) entries[u] = XT(0);
+    }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       inside[u] = left > OffsetT(u * kWidth) && (u > 0 || !is_before);
@@ -58,5 +63,15 @@ __device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, 
     col_indices += kStep;
     values += kStep;
   }
-  return group_sum<kWidth>(sum, mask);
+  return sum;
+}
+
+// The product of one row with x, summed by a group; every lane of the group returns the sum.
+template <int kWidth, int kUnroll, bool kAligned, bool kClears = false>
+__device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
+                                                    const ValueT* __restrict__ values, const XT* __restrict__ x,
+                                                    uint32_t mask) {
+  const uint32_t lane = threadIdx.x & (kWidth - 1);
+  return group_sum<kWidth>(
+      row_share<kWidth, kUnroll, kAligned, kClears>(lane, begin, end, col_indices, values, x), mask);
 }

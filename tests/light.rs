@@ -1,0 +1,57 @@
+//! What small matrices do not show of LightSpMV: blocks that meet over several long rows, turn after turn.
+
+use spmv_codegen::{Algorithm, KernelConfig, LightVector, LightWarp, ValueType};
+use spmv_matrix::{CsrMatrix, cpu_serial};
+use spmv_runtime::ptx_sim::Schedule;
+use spmv_runtime::{Device, Spmv, Vector};
+
+const THREADS_PER_BLOCK: u32 = 64;
+/// More nonzeros than a row may have that a group of such a block computes.
+const LONG: usize = 16 * THREADS_PER_BLOCK as usize + 5;
+
+/// Rows of which all are long up to row 20, then every seventh, among short and empty ones; whole numbers, whose sums
+/// are exact.
+fn matrix() -> CsrMatrix<f64> {
+    let (mut row_offsets, mut cols, mut values) = (vec![0u32], vec![], vec![]);
+    for row in 0..6000 {
+        let length = if row < 20 || (row < 400 && row % 7 == 0) { LONG } else { row % 4 };
+        for k in 0..length {
+            cols.push(((row * 5 + k) % (LONG + 9)) as u32);
+            values.push(((row + k * 3) % 9) as f64 - 4.0);
+        }
+        row_offsets.push(cols.len() as u32);
+    }
+    CsrMatrix::new(row_offsets.len() - 1, LONG + 9, row_offsets, cols, values).unwrap()
+}
+
+#[test]
+fn long_rows_are_the_blocks() {
+    let a = matrix();
+    let x: Vec<f64> = (0..a.num_cols()).map(|i| (i % 11) as f64 - 5.0).collect();
+    let mut expected = vec![1.0; a.num_rows()];
+    cpu_serial(2.0, &a, &x, -1.0, &mut expected).unwrap();
+    for threads_per_vector in [2, 8, 32] {
+        for schedule in [Schedule::Natural, Schedule::Adversarial(5)] {
+            let algorithms = [
+                Algorithm::from(LightVector { threads_per_vector, ..LightVector::default() }),
+                Algorithm::from(LightWarp { threads_per_vector, ..LightWarp::default() }),
+            ];
+            for algorithm in algorithms {
+                let device = Device::simulator_with(schedule);
+                let config = KernelConfig::builder(algorithm)
+                    .value(ValueType::F64)
+                    .threads_per_block(THREADS_PER_BLOCK)
+                    .build()
+                    .unwrap();
+                let mut plan = Spmv::with(&device, &a, config).unwrap();
+                let x = Vector::from_slice(&device, &x).unwrap();
+                // The counter is zero again after a product.
+                for _ in 0..2 {
+                    let mut y = Vector::from_slice(&device, &vec![1.0; a.num_rows()]).unwrap();
+                    plan.apply(2.0, &x, -1.0, &mut y).unwrap();
+                    assert!(y.to_vec().unwrap() == expected, "{threads_per_vector} {schedule:?}");
+                }
+            }
+        }
+    }
+}
