@@ -11,7 +11,7 @@ use spmv_runtime::codegen::{
     UnknownName, ValueKind, ValueType,
 };
 use spmv_runtime::matrix::{
-    CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16, features,
+    CscMatrix, CsrMatrix, Statistics, SymmetricCsr, bf16, cpu_parallel, f16, features,
 };
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Error, MatrixSource, Nvrtc, RealElement};
