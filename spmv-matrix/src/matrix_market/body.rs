@@ -94,7 +94,7 @@ fn read_body<V: Entry, O: Offset>(
         Format::Coordinate => reader.coordinate(text),
     };
     match result {
-        Ok(matrix) if is_skew && !matrix.values().iter().all(|value| value.has_negative()) => {
+        Ok(matrix) if is_skew && !matrix.values().iter().all(|value: &V| value.has_negative()) => {
             Err(header_fault(source, SYMMETRY, Problem::NoNegative(V::NAME))?)
         }
         Ok(matrix) => Ok(matrix),
