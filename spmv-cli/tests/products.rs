@@ -257,7 +257,7 @@ fn integers_are_exact_and_fractions_refused() {
     }
     for (arguments, wanted) in [
         (&["--value", "i32", "--alpha", "0.5"][..], "--alpha 0.5: not a finite"),
-        (&["--value", "u32"], "half of the entries of a"),
+        (&["--value", "u32"], "mirror images are negatives"),
         (&["--value", "c32"], "c32: the command multiplies"),
         (&["--value", "f32", "--set", "x=c32", "--set", "y=c32"], "c32: the command multiplies"),
         (&["--value", "i32", "--set", "accumulator=f32"], "accumulator = f32 cannot sum"),

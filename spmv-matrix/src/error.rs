@@ -128,9 +128,18 @@ pub enum MatrixError {
         value: String,
     },
 
-    /// A skew-symmetric matrix of entries that are never negative.
-    #[error("half of the entries of a skew-symmetric matrix are negative, and no {0} is")]
-    SkewSign(&'static str),
+    /// An entry of a skew-symmetric matrix whose mirror image, its negative, is no number of the type.
+    #[error("{value} at row {row}, column {col}: the negative, its mirror image, is no {value_type}")]
+    NoNegative {
+        /// The row, counted from 0.
+        row: usize,
+        /// The column, counted from 0.
+        col: u32,
+        /// The entry.
+        value: String,
+        /// The type of entries.
+        value_type: &'static str,
+    },
 
     /// An entry whose mirror image is missing or another.
     #[error("not {symmetry}: {}", mirrors(*row, *col, value.as_deref(), mirror.as_deref()))]

@@ -109,8 +109,14 @@ pub trait Entry:
     /// The product. Integers wrap around; of truth values it is whether both are true.
     fn times(self, other: Self) -> Self;
 
-    /// What gives zero with the entry; the entry itself where it is a truth value.
+    /// What gives zero with the entry; the entry itself where it is a truth value, or the least of integers.
     fn negated(self) -> Self;
+
+    /// Whether the entry's negative is a number of the type: all have one but the least of integers, and of unsigned ones
+    /// and truth values zero alone.
+    fn has_negative(self) -> bool {
+        self == Self::default() || (Self::SIGNED && self.negated() != self)
+    }
 }
 
 /// A number that kernels and the products on the CPU take: every [`Entry`].

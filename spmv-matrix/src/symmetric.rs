@@ -78,17 +78,17 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
     ///
     /// # Errors
     ///
-    /// [`MatrixError::NotSquare`], [`MatrixError::AboveDiagonal`] and [`MatrixError::SkewDiagonal`], the last two with
-    /// the first entry that is wrong.
+    /// [`MatrixError::NotSquare`], [`MatrixError::AboveDiagonal`], [`MatrixError::SkewDiagonal`] and
+    /// [`MatrixError::NoNegative`], the last three with the first entry that is wrong.
     pub fn new(symmetry: Symmetry, lower: CsrMatrix<V, O>) -> Result<Self, MatrixError> {
         check_square(&lower)?;
-        check_sign::<V>(symmetry)?;
         let wrong = |row: usize| {
             let (cols, values) = lower.row(row);
             let is_wrong = |position: usize| {
                 let col = cols[position] as usize;
-                let on_skew_diagonal = col == row && symmetry == Symmetry::SkewSymmetric;
-                col > row || (on_skew_diagonal && values[position] != V::default())
+                let is_skew = symmetry == Symmetry::SkewSymmetric;
+                let on_skew_diagonal = is_skew && col == row && values[position] != V::default();
+                col > row || on_skew_diagonal || (is_skew && !values[position].has_negative())
             };
             let position = (0..cols.len()).find(|&position| is_wrong(position))?;
             Some((position, cols[position]))
@@ -100,9 +100,12 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
                 let position = lower.row_range(row).start + position;
                 Err(MatrixError::AboveDiagonal { position, row, col })
             }
-            Some((row, (position, _))) => {
+            Some((row, (position, col))) => {
                 let value = lower.row(row).1[position].to_string();
-                Err(MatrixError::SkewDiagonal { row, value })
+                match col as usize == row {
+                    true => Err(MatrixError::SkewDiagonal { row, value }),
+                    false => Err(MatrixError::NoNegative { row, col, value, value_type: V::NAME }),
+                }
             }
         }
     }
@@ -275,14 +278,6 @@ pub fn cpu_serial_symmetric<V: Number, O: Offset>(
 fn check_square<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Result<(), MatrixError> {
     let (num_rows, num_cols) = (a.num_rows(), a.num_cols());
     if num_rows == num_cols { Ok(()) } else { Err(MatrixError::NotSquare { num_rows, num_cols }) }
-}
-
-fn check_sign<V: Entry>(symmetry: Symmetry) -> Result<(), MatrixError> {
-    if V::SIGNED || symmetry != Symmetry::SkewSymmetric {
-        Ok(())
-    } else {
-        Err(MatrixError::SkewSign(V::NAME))
-    }
 }
 
 /// The first entry of a row whose mirror image is missing or another. Both matrices are sorted.

@@ -476,7 +476,18 @@ fn unsigned_entries_have_no_negative_mirror_images() {
     let a = read_bytes::<i8, u32>(text.as_bytes()).unwrap();
     assert_eq!(a.values(), [-3, 3]);
     let error = read_bytes::<u32, u32>(text.as_bytes()).unwrap_err().to_string();
-    assert!(error.contains("`skew-symmetric`: half of the entries"), "{error}");
+    assert!(
+        error.contains("`skew-symmetric`: mirror images are negatives, and that of an entry is no u32"),
+        "{error}"
+    );
+    let least = text.replace("1 3", "1 -128");
+    let error = read_bytes::<i8, u32>(least.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("that of an entry is no i8"), "{error}");
+    assert_eq!(read_bytes::<i32, u32>(least.as_bytes()).unwrap().values(), [128, -128]);
+    let lower = |value| CsrMatrix::<i8>::new(2, 2, vec![0, 0, 1], vec![0], vec![value]).unwrap();
+    assert!(SymmetricCsr::new(spmv_matrix::Symmetry::SkewSymmetric, lower(-127)).is_ok());
+    let error = SymmetricCsr::new(spmv_matrix::Symmetry::SkewSymmetric, lower(-128)).unwrap_err().to_string();
+    assert_eq!(error, "-128 at row 1, column 0: the negative, its mirror image, is no i8");
 }
 
 #[test]

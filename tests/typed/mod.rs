@@ -151,7 +151,7 @@ fn typed_plan<V: Element>(
     let wide =
         |a: &CsrMatrix<V>| a.map_values(|value| Complex64::new(value.re().to_f64(), value.im().to_f64()));
     if let Some(symmetry) = symmetry {
-        let a = SymmetricCsr::new(symmetry, typed(&folded(a, symmetry)))?;
+        let a = SymmetricCsr::new(symmetry, folded(&typed(a), symmetry))?;
         return Ok((Spmv::with(device, &a, config)?, wide(&a.to_csr()?)));
     }
     let a = typed(a);
@@ -164,7 +164,8 @@ pub fn folded<V: Entry>(a: &CsrMatrix<V>, symmetry: Symmetry) -> CsrMatrix<V> {
     let (mut rows, mut cols, mut values) = (vec![], vec![], vec![]);
     for row in 0..a.num_rows() {
         for (&col, &value) in a.row(row).0.iter().zip(a.row(row).1) {
-            if col as usize == row && symmetry == Symmetry::SkewSymmetric {
+            // What a skew-symmetric matrix does not hold.
+            if symmetry == Symmetry::SkewSymmetric && (col as usize == row || !value.has_negative()) {
                 continue;
             }
             rows.push(col.max(row as u32));

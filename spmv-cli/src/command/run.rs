@@ -11,8 +11,7 @@ use spmv_runtime::codegen::{
     StorageFormat, UnknownName, ValueKind, ValueType,
 };
 use spmv_runtime::matrix::{
-    CscMatrix, CsrMatrix, Statistics, SymmetricCsr, Value, bf16, cpu_parallel, f16, features,
-    features_of_transpose,
+    CscMatrix, CsrMatrix, Statistics, SymmetricCsr, bf16, cpu_parallel, f16, features, features_of_transpose,
 };
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::{Question, Unit};

@@ -84,9 +84,7 @@ fn read_body<V: Entry, O: Offset>(
     if let Some(problem) = problem {
         return Err(header_fault(source, FIELD, problem)?);
     }
-    if header.symmetry == Symmetry::SkewSymmetric && !V::SIGNED {
-        return Err(header_fault(source, SYMMETRY, Problem::SkewSign(V::NAME))?);
-    }
+    let is_skew = header.symmetry == Symmetry::SkewSymmetric && !V::FRACTIONS;
     check_size::<V, O>(&header, header.num_stored, options)?;
     let reader = Reader { header, options, lower_only, total: source.len() };
     let result = match header.format {
@@ -96,6 +94,9 @@ fn read_body<V: Entry, O: Offset>(
         Format::Coordinate => reader.coordinate(text),
     };
     match result {
+        Ok(matrix) if is_skew && !matrix.values().iter().all(|value: &V| value.has_negative()) => {
+            Err(header_fault(source, SYMMETRY, Problem::NoNegative(V::NAME))?)
+        }
         Ok(matrix) => Ok(matrix),
         Err(Stop::Wrong) => Err(diagnose::<V>(source)?),
         Err(Stop::Error(error)) => Err(error),

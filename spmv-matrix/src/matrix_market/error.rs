@@ -166,11 +166,9 @@ pub enum Problem {
     )]
     Fractions(&'static str),
 
-    /// A skew-symmetric matrix of entries that are never negative.
-    #[error(
-        "half of the entries of a skew-symmetric matrix are negative, and no {0} is; read them as another type"
-    )]
-    SkewSign(&'static str),
+    /// An entry of a skew-symmetric matrix whose mirror image is no number of the type.
+    #[error("mirror images are negatives, and that of an entry is no {0}; read them as another type")]
+    NoNegative(&'static str),
 
     /// A row is no number or out of range.
     #[error("not a row of the matrix; allowed are whole numbers from 1 to {0}")]
