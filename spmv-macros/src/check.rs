@@ -170,12 +170,6 @@ impl Check {
         let name = key.to_string();
         // No value is no allowed value: the empty text is refused with what is allowed.
         let text = value.text.as_deref().unwrap_or_default();
-        if let (None, Some(function)) =
-            (&value.text, FUNCTION_KEYS.iter().find(|function| function.name == name))
-        {
-            let message = format!("`{name}` has no value; write `{name} = {}`", function.form);
-            return self.unknown(&value.tokens, message);
-        }
         let refusals: Vec<_> =
             builders.iter_mut().filter_map(|builder| builder.set(&name, text).err()).collect();
         if refusals.len() < builders.len() {
@@ -189,6 +183,11 @@ impl Check {
                     return self.unknown(&value.tokens, format!("`{name}` has no value; allowed: {allowed}"));
                 }
                 ConfigError::Key { allowed, .. } => keys.extend(allowed),
+                ConfigError::Function { .. } if value.text.is_none() => {
+                    let form = FUNCTION_KEYS.iter().find(|key| key.name == name).map_or("", |key| key.form);
+                    let message = format!("`{name}` has no value; write `{name} = {form}`");
+                    return self.unknown(&value.tokens, message);
+                }
                 ConfigError::Function { error, .. } => {
                     return self.unknown(value.at(&error.at), error.message.clone());
                 }

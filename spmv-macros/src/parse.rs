@@ -132,20 +132,17 @@ fn value(key: &Ident, rest: &[TokenTree]) -> Value {
     let mut places = Vec::new();
     let is_function = FUNCTION_KEYS.iter().any(|function| key == function.name);
     let (text, misspelling) = match &written[..] {
-        [TokenTree::Literal(quoted)] if is_function && matches!(Lit::new(quoted.clone()), Lit::Str(_)) => {
-            literal(quoted)
-        }
-        [_, ..] if is_function => {
-            let mut text = String::new();
-            render(&written, &mut text, &mut places);
-            (Some(text), None)
-        }
         [] => (None, None),
         [TokenTree::Ident(name)] => (Some(name.to_string()), None),
         [TokenTree::Literal(number)] => literal(number),
         [minus, TokenTree::Literal(number)] if is_punct(minus, "-") => {
             let (text, misspelling) = literal(number);
             (text.map(|text| format!("-{text}")), misspelling)
+        }
+        several if is_function => {
+            let mut text = String::new();
+            render(several, &mut text, &mut places);
+            (Some(text.trim_end().to_owned()), None)
         }
         several => (Some(joined(several)), Some(Misspelling::NotOneToken)),
     };

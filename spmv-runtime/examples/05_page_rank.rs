@@ -12,15 +12,14 @@ use spmv_runtime::{Device, Error, Vector, spmv_kernel};
 
 /// A row of the transpose holds the shares that links bring to a page; the rest of its rank is there from the start.
 #[spmv_kernel(
-    algorithm = csr_vector,
-    threads_per_vector = 4,
+    algorithm = sell_c_sigma,
     operation = transpose,
     epilogue = |page, share, _before, damping, rest| damping * share + rest,
     scalars = [damping, rest],
 )]
 struct Damped;
 
-#[spmv_kernel(algorithm = csr_vector, threads_per_vector = 4, operation = transpose, alpha = 1, beta = 0)]
+#[spmv_kernel(algorithm = sell_c_sigma, operation = transpose, alpha = 1, beta = 0)]
 struct Plain;
 
 const DAMPING: f32 = 0.85;

@@ -12,15 +12,14 @@ use spmv_runtime::{Device, Error, Vector, spmv_kernel};
 
 /// x, b and d pass by once, with the rows.
 #[spmv_kernel(
-    algorithm = csr_vector,
-    threads_per_vector = 4,
+    algorithm = sell_c_sigma,
     epilogue = |row, image, _before, x, b, d, omega| x + omega * ((b - image) / d),
     vectors = [x, b, d],
     scalars = [omega],
 )]
 struct Step;
 
-#[spmv_kernel(algorithm = csr_vector, threads_per_vector = 4, alpha = -1, beta = 1)]
+#[spmv_kernel(algorithm = sell_c_sigma, alpha = -1, beta = 1)]
 struct Residual;
 
 const OMEGA: f32 = 0.75;

@@ -1,6 +1,7 @@
 //! The methods that a function may call.
 
 use std::fmt;
+use std::ops::{Div, Mul};
 
 use super::Type;
 
@@ -96,16 +97,8 @@ macro_rules! methods {
             arguments: $arguments,
             result: ResultType::$result,
             cuda: $cuda,
-            f32: {
-                #[allow(dead_code)]
-                type T = f32;
-                |$args| $eval
-            },
-            f64: {
-                #[allow(dead_code)]
-                type T = f64;
-                |$args| $eval
-            },
+            f32: |$args| $eval,
+            f64: |$args| $eval,
         },)+];
     };
 }
@@ -125,7 +118,7 @@ methods! {
         |a| if a[0] < a[1] { a[1] } else if a[0] > a[2] { a[2] } else { a[0] };
     copysign: Float, 1, Receiver, Cuda::Builtin("copysign"), |a| a[0].copysign(a[1]);
     mul_add: Float, 2, Receiver, Cuda::Builtin("fma"), |a| a[0].mul_add(a[1], a[2]);
-    powi: Float, 1, Receiver, Cuda::Powi, |a| power(a[0].into(), a[1] as i32, |x| (x as T).into()) as T;
+    powi: Float, 1, Receiver, Cuda::Powi, |a| power(a[0], a[1] as i32);
     exp: Float, 0, Receiver, Cuda::Builtin("exp"), |a| a[0].exp();
     exp2: Float, 0, Receiver, Cuda::Builtin("exp2"), |a| a[0].exp2();
     exp_m1: Float, 0, Receiver, Cuda::Builtin("expm1"), |a| a[0].exp_m1();
@@ -149,16 +142,16 @@ methods! {
     is_infinite: Float, 0, Bool, Cuda::Helper("is_infinite", IS_INFINITE), |a| u8::from(a[0].is_infinite()).into();
 }
 
-/// By squaring as the kernel does, each product rounded to the type.
-fn power(a: f64, exponent: i32, rounded: impl Fn(f64) -> f64) -> f64 {
-    let (mut result, mut square) = (1.0, a);
+/// By squaring as the kernel does, each product rounded once.
+fn power<T: Copy + From<u8> + Mul<Output = T> + Div<Output = T>>(a: T, exponent: i32) -> T {
+    let (mut result, mut square) = (T::from(1), a);
     let mut n = exponent.unsigned_abs();
     while n > 0 {
         if n % 2 == 1 {
-            result = rounded(result * square);
+            result = result * square;
         }
-        square = rounded(square * square);
+        square = square * square;
         n /= 2;
     }
-    if exponent < 0 { rounded(1.0 / result) } else { result }
+    if exponent < 0 { T::from(1) / result } else { result }
 }

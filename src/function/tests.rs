@@ -63,7 +63,8 @@ fn canonical_text_reads_back_as_the_same() {
 #[test]
 fn functions_compute_what_rust_computes() {
     let numbers = [0.0f32, -0.0, 1.0, -2.5, 3.25, 1e-7, 1e30, f32::INFINITY, f32::NAN];
-    let cases: &[(&str, fn(f32, f32) -> f32)] = &[
+    type Case = (&'static str, fn(f32, f32) -> f32);
+    let cases: &[Case] = &[
         ("|a, x| a * x - a / x + a % x", |a, x| a * x - a / x + a % x),
         ("|a, x| (a - x).abs().sqrt()", |a, x| (a - x).abs().sqrt()),
         ("|a, x| a.mul_add(x, 0.1).max(x).min(2.0)", |a, x| a.mul_add(x, 0.1).max(x).min(2.0)),
