@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use spmv_codegen::{Features, IndexType, Operation};
-use spmv_matrix::generate::Generator;
-use spmv_matrix::{
+use spmv_runtime::codegen::{Features, IndexType, Operation};
+use spmv_runtime::matrix::generate::Generator;
+use spmv_runtime::matrix::{
     CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features, features_of_transpose,
 };
 use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv, Vector};
