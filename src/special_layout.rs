@@ -36,12 +36,10 @@ pub fn special_layout(features: &Features, value: ValueType, block: u32) -> Spec
     let usual = Special::default();
     if block > 1 {
         // About as many values in flight, whatever the blocks.
-        let unroll = if block <= 2 {
-            8
-        } else if block == 3 {
-            3
-        } else {
-            1
+        let unroll = match block {
+            2 => 8,
+            3 => 3,
+            _ => 1,
         };
         let parameters = Special { block, entries_per_step: 1, unroll, ..usual };
         return SpecialLayout { parameters, threads_per_block: 256 };
@@ -52,7 +50,7 @@ pub fn special_layout(features: &Features, value: ValueType, block: u32) -> Spec
     let mut parameters = if mean < SHORT {
         Special { rows_per_lane: 4, entries_per_step: 1, unroll: 2, ..usual }
     } else if mean < SHARED {
-        Special { lanes_per_row: 1, ..usual }
+        usual
     } else if mean < LONG {
         Special { lanes_per_row: 8, entries_per_step: 4, unroll: 2, ..usual }
     } else {
@@ -66,9 +64,13 @@ pub fn special_layout(features: &Features, value: ValueType, block: u32) -> Spec
         parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
     }
     let is_giant = features.longest_row > LEAST_GIANT && features.longest_row as f64 > GIANT * mean;
-    if parameters.lanes_per_row == 32 {
-        parameters.piece = 4096;
-    }
+    // A lane takes the steps of a piece one after the other, each as long as a read of x.
+    parameters.piece = match parameters.lanes_per_row {
+        1 if mean < 2.0 * SHORT => 32,
+        1 => 128,
+        8 => 512,
+        _ => 4096,
+    };
     // Entries from anywhere: no step is narrow, and nothing is reused.
     if far > SCATTERED {
         parameters.col_bits = 32;

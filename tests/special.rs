@@ -260,7 +260,7 @@ fn what_is_not_in_blocks_is_refused() {
     rows.pop();
     refused(&rows, 3);
     rows = other_order;
-    rows[4].iter_mut().chain(&mut Vec::new()).for_each(|(col, _)| *col += 1);
+    rows[4].iter_mut().for_each(|(col, _)| *col += 1);
     rows[5].iter_mut().for_each(|(col, _)| *col += 1);
     refused(&rows, 1);
 }

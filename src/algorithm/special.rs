@@ -22,7 +22,7 @@ parameters! {
         /// Rows of a window, in which rows are sorted by falling length; 1 keeps the order of the matrix.
         sigma = 1, one of [1, 256, 1024, 4096];
         /// Entries from which on a row is cut into pieces of as many, where it is not of blocks; 0 cuts none.
-        piece = 512, one of [0, 128, 512, 4096];
+        piece = 128, one of [0, 32, 128, 512, 4096];
         /// Bits of a column: 16 with a base a step, and 32 where a step reaches farther; or 32.
         col_bits = 16, one of [16, 32];
         /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table where at most 256 differ.
