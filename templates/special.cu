@@ -210,12 +210,15 @@ struct Packet<1> {
 
 template <typename T>
 __device__ __forceinline__ T encode(ValueT value, uint32_t num_distinct, const uint64_t* __restrict__ table) {
-  if constexpr (sizeof(T) > 1) return T(value);
-  uint32_t place = 0;
-  for (uint32_t step = kMostDistinct / 2; step > 0; step /= 2) {
-    if (place + step < num_distinct && __ldg(table + place + step) <= value_key(value)) place += step;
+  if constexpr (sizeof(T) > 1) {
+    return T(value);
+  } else {
+    uint32_t place = 0;
+    for (uint32_t step = kMostDistinct / 2; step > 0; step /= 2) {
+      if (place + step < num_distinct && __ldg(table + place + step) <= value_key(value)) place += step;
+    }
+    return T(place);
   }
-  return T(place);
 }
 
 // ---- Rows are cut and sorted ----
@@ -446,8 +449,11 @@ __device__ __forceinline__ void unpack_cols(IndexT (&to)[kSlots], const ColT (&c
 // The value that is stored so; of fill, which may be any.
 template <typename StoredT>
 __device__ __forceinline__ ValueT decode(StoredT stored, bool is_fill, const ValueT* table) {
-  if constexpr (sizeof(StoredT) == 1) return is_fill ? ValueT(0) : table[stored];
-  return ValueT(stored);
+  if constexpr (sizeof(StoredT) == 1) {
+    return is_fill ? ValueT(0) : table[stored];
+  } else {
+    return ValueT(stored);
+  }
 }
 
 // sums <- the products of a slice, a lane's share; StoredT is what values are stored as.
