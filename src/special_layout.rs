@@ -21,9 +21,9 @@ const SHARED: f64 = 96.0;
 const LONG: f64 = 512.0;
 /// Slots an entry from which on rows are sorted.
 const FILL: f64 = 1.08;
-/// Times the mean length, and entries, from which on the longest row is cut.
+/// Times the mean length, and entries, from which on the longest row is a giant.
 const GIANT: f64 = 16.0;
-const LEAST_CUT: u64 = 512;
+const LEAST_GIANT: u64 = 512;
 
 /// Sectors of x that entries near each other read from which on reads of x decide how long a product takes; and how much
 /// less long stretches must read for a multiprocessor to find them in its cache if it stays in one stretch of rows.
@@ -36,12 +36,10 @@ pub fn special_layout(features: &Features, value: ValueType, block: u32) -> Spec
     let usual = Special::default();
     if block > 1 {
         // About as many values in flight, whatever the blocks.
-        let unroll = if block <= 2 {
-            8
-        } else if block == 3 {
-            3
-        } else {
-            1
+        let unroll = match block {
+            2 => 8,
+            3 => 3,
+            _ => 1,
         };
         let parameters = Special { block, entries_per_step: 1, unroll, ..usual };
         return SpecialLayout { parameters, threads_per_block: 256 };
@@ -50,12 +48,11 @@ pub fn special_layout(features: &Features, value: ValueType, block: u32) -> Spec
     let mean = nnz / features.num_rows.max(1) as f64;
     let [near, far] = [0, 1].map(|kind| features.sectors_per_entry(kind));
     let mut parameters = if mean < SHORT {
-        let unroll = if value.size() > 4 { 2 } else { 4 };
-        Special { rows_per_lane: 4, entries_per_step: 1, unroll, ..usual }
+        Special { rows_per_lane: 4, entries_per_step: 1, unroll: 2, ..usual }
     } else if mean < SHARED {
-        Special { lanes_per_row: 1, ..usual }
+        usual
     } else if mean < LONG {
-        Special { lanes_per_row: 8, ..usual }
+        Special { lanes_per_row: 8, entries_per_step: 4, unroll: 2, ..usual }
     } else {
         let unroll = if value.size() > 4 { 2 } else { 4 };
         Special { lanes_per_row: 32, entries_per_step: 4, unroll, ..usual }
@@ -66,10 +63,14 @@ pub fn special_layout(features: &Features, value: ValueType, block: u32) -> Spec
     if slots > FILL * nnz {
         parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
     }
-    let is_giant = features.longest_row > LEAST_CUT && features.longest_row as f64 > GIANT * mean;
-    if is_giant {
-        parameters.piece = if parameters.lanes_per_row == 32 { 4096 } else { 128 };
-    }
+    let is_giant = features.longest_row > LEAST_GIANT && features.longest_row as f64 > GIANT * mean;
+    // A lane takes the steps of a piece one after the other, each as long as a read of x.
+    parameters.piece = match parameters.lanes_per_row {
+        1 if mean < 2.0 * SHORT => 32,
+        1 => 128,
+        8 => 512,
+        _ => 4096,
+    };
     // Entries from anywhere: no step is narrow, and nothing is reused.
     if far > SCATTERED {
         parameters.col_bits = 32;
@@ -124,8 +125,8 @@ mod tests {
         assert_eq!(layout(2, 4, near).parameters.rows_per_lane, 4);
         assert_eq!(layout(150, 300, near).parameters.lanes_per_row, 8);
         assert_eq!(layout(1900, 2000, near).parameters.lanes_per_row, 32);
-        assert_eq!(layout(22, 100_000, near).parameters.piece, 128);
-        assert_eq!(layout(1900, 100_000, near).parameters.piece, 4096);
+        assert_eq!(layout(22, 100_000, [0.8, 0.12]).parameters.resident, 0);
+        assert_eq!(layout(1900, 2000, near).parameters.piece, 4096);
         let sweeping = layout(22, 30, [0.8, 0.12]);
         assert_eq!((sweeping.parameters.resident, sweeping.threads_per_block), (1, 1024));
         assert_eq!((sweeping.parameters.col_bits, layout(8, 8, [0.95, 0.9]).parameters.col_bits), (16, 32));

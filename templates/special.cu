@@ -14,7 +14,7 @@ constexpr int kLanesPerRow = 1;
 constexpr int kRowsPerLane = 1;
 constexpr int kEntriesPerStep = 2;
 constexpr int kSigma = 1;
-constexpr int kPiece = 0;
+constexpr int kPiece = 128;
 constexpr int kColBits = 16;
 constexpr int kEncoding = 0;
 constexpr int kUnroll = 4;
@@ -36,6 +36,8 @@ constexpr uint32_t kRowsPerSlice = 32 / kLanesPerRow * kRowsPerLane;
 // Entries of a row in a step.
 constexpr uint32_t kStepEntries = kLanesPerRow * kEntriesPerStep;
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
+// Entries from which on a row is cut; rows of blocks are not.
+constexpr int kCut = kBlock > 1 ? 0 : kPiece;
 // Steps whose loads are in flight together: fewer where a lane would hold many values.
 constexpr int kMostValues = 64 / (kSlots * kSlotValues) > 1 ? 64 / (kSlots * kSlotValues) : 1;
 constexpr int kSteps = kUnroll < kMostValues ? kUnroll : kMostValues;
@@ -88,14 +90,14 @@ struct Pieces {
   const uint32_t* piece_offsets;  // of every row, where rows are cut
   const uint32_t* piece_rows;
 
-  __device__ __forceinline__ uint32_t row(uint32_t piece) const { return kPiece > 0 ? piece_rows[piece] : piece; }
+  __device__ __forceinline__ uint32_t row(uint32_t piece) const { return kCut > 0 ? piece_rows[piece] : piece; }
   __device__ __forceinline__ Piece operator[](uint32_t piece) const {
     const uint32_t row = this->row(piece);
     const OffsetT begin = __ldg(row_offsets + uint64_t(row) * kBlock);
     const uint32_t length = uint32_t((__ldg(row_offsets + uint64_t(row) * kBlock + 1) - begin) / kBlock);
-    if constexpr (kPiece == 0) return {begin, length};
-    const uint32_t first = (piece - piece_offsets[row]) * kPiece;
-    return {begin + first, min(length - first, uint32_t(kPiece))};
+    if constexpr (kCut == 0) return {begin, length};
+    const uint32_t first = (piece - piece_offsets[row]) * kCut;
+    return {begin + first, min(length - first, uint32_t(kCut))};
   }
 };
 
@@ -208,12 +210,15 @@ struct Packet<1> {
 
 template <typename T>
 __device__ __forceinline__ T encode(ValueT value, uint32_t num_distinct, const uint64_t* __restrict__ table) {
-  if constexpr (sizeof(T) > 1) return T(value);
-  uint32_t place = 0;
-  for (uint32_t step = kMostDistinct / 2; step > 0; step /= 2) {
-    if (place + step < num_distinct && __ldg(table + place + step) <= value_key(value)) place += step;
+  if constexpr (sizeof(T) > 1) {
+    return T(value);
+  } else {
+    uint32_t place = 0;
+    for (uint32_t step = kMostDistinct / 2; step > 0; step /= 2) {
+      if (place + step < num_distinct && __ldg(table + place + step) <= value_key(value)) place += step;
+    }
+    return T(place);
   }
-  return T(place);
 }
 
 // ---- Rows are cut and sorted ----
@@ -222,7 +227,7 @@ __device__ __forceinline__ T encode(ValueT value, uint32_t num_distinct, const u
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_pieces(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ piece_offsets,
                     uint32_t* __restrict__ cut_ranks) {
-  constexpr uint32_t kMost = kPiece > 0 ? kPiece : 1;
+  constexpr uint32_t kMost = kCut > 0 ? kCut : 1;
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const OffsetT length = row_offsets[row + 1] - row_offsets[row];
@@ -444,8 +449,11 @@ __device__ __forceinline__ void unpack_cols(IndexT (&to)[kSlots], const ColT (&c
 // The value that is stored so; of fill, which may be any.
 template <typename StoredT>
 __device__ __forceinline__ ValueT decode(StoredT stored, bool is_fill, const ValueT* table) {
-  if constexpr (sizeof(StoredT) == 1) return is_fill ? ValueT(0) : table[stored];
-  return ValueT(stored);
+  if constexpr (sizeof(StoredT) == 1) {
+    return is_fill ? ValueT(0) : table[stored];
+  } else {
+    return ValueT(stored);
+  }
 }
 
 // sums <- the products of a slice, a lane's share; StoredT is what values are stored as.
@@ -511,7 +519,7 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
 // A block has slices that follow one another, and its warps take them in turn: what a multiprocessor reads of x at a time
 // lies close together where its blocks have many.
 template <typename StoredT>
-__device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_slices, uint32_t num_moved,
+__device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint32_t num_moved,
                                          const uint16_t* __restrict__ permutation,
                                          const uint32_t* __restrict__ targets,
                                          const uint32_t* __restrict__ step_offsets,
@@ -538,7 +546,7 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_slice
     for (int r = 0; r < kRowsPerLane; ++r) {
       const uint32_t place = lane_place(slice, lane, r);
       to[r] = place;
-      if (place < num_pieces) to[r] = kPiece > 0 ? __ldcs(targets + place) : piece_at(place, num_moved, permutation);
+      if (place < num_pieces) to[r] = num_parts > 0 ? __ldcs(targets + place) : piece_at(place, num_moved, permutation);
     }
     AccumT sums[kRowsPerLane][kBlock];
 #pragma unroll
@@ -549,7 +557,7 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_slice
       const AccumT sum = group_sum<kLanesPerRow>(sums[r / kBlock][r % kBlock], 0xffffffffu);
       const uint32_t target = to[r / kBlock];
       if (lane % kLanesPerRow != 0 || lane_place(slice, lane, r / kBlock) >= num_pieces) continue;
-      if (kPiece > 0 && (target & kIsPart) != 0) {
+      if (num_parts > 0 && (target & kIsPart) != 0) {
         parts[target & ~kIsPart] = sum;
       } else {
         store_scaled(y, target * kBlock + r % kBlock, sum, alpha, beta);
@@ -559,13 +567,13 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_slice
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_special(uint32_t num_pieces, uint32_t num_slices, uint32_t num_moved, const uint16_t* __restrict__ permutation,
-             const uint32_t* __restrict__ targets, const uint32_t* __restrict__ step_offsets,
-             const uint32_t* __restrict__ bases, const ColT* __restrict__ cols,
-             const uint16_t* __restrict__ upper_cols, const ValueT* __restrict__ values, AccumT* __restrict__ parts,
-             const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
-  multiply(num_pieces, num_slices, num_moved, permutation, targets, step_offsets, bases, cols, upper_cols, values,
-           nullptr, parts, x, y, alpha, beta);
+spmv_special(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint32_t num_moved,
+             const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ targets,
+             const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
+             const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols, const ValueT* __restrict__ values,
+             AccumT* __restrict__ parts, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
+  multiply(num_pieces, kCut > 0 ? num_parts : 0, num_slices, num_moved, permutation, targets, step_offsets, bases, cols,
+           upper_cols, values, nullptr, parts, x, y, alpha, beta);
 }
 
 __device__ __forceinline__ void set_value(double& to, uint64_t bits) { to = __longlong_as_double(int64_t(bits)); }
@@ -576,7 +584,7 @@ __device__ __forceinline__ void set_value(T& to, uint64_t bits) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_special_encoded(uint32_t num_pieces, uint32_t num_slices, uint32_t num_moved,
+spmv_special_encoded(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint32_t num_moved,
                      const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ targets,
                      const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
                      const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
@@ -589,8 +597,8 @@ spmv_special_encoded(uint32_t num_pieces, uint32_t num_slices, uint32_t num_move
     __syncthreads();
   }
   if constexpr (kEncodedAs != 0) {
-    multiply(num_pieces, num_slices, num_moved, permutation, targets, step_offsets, bases, cols, upper_cols, values,
-             shared_table, parts, x, y, alpha, beta);
+    multiply(num_pieces, kCut > 0 ? num_parts : 0, num_slices, num_moved, permutation, targets, step_offsets, bases,
+             cols, upper_cols, values, shared_table, parts, x, y, alpha, beta);
   }
 }
 

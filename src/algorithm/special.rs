@@ -21,8 +21,8 @@ parameters! {
         entries_per_step = 2, one of [1, 2, 4, 8];
         /// Rows of a window, in which rows are sorted by falling length; 1 keeps the order of the matrix.
         sigma = 1, one of [1, 256, 1024, 4096];
-        /// Entries from which on a row is cut into pieces of as many; 0 cuts none.
-        piece = 0, one of [0, 128, 512, 4096];
+        /// Entries from which on a row is cut into pieces of as many, where it is not of blocks; 0 cuts none.
+        piece = 128, one of [0, 32, 128, 512, 4096];
         /// Bits of a column: 16 with a base a step, and 32 where a step reaches farther; or 32.
         col_bits = 16, one of [16, 32];
         /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table where at most 256 differ.
@@ -199,7 +199,8 @@ impl Special {
         if self.piece > 0 {
             let pieces = buffers(&[PIECE_OFFSETS, PIECE_ROWS, CUT_RANKS]);
             let order = vec![size(&found.moved), Arg::Buffer(PERMUTATION), Arg::Buffer(TARGETS)];
-            made.pass("targets", found.pieces.clone(), [vec![size(&found.pieces)], pieces, order].concat());
+            let threads = found.pieces.clone() * Expr::from(1).min(found.cuts.clone());
+            made.pass("targets", threads, [vec![size(&found.pieces)], pieces, order].concat());
         }
         (made, found)
     }
@@ -215,7 +216,8 @@ impl Special {
         let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
         let blocks = if self.resident == 1 { needed.min(resident) } else { needed };
         let product = |kernel: &str, values: usize, condition: Expr| {
-            let sizes = [&found.pieces, &slices, &found.moved].map(|value| size(value.clone()));
+            let sizes = [&found.pieces, &self.num_parts(found), &slices, &found.moved];
+            let sizes = sizes.map(|value| size(value.clone()));
             let packed = [PERMUTATION, TARGETS, STEP_OFFSETS, BASES, SLOT_COLS, UPPER_COLS, values, PARTS]
                 .map(Arg::Buffer);
             let args = [sizes.to_vec(), packed.to_vec(), vec![Arg::X], result.clone()].concat();
@@ -252,10 +254,14 @@ impl Special {
         (found.pieces.clone() + found.cuts.clone()).minus(self.num_rows())
     }
 
-    /// The layout as it is for the type of the values: what has 32 bits or fewer is not narrowed.
+    /// The layout as it is: values of 32 bits or fewer are not narrowed, and rows of blocks are not cut.
     fn stored(&self, config: &KernelConfig) -> Special {
-        let narrows = self.encoding == 1 && config.types().value == ValueType::F64;
-        Special { encoding: if self.encoding == 1 && !narrows { 0 } else { self.encoding }, ..*self }
+        let narrows = config.types().value == ValueType::F64;
+        Special {
+            encoding: if self.encoding == 1 && !narrows { 0 } else { self.encoding },
+            piece: if self.block > 1 { 0 } else { self.piece },
+            ..*self
+        }
     }
 
     fn plan_stored(&self, config: &KernelConfig) -> Plan {
@@ -269,14 +275,12 @@ impl Special {
         let if_table = |bytes: u32| if self.encoding == 2 { bytes } else { 0 };
         let slots = found.steps.clone() * self.step_slots();
         let values = |bytes: usize| slots.clone() * (self.slot_values() * bytes as u32);
-        let permutation = Buffer::new("permutation", if_sorted(found.pieces.clone()) * 2);
         Plan {
             multiply: self.multiply(config, &found),
             prepare: passes,
             buffers: vec![
-                // Where rows are cut, targets take its place.
-                if self.piece > 0 { permutation.scratch() } else { permutation },
-                Buffer::new("targets", if_cut(found.pieces.clone()) * 4),
+                Buffer::new("permutation", if_sorted(found.pieces.clone()) * 2),
+                Buffer::new("targets", found.pieces.clone() * Expr::from(1).min(found.cuts.clone()) * 4),
                 Buffer::new("step_offsets", (slices + 1) * 4),
                 Buffer::new("bases", if_narrow_cols(found.steps.clone()) * 4),
                 Buffer::new("slot_cols", slots.clone() * (self.col_bits / 8)),
@@ -321,9 +325,6 @@ impl Plans for Special {
     fn check(&self, _config: &KernelConfig) -> Result<(), ConfigError> {
         if self.rows_per_lane * self.entries_per_step * self.slot_values() > 72 {
             return Self::refuse("block", "a lane has at most 72 values in a step");
-        }
-        if self.block > 1 && self.piece > 0 {
-            return Self::refuse("piece", "rows of blocks are not cut: use piece = 0, or block = 1");
         }
         Ok(())
     }
