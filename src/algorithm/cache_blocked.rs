@@ -7,6 +7,7 @@ use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
 use crate::primitive::RadixSort;
 use crate::program::{Arg, Buffer, Guarantees, Pass, Slots};
+use crate::types::IndexType;
 
 parameters! {
     /// Cells of a row tile and a column tile whose x and y lie in shared memory, for columns that reach far.
@@ -86,7 +87,8 @@ impl Plans for CacheBlocked {
         let rows = plan.scratch("rows", nnz.clone(), 4);
         let cell_entries = num_stretches.clone() * tiles_per_wide * 4;
         let counts = plan.buffer(Buffer::new("cell_entries", cell_entries).zeroed().scratch());
-        let shape = [vec![size(num_rows.clone()), size(num_wide.clone())], vec![Arg::RowOffsets, Arg::ColIndices]];
+        let shape =
+            [vec![size(num_rows.clone()), size(num_wide.clone())], vec![Arg::RowOffsets, Arg::ColIndices]];
         plan.prepare(
             "count",
             nnz.clone(),
@@ -95,11 +97,15 @@ impl Plans for CacheBlocked {
 
         // Cells, and their entries.
         let cell_ranks = plan.scratch("cell_ranks", num_places.clone() + 1, 4);
-        let mark_cells = vec![buffer(counts), buffer(cell_ranks)];
-        plan.prepare("mark_cells", num_stretches, mark_cells);
+        // Places in the plane of rows and columns, which may be more than entries.
+        let wide_size = |size: &Expr| Arg::Size(size.clone(), IndexType::U64);
+        let mark_cells = vec![wide_size(&num_stretches), buffer(counts), buffer(cell_ranks)];
+        plan.prepare.push(plan.pass("mark_cells", num_stretches, mark_cells));
         plan.scan(num_places.clone(), cell_ranks, Some("cells"));
         let cells = plan.kept("cells", count(CELLS), 8);
-        plan.prepare("list_cells", num_places, vec![size(num_wide.clone()), buffer(cell_ranks), buffer(cells)]);
+        let list_cells =
+            vec![wide_size(&num_places), size(num_wide.clone()), buffer(cell_ranks), buffer(cells)];
+        plan.prepare.push(plan.pass("list_cells", num_places, list_cells));
         let pairs = plan.scratch("pairs", nnz.clone(), 8);
         let sort = RadixSort {
             num_pairs: nnz.clone(),
@@ -120,8 +126,7 @@ impl Plans for CacheBlocked {
 
         // Buckets, and what they store.
         let begins = plan.scratch("bucket_begins", num_buckets.clone() + 1, 4);
-        let bucket_begins =
-            vec![size(num_buckets.clone()), size(nnz.clone()), buffer(pairs), buffer(begins)];
+        let bucket_begins = vec![size(num_buckets.clone()), size(nnz.clone()), buffer(pairs), buffer(begins)];
         plan.prepare.push(plan.pass("bucket_begins", num_buckets.clone() + 1, bucket_begins));
         let slots = plan.scratch("slots", nnz.clone(), 2);
         let find_slots =

@@ -119,7 +119,13 @@ impl Plans for PlannedT {
 
         // Segments, and the sectors that they fill.
         let segment_ranks = plan.scratch("segment_ranks", count(SUMS) + 1, 4);
-        plan.ranks("segments", count(SUMS), [begins, numbers].map(buffer).into(), segment_ranks, Some("segments"));
+        plan.ranks(
+            "segments",
+            count(SUMS),
+            [begins, numbers].map(buffer).into(),
+            segment_ranks,
+            Some("segments"),
+        );
         let firsts = plan.scratch("firsts", count(SEGMENTS) + 1, 4);
         let segment_pairs = plan.scratch("segment_pairs", count(SEGMENTS), 8);
         let other_segment_pairs = plan.scratch("other_segment_pairs", count(SEGMENTS), 8);
