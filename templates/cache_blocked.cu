@@ -111,14 +111,14 @@ spmv_cache_blocked_count(uint32_t nnz, uint32_t num_rows, uint32_t num_wide, con
 // Of the cells that a row tile may have in a stretch of kWideCols columns, one for each column tile and one for what is
 // not copied: which it has.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_mark_cells(uint32_t num_stretches, const uint32_t* __restrict__ counts,
+spmv_cache_blocked_mark_cells(uint64_t num_stretches, const uint32_t* __restrict__ counts,
                               uint32_t* __restrict__ marks) {
-  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const uint64_t i = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x;
   if (i >= num_stretches) return;
-  uint32_t* cell_marks = marks + uint64_t(i) * (kTilesPerWide + 1);
+  uint32_t* cell_marks = marks + i * (kTilesPerWide + 1);
   bool has_others = false;
   for (uint32_t tile = 0; tile < kTilesPerWide; ++tile) {
-    const uint32_t count = counts[uint64_t(i) * kTilesPerWide + tile];
+    const uint32_t count = counts[i * kTilesPerWide + tile];
     cell_marks[tile] = count > kStagedEntries;
     has_others |= count > 0 && count <= kStagedEntries;
   }
@@ -127,12 +127,13 @@ spmv_cache_blocked_mark_cells(uint32_t num_stretches, const uint32_t* __restrict
 
 // cells[cell] <- row tile, and whether its columns are copied; first column.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_list_cells(uint32_t num_places, uint32_t num_wide, const uint32_t* __restrict__ ranks,
+spmv_cache_blocked_list_cells(uint64_t num_places, uint32_t num_wide, const uint32_t* __restrict__ ranks,
                               uint2* __restrict__ cells) {
-  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const uint64_t i = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x;
   if (i >= num_places || ranks[i] == ranks[i + 1]) return;
-  const uint32_t stretch = i / (kTilesPerWide + 1), col_tile = i % (kTilesPerWide + 1);
-  const uint32_t tile = stretch / num_wide, first_col = stretch % num_wide * kWideCols;
+  const uint64_t stretch = i / (kTilesPerWide + 1);
+  const uint32_t col_tile = uint32_t(i % (kTilesPerWide + 1));
+  const uint32_t tile = uint32_t(stretch / num_wide), first_col = uint32_t(stretch % num_wide) * kWideCols;
   const bool is_staged = col_tile < kTilesPerWide;
   cells[ranks[i]] = {is_staged ? tile | kIsStaged : tile, is_staged ? first_col + col_tile * kTileCols : first_col};
 }
@@ -146,8 +147,8 @@ spmv_cache_blocked_entries(uint32_t nnz, uint32_t num_wide, const OffsetT* __res
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t slot = slot_of(i, rows[i], row_offsets, slot_begins), col = col_indices[i];
-  const uint32_t stretch = slot / kTileSlots * num_wide + col / kWideCols;
-  const uint32_t* cell_ranks = ranks + uint64_t(stretch) * (kTilesPerWide + 1);
+  const uint64_t stretch = uint64_t(slot / kTileSlots) * num_wide + col / kWideCols;
+  const uint32_t* cell_ranks = ranks + stretch * (kTilesPerWide + 1);
   const uint32_t tile = col % kWideCols / kTileCols;
   const uint32_t cell = cell_ranks[cell_ranks[tile] != cell_ranks[tile + 1] ? tile : kTilesPerWide];
   pairs[i] = {cell * kWarps + slot % kTileSlots % kWarps, i};

@@ -7,6 +7,7 @@ use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
 use crate::primitive::RadixSort;
 use crate::program::{Arg, Buffer, Guarantees, Pass, Slots};
+use crate::types::IndexType;
 
 parameters! {
     /// Cells of a row tile and a column tile whose x and y lie in shared memory, for columns that reach far.
@@ -96,15 +97,25 @@ impl Plans for CacheBlocked {
 
         // Cells, and their entries.
         let cell_ranks = plan.scratch("cell_ranks", num_places.clone() + 1, 4);
-        let mark_cells = vec![buffer(counts), buffer(cell_ranks)];
-        plan.prepare("mark_cells", num_stretches, mark_cells);
+        // Places in the plane of rows and columns, which may be more than entries.
+        let wide_size = |size: &Expr| Arg::Size(size.clone(), IndexType::U64);
+        let mark_cells = vec![wide_size(&num_stretches), buffer(counts), buffer(cell_ranks)];
+        plan.prepare.push(plan.pass("mark_cells", num_stretches, mark_cells));
         plan.scan(num_places.clone(), cell_ranks, Some("cells"));
         let cells = plan.kept("cells", count(CELLS), 8);
+<<<<<<< HEAD
         plan.prepare(
             "list_cells",
             num_places,
             vec![size(num_wide.clone()), buffer(cell_ranks), buffer(cells)],
         );
+||||||| 13c7edd
+        plan.prepare("list_cells", num_places, vec![size(num_wide.clone()), buffer(cell_ranks), buffer(cells)]);
+=======
+        let list_cells =
+            vec![wide_size(&num_places), size(num_wide.clone()), buffer(cell_ranks), buffer(cells)];
+        plan.prepare.push(plan.pass("list_cells", num_places, list_cells));
+>>>>>>> h/g
         let pairs = plan.scratch("pairs", nnz.clone(), 8);
         let sort = RadixSort {
             num_pairs: nnz.clone(),
