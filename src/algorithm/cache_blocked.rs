@@ -103,19 +103,9 @@ impl Plans for CacheBlocked {
         plan.prepare.push(plan.pass("mark_cells", num_stretches, mark_cells));
         plan.scan(num_places.clone(), cell_ranks, Some("cells"));
         let cells = plan.kept("cells", count(CELLS), 8);
-<<<<<<< HEAD
-        plan.prepare(
-            "list_cells",
-            num_places,
-            vec![size(num_wide.clone()), buffer(cell_ranks), buffer(cells)],
-        );
-||||||| 13c7edd
-        plan.prepare("list_cells", num_places, vec![size(num_wide.clone()), buffer(cell_ranks), buffer(cells)]);
-=======
         let list_cells =
             vec![wide_size(&num_places), size(num_wide.clone()), buffer(cell_ranks), buffer(cells)];
         plan.prepare.push(plan.pass("list_cells", num_places, list_cells));
->>>>>>> h/g
         let pairs = plan.scratch("pairs", nnz.clone(), 8);
         let sort = RadixSort {
             num_pairs: nnz.clone(),
