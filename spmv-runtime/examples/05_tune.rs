@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plain = Operation::NonTranspose;
     let mut spmv = Spmv::tune_in_background(&device, &a, plain, &constraints, Budget::Products(200))?;
     let x = Vector::from_slice(&device, &vec![1.0f32; a.num_cols()])?;
-    let mut y = Vector::zeros(&device, a.num_rows())?;
+    let mut y = Vector::<f32>::zeros(&device, a.num_rows())?;
     println!("starts with {}", spmv.config());
     while spmv.is_tuning() {
         spmv.apply(1.0, &x, 0.0, &mut y)?;

@@ -75,7 +75,7 @@ impl Spmv {
     /// let (op, constraints) = (Operation::NonTranspose, Constraints::default());
     /// let mut spmv = Spmv::tune_in_background(&device, &a, op, &constraints, Budget::default())?;
     /// let x = Vector::from_slice(&device, &vec![1.0f32; a.num_cols()])?;
-    /// let mut y = Vector::zeros(&device, a.num_rows())?;
+    /// let mut y = Vector::<f32>::zeros(&device, a.num_rows())?;
     /// for step in 0..1000 {
     ///     spmv.apply(1.0, &x, 0.0, &mut y)?;
     ///     if step % 100 == 0 && spmv.upgrade()? {

@@ -20,7 +20,7 @@ const QUALIFIED: usize = 2 * TURN as usize;
 /// Runners that stay at most: each keeps a plan in the device's memory.
 const MOST_RUNNERS: usize = 6;
 
-/// The part of the budget after which nobody enters any more, so that those that stay are told apart.
+/// The part of the budget after which nobody enters any more where several stay, so that they are told apart.
 const ENTERING: f64 = 0.6;
 
 /// Products of every runner after which those that are left do not differ by what matters.
@@ -140,11 +140,12 @@ impl Race {
                 false => Next::Measure { runner, products },
             };
         }
-        if more && left > 1.0 - ENTERING {
+        let one_left = running().count() <= 1;
+        if more && (one_left || left > 1.0 - ENTERING) {
             return Next::Enter;
         }
-        if running().count() <= 1 {
-            return Next::Stop(if more { Stop::Budget } else { Stop::OneLeft });
+        if one_left {
+            return Next::Stop(Stop::OneLeft);
         }
         let fewest = running().min_by_key(|(_, runner)| runner.times.len());
         match fewest {
