@@ -4,7 +4,7 @@
 // Paper:     Kreutzer et al. 2014 (sliced rows); Kourtis, Goumas and Koziris 2008 (index and value compression); Buluc et al. 2009 (blocks with narrow columns)
 // Suits:     what is larger than L2 and reads x in order: finite elements, bands, long rows, rows of few near entries
 // Suffers:   entries whose x comes from far away (gathers decide, not bytes); matrices in L2; values that change (they are copied when a plan is made)
-// Bytes:     slots * (value + 2), 4 more a slot of a step that spans 65,535 columns or more less 2, + 4 a step + 4 a slice + rows * y + x once, and 2 a row where sorting moved any, 4 where rows are cut; keeps its own values and columns
+// Bytes:     slots * (value + 2) + 4 a step + 4 a slice + rows * y + x once, 2 more a slot of a step that spans 65,535 columns or more, 2 a row where sorting moved any, 4 where rows are cut; values take 4 or 1 where they are encoded; keeps its own values and columns
 // Guarantee: bit-reproducible; a row is a chain for every lane and piece, and a fixed tree over them; fill touches no x
 // Launch:    a warp a slice, or one after the other of its block's stretch of slices; a lane entries of one or several rows in a step; the loads of several steps are in flight together; one pass, and one more where rows are cut; packed on the device, once
 #ifndef SPMV_GENERATED
@@ -240,7 +240,7 @@ spmv_special_pieces(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
 // rows.
 constexpr uint32_t kIsPart = 0x80000000u;
 
-// A thread a row: the row and the target of each of its pieces; of rows that are cut, where their parts begin.
+// A thread a row: the row of each of its pieces; of rows that are cut, where their parts begin.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_cut(uint32_t num_rows, const uint32_t* __restrict__ piece_offsets, const uint32_t* __restrict__ cut_ranks,
                  uint32_t* __restrict__ piece_rows, uint2* __restrict__ cut_rows) {
@@ -519,21 +519,24 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
 // A block has slices that follow one another, and its warps take them in turn: what a multiprocessor reads of x at a time
 // lies close together where its blocks have many.
 template <typename StoredT>
-__device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint32_t num_moved,
-                                         const uint16_t* __restrict__ permutation,
+__device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices,
+                                         uint32_t num_moved, const uint16_t* __restrict__ permutation,
                                          const uint32_t* __restrict__ targets,
                                          const uint32_t* __restrict__ step_offsets,
                                          const uint32_t* __restrict__ bases, const ColT* __restrict__ cols,
                                          const uint16_t* __restrict__ upper_cols,
                                          const StoredT* __restrict__ values, const ValueT* table,
-                                         AccumT* __restrict__ parts,
-                                         const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
+                                         AccumT* __restrict__ parts, const XT* __restrict__ x, YT* __restrict__ y,
+                                         AccumT alpha, BetaT beta) {
   const int lane = threadIdx.x % 32;
   const uint32_t share = (num_slices + gridDim.x - 1) / gridDim.x;
   const uint32_t beyond = min(num_slices, (blockIdx.x + 1) * share);
   uint32_t slice = blockIdx.x * share + threadIdx.x / 32;
   uint32_t next[2] = {};
-  if (slice < beyond) next[0] = __ldg(step_offsets + slice), next[1] = __ldg(step_offsets + slice + 1);
+  if (slice < beyond) {
+    next[0] = __ldg(step_offsets + slice);
+    next[1] = __ldg(step_offsets + slice + 1);
+  }
 #pragma unroll 1
   for (; slice < beyond; slice += kWarps) {
     const uint32_t begin = next[0], end = skips_product(alpha) ? begin : next[1];
