@@ -6,7 +6,7 @@
 // Suffers:   fewer entries than sectors of x in nearly all cells (uniform random of millions of rows with few entries); values that change (they are copied when a plan is made)
 // Bytes:     slots * (value + 4) + 8 a warp and cell + rows * (y + 4) + x once; from L2 a column tile for every cell with more entries than it has sectors, a sector for every entry of other cells, and two accumulators a row and block that works on it; keeps its own values and columns
 // Guarantee: bit-reproducible; fill touches no x
-// Launch:    a block of 512 threads a multiprocessor, equal shares of the cells, the next two column tiles copied while one is used; then a thread a row, a block for rows in many parts; planned on the device by a sort
+// Launch:    so many blocks of 512 threads, equal shares of the cells, the next two column tiles copied while one is used; then a thread a row, a block for rows in many parts; planned on the device by a sort
 
 // Rows with entries have slots, one each, or several where a row is long. Slots lie in tiles of kTileSlots, which are
 // dealt out to the warps of a block. An entry belongs to a cell, of its slot's tile and its column's, and there to the
@@ -15,6 +15,7 @@
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kSharedKib = 96;
+constexpr int kBlocks = 132;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
@@ -410,7 +411,7 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
   AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + kStages * kStageBytes);
   const uint2 share = __ldg(shares + blockIdx.x), next_share = __ldg(shares + blockIdx.x + 1);
   uint32_t c = share.x;
-  if (skips_product(alpha) || c == __ldg(shares + gridDim.x).x) return;
+  if (skips_product(alpha) || c == __ldg(shares + kBlocks).x) return;
   const uint32_t end = cells_end(share, next_share);
   buckets += threadIdx.x / 32;
   // The rounds of a cell's bucket that are the block's. Where there are none, the warp takes a turn of no entries.
