@@ -6,7 +6,7 @@
 // Suffers:   fewer entries than sectors of x in nearly all cells (uniform random of millions of rows with few entries); values that change (they are copied when a plan is made)
 // Bytes:     slots * (value + 4) + 8 a warp and cell + rows * (y + 4) + x once; from L2 a column tile for every cell with more entries than it has sectors, a sector for every entry of other cells, and two accumulators a row and block that works on it; keeps its own values and columns
 // Guarantee: bit-reproducible; fill touches no x
-// Launch:    a block of 512 threads a multiprocessor, equal shares of the cells, the next two column tiles copied while one is used; then a thread a row, a block for rows in many parts; planned on the device by a sort
+// Launch:    so many blocks of 512 threads, equal shares of the cells, the next two column tiles copied while one is used; then a thread a row, a block for rows in many parts; planned on the device by a sort
 
 // Rows with entries have slots, one each, or several where a row is long. Slots lie in tiles of kTileSlots, which are
 // dealt out to the warps of a block. An entry belongs to a cell, of its slot's tile and its column's, and there to the
@@ -15,6 +15,7 @@
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kSharedKib = 96;
+constexpr int kBlocks = 132;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
@@ -338,8 +339,9 @@ __device__ __forceinline__ void end_staging() {
 #endif
 }
 
-// Rounds of a warp whose loads are in flight while it adds another.
-constexpr int kRoundsAhead = 1;
+// Rounds of a turn: each is loaded as soon as the same of the turn before it is added, into the same registers. Moving
+// them instead would wait for the loads.
+constexpr uint32_t kRoundsAhead = 2;
 
 // What a lane takes in a round. A word of 0 is fill.
 struct Entries {
@@ -410,10 +412,10 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
   AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + kStages * kStageBytes);
   const uint2 share = __ldg(shares + blockIdx.x), next_share = __ldg(shares + blockIdx.x + 1);
   uint32_t c = share.x;
-  if (skips_product(alpha) || c == __ldg(shares + gridDim.x).x) return;
+  if (skips_product(alpha) || c == __ldg(shares + kBlocks).x) return;
   const uint32_t end = cells_end(share, next_share);
   buckets += threadIdx.x / 32;
-  // The rounds of a cell's bucket that are the block's. Where there are none, the warp takes one, of no entries.
+  // The rounds of a cell's bucket that are the block's. Where there are none, the warp takes a turn of no entries.
   const auto rounds_of = [=](uint32_t of, uint2 bucket) -> uint2 {
     const uint32_t rounds = bucket.y >> 6;
     const uint32_t first = of == share.x ? uint32_t(uint64_t(rounds) * share.y >> 16) : 0;
@@ -432,19 +434,24 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
   for (uint32_t i = 0; i <= kStages; ++i) next_cells[i] = cell_of(c + i);
 #pragma unroll
   for (uint32_t i = 0; i + 1 < kStages; ++i) stage(c + i, next_cells[i]);
-  // Loads run ahead of what is added, into the next cells too.
+  // Loads run a turn ahead of what is added, into the next cells too.
   uint32_t ahead = c;
   uint2 ahead_buckets[3] = {bucket, bucket_of(c + 1), bucket_of(c + 2)}, ahead_rounds = rounds_of(c, bucket);
   Entries entries[kRoundsAhead];
-  const auto load_next = [&](Entries* loaded) {
-    loaded->load(ahead_buckets[0], ahead_rounds, words, slot_values);
-    if (++ahead_rounds.x < ahead_rounds.y) return;
+  const auto load = [&](uint32_t i) {
+    const uint2 rounds = {ahead_rounds.x + i, ahead_rounds.y};
+    entries[i].load(ahead_buckets[0], rounds, words, slot_values);
+  };
+  const auto go_ahead = [&] {
+    ahead_rounds.x += kRoundsAhead;
+    if (ahead_rounds.x < ahead_rounds.y) return;
     ahead_buckets[0] = ahead_buckets[1], ahead_buckets[1] = ahead_buckets[2];
     ahead_rounds = rounds_of(++ahead, ahead_buckets[0]);
     ahead_buckets[2] = bucket_of(ahead + 2);
   };
 #pragma unroll
-  for (int i = 0; i < kRoundsAhead; ++i) load_next(entries + i);
+  for (uint32_t i = 0; i < kRoundsAhead; ++i) load(i);
+  go_ahead();
   for (; c < end; ++c) {
     const uint2 cell = next_cells[0], next_bucket = bucket_of(c + 1);
     uint2 rounds = rounds_of(c, bucket);
@@ -456,16 +463,18 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Accum
     next_cells[kStages] = cell_of(c + kStages + 1);
 #pragma unroll 1
     do {
-      const Entries now = entries[0];
 #pragma unroll
-      for (int i = 1; i < kRoundsAhead; ++i) entries[i - 1] = entries[i];
-      load_next(entries + kRoundsAhead - 1);
-      if (cell.x & kIsStaged) {
-        add_entries(now, staged + c % kStages * kTileCols, cell.y, slots);
-      } else {
-        add_entries(now, x + cell.y, cell.y, slots);
+      for (uint32_t i = 0; i < kRoundsAhead; ++i) {
+        if (cell.x & kIsStaged) {
+          add_entries(entries[i], staged + c % kStages * kTileCols, cell.y, slots);
+        } else {
+          add_entries(entries[i], x + cell.y, cell.y, slots);
+        }
+        load(i);
       }
-    } while (++rounds.x < rounds.y);
+      go_ahead();
+      rounds.x += kRoundsAhead;
+    } while (rounds.x < rounds.y);
     const uint32_t tile = cell.x & ~kIsStaged;
     if ((next_cells[0].x & ~kIsStaged) != tile) {
       __syncthreads();

@@ -9,7 +9,7 @@ use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Spmv, Vector};
 
 fn config() -> KernelConfig {
-    KernelConfig::builder(CacheBlocked { shared_kib: 16 }).value(ValueType::F64).build().unwrap()
+    KernelConfig::builder(CacheBlocked { shared_kib: 16, blocks: 20 }).value(ValueType::F64).build().unwrap()
 }
 
 /// y <- 2 A x - y, `times` in a row on one plan, each from y = 1, and the counts of the plan.

@@ -14,6 +14,8 @@ parameters! {
     pub struct CacheBlocked {
         /// Shared memory of a block, in KiB; more than 48 needs a device whose blocks may have as much.
         shared_kib = 96, one of [16, 48, 96, 224];
+        /// Blocks that share the matrix; best is one a multiprocessor, and results depend on it.
+        blocks = 132, one of [20, 64, 108, 132, 148];
     }
 }
 
@@ -71,7 +73,7 @@ impl Plans for CacheBlocked {
         let num_stretches = num_tiles.clone() * num_wide.clone();
         let num_places = num_stretches.clone() * (tiles_per_wide + 1);
         let num_buckets = count(CELLS) * WARPS;
-        let num_blocks = Expr::from(Variable::Multiprocessors);
+        let num_blocks = Expr::from(self.blocks);
         let stride = count(SLOTS).min(tile_slots);
         let mut plan = Planning::new("spmv_cache_blocked", config.threads_per_block());
         let buffer = Arg::Buffer;
