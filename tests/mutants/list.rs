@@ -72,11 +72,12 @@ pub const MUTANTS: &[Mutant] = &[
         "result = multiply_add(beta, AccumT(y[row]), result);",
         "result = AccumT(y[row]) + result;",
     ),
-    found(
+    stays(
         "csr_vector",
         "the whole warp's mask for a group",
         "return ((1u << (kWidth & 31)) - 1u) << (threadIdx.x & 31 & ~(kWidth - 1));",
         "return 0xffffffffu;",
+        "groups of a warp then wait for each other: all of them get to as many shuffles, or have left the kernel",
     ),
     found(
         "csr_vector",
@@ -90,18 +91,12 @@ pub const MUTANTS: &[Mutant] = &[
         "for (int offset = kWidth / 2; offset > 0; offset /= 2) value = reduce(",
         "for (int offset = kWidth / 4; offset > 0; offset /= 2) value = reduce(",
     ),
-    found(
+    stays(
         "csr_vector",
         "every lane but the first of a group stores",
         "if (threadIdx.x % kThreadsPerVector == 0) store_scaled",
         "if (threadIdx.x % kThreadsPerVector == 1) store_scaled",
-    ),
-    stays(
-        "csr_vector",
-        "all lanes store a row",
-        "if (threadIdx.x % kThreadsPerVector == 0) store_scaled",
-        "store_scaled",
-        "all lanes have the same sum, and none reads what another writes where beta is 0",
+        "every lane of a group has the sum",
     ),
     found(
         "csr_vector",
@@ -124,14 +119,26 @@ pub const MUTANTS: &[Mutant] = &[
         "ticket = num_fetchers + number;",
         "ticket = num_fetchers + number - 1;",
     ),
-    found("light_vector", "the counter does not begin anew", "\"r\"(num_draws - 1)", "\"r\"(num_draws)"),
+    found("light_vector", "the counter does not begin anew", "\"r\"(num_draws - 1)", "\"r\"(0xffffffffu)"),
     found(
         "light_vector",
-        "the number is read before it is there",
-        "      __syncthreads();\n      number = numbers[turn % 2];",
-        "      number = numbers[turn % 2];",
+        "a turn's number is read before it is there",
+        "      __syncthreads();\n      const Turn found",
+        "      const Turn found",
     ),
-    found("light_vector", "one number for two turns", "numbers[turn % 2] = number;", "numbers[0] = number;"),
+    found(
+        "light_vector",
+        "one number for two turns",
+        "turns[turn % 2].number = number;",
+        "turns[0].number = number;",
+    ),
+    found(
+        "light_vector",
+        "rows that are left to the block stay in the list",
+        "turns[turn % 2].num_left = 0;",
+        "",
+    ),
+    found("light_vector", "a row is left to the block and computed too", "        end = begin;\n", ""),
     found(
         "light_warp rows_per_fetch=2",
         "only lane 0 gets the number",
@@ -248,11 +255,12 @@ pub const MUTANTS: &[Mutant] = &[
         "bin < num_bins ? first_row_of_block(bin, num_rows, first_bins) : num_rows",
         "bin < num_bins ? first_row_of_block(bin, num_rows, first_bins) : num_rows - 1",
     ),
-    found(
+    stays(
         "coalesced_bins",
         "bins are one row off",
         "if (first_blocks[middle] <= block) {",
         "if (first_blocks[middle] < block) {",
+        "bins are other stretches of neighbouring rows then, and still have every row once",
     ),
     found(
         "coalesced_bins",
@@ -261,25 +269,25 @@ pub const MUTANTS: &[Mutant] = &[
         "base < last; base += 16 >> lanes_log2",
     ),
     found(
-        "coalesced_bins",
+        "sell_c_sigma",
         "an inclusive scan for an exclusive one",
         "return before + inclusive - value;",
         "return before + inclusive;",
     ),
     found(
-        "coalesced_bins",
+        "sell_c_sigma",
         "the scan's sums are overwritten too early",
         "  // The next scan writes what slower warps still read.\n  __syncthreads();",
         "",
     ),
     found(
-        "coalesced_bins",
+        "sell_c_sigma",
         "a chunk forgets what came before it",
         "Sum before = partials[blockIdx.x];",
         "Sum before = 0;",
     ),
     found(
-        "coalesced_bins",
+        "sell_c_sigma",
         "lanes add too far to the left",
         "if (lane >= offset) inclusive += before;",
         "inclusive += before;",
@@ -322,9 +330,9 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     found(
         "hybrid",
-        "the longest rows fall out of their bin",
-        "return length > kNnzPerWarp ? kBins - 1 : bin;",
-        "return bin;",
+        "a row is told to be shorter than it is",
+        "row_lengths[place] = uint16_t(row_offsets[row + 1] - row_offsets[row]);",
+        "row_lengths[place] = uint16_t(max(row_offsets[row + 1] - row_offsets[row], OffsetT(1)) - 1);",
     ),
     found(
         "hybrid",
@@ -345,7 +353,7 @@ pub const MUTANTS: &[Mutant] = &[
         "const int source = (lane * kVectors + (i & (kVectors - 1))) & 31;",
     ),
     found(
-        "hola",
+        "hola nnz_per_thread=16",
         "vectors are rotated the same way twice",
         "rotate<false>(entries, slot);",
         "rotate<true>(entries, slot);",
@@ -368,11 +376,12 @@ pub const MUTANTS: &[Mutant] = &[
         "  const int end = next < share.nnz ? thread_ends[threadIdx.x + 1] : -1;\n  __syncthreads();",
         "  const int end = next < share.nnz ? thread_ends[threadIdx.x + 1] : -1;",
     ),
-    found(
+    stays(
         "hola",
         "every lane adds what neighbours combined",
         "adds = lane == 0 || before != end;",
         "adds = true;",
+        "every lane is a group of its own then and adds its part itself",
     ),
     found(
         "hola",
@@ -381,7 +390,7 @@ pub const MUTANTS: &[Mutant] = &[
         "if (row + 1 >= share.next_row) return;",
     ),
     found(
-        "hola",
+        "hola nnz_per_thread=4 threads_per_block=64",
         "blocks that a long row covers do not know it",
         "for (; block <= to; block += 32) block_rows[block] = of;",
         "for (; block < to; block += 32) block_rows[block] = of;",
@@ -393,7 +402,7 @@ pub const MUTANTS: &[Mutant] = &[
         "first = max(uint32_t(begin / kNnzPerBlock), 1u);",
     ),
     found(
-        "hola",
+        "hola sort_columns=1",
         "the sort loses an entry's companion",
         "keys[low] = keys[low + k], companions[low] = companions[low + k];",
         "keys[low] = keys[low + k];",
@@ -523,7 +532,13 @@ pub const MUTANTS: &[Mutant] = &[
         "if (pairs[middle].x < too_short) {",
         "if (pairs[middle].x + 1 < too_short) {",
     ),
-    found("jds_t", "a column without entries touches x", "if (rows[0] == kNoColumn) return;", ""),
+    stays(
+        "jds_t",
+        "a column without entries touches x",
+        "if (rows[0] == kNoColumn) return;",
+        "",
+        "it loads an entry of x and multiplies nothing with it",
+    ),
     found("csc", "an atomic is lost", "atomicAdd(y + i, YT(sum));", "y[i] = YT(float(y[i]) + sum);"),
     found(
         "csc",
