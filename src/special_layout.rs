@@ -36,12 +36,12 @@ pub fn special_layout(features: &Features, value: ValueType, block: u32) -> Spec
     let usual = Special::default();
     if block > 1 {
         // About as many values in flight, whatever the blocks.
-        let unroll = match block {
-            2 => 8,
-            3 => 3,
-            _ => 1,
+        let (entries_per_step, unroll) = match block {
+            2 => (2, 4),
+            3 => (1, 3),
+            _ => (1, 1),
         };
-        let parameters = Special { block, entries_per_step: 1, unroll, ..usual };
+        let parameters = Special { block, entries_per_step, unroll, ..usual };
         return SpecialLayout { parameters, threads_per_block: 256 };
     }
     let nnz = features.nnz as f64;

@@ -179,8 +179,9 @@ fn layouts() -> Vec<Special> {
 
 #[test]
 fn every_structure_comes_back() {
-    for layout in layouts() {
-        for structure in structures::all() {
+    // A third of the structures each, and every structure with one layout or two.
+    for (turn, layout) in layouts().into_iter().enumerate() {
+        for structure in structures::all().into_iter().skip(turn % 3).step_by(3) {
             check(layout, &structure.matrix(Numbers::Random), structure.name);
         }
     }
