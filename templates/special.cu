@@ -203,10 +203,6 @@ struct Encoded<2> {
 // What has 32 bits or fewer is not narrowed.
 constexpr int kEncodedAs = kEncoding == 1 && sizeof(ValueT) < 8 ? 0 : kEncoding;
 using EncodedT = Encoded<kEncodedAs>::Type;
-template <>
-struct Packet<1> {
-  using Type = unsigned char;
-};
 
 template <typename T>
 __device__ __forceinline__ T encode(ValueT value, uint32_t num_distinct, const uint64_t* __restrict__ table) {

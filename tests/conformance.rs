@@ -49,8 +49,9 @@ fn main() -> ExitCode {
     let required = std::env::var("SPMV_REQUIRE_GPU").is_ok_and(|value| value == "1");
     let cuda = Device::cuda(0);
     let missing = cuda.as_ref().err().map(ToString::to_string);
-    // Every configuration in the natural schedule, a part of them in two adversarial ones.
+    // Half of the configurations in the natural schedule, a part of them in two adversarial ones.
     let every_structure = std::env::var("SPMV_EVERY_STRUCTURE").is_ok_and(|value| value == "1");
+    let every_config = std::env::var("SPMV_EVERY_CONFIGURATION").is_ok_and(|value| value == "1");
     let simulated = |name, schedule, covers| Target {
         name,
         device: Some(Device::simulator_with(schedule)),
@@ -66,9 +67,9 @@ fn main() -> ExitCode {
             covers: |_| true,
             meets: |_, _| true,
         },
-        simulated("sim", Schedule::Natural, |_| true),
-        simulated("sim_adversarial_1", Schedule::Adversarial(1), |index| index % 8 == 0),
-        simulated("sim_adversarial_2", Schedule::Adversarial(2), |index| index % 8 == 4),
+        simulated("sim", Schedule::Natural, if every_config { |_| true } else { |index| index % 2 == 0 }),
+        simulated("sim_adversarial_1", Schedule::Adversarial(1), |index| index % 16 == 0),
+        simulated("sim_adversarial_2", Schedule::Adversarial(2), |index| index % 16 == 8),
     ];
     let structures = Arc::new(structures::all());
     let mut trials = Vec::new();

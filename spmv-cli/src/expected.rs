@@ -77,6 +77,24 @@ impl Expected {
         Ok(Expected { reference, alpha: operands.alpha, longest_row })
     }
 
+    /// Computes sums of products in these types: integers wrap.
+    pub fn sums<V: RealElement, O: Offset>(
+        types: Types,
+        a: &CsrMatrix<V, O>,
+        operation: Operation,
+        operands: &Operands,
+    ) -> Result<Expected, Failure> {
+        if types.accumulator.kind() != ValueKind::Integer {
+            return Self::of(a, operation, operands);
+        }
+        if operation == Operation::Transpose {
+            return Self::sums(types, &a.transpose()?, Operation::NonTranspose, operands);
+        }
+        let reference = in_integers(types, a, operands)?;
+        let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
+        Ok(Expected { reference, alpha: operands.alpha, longest_row })
+    }
+
     /// Computes it with what a configuration combines and reduces with, in the types of the kernel.
     pub fn over<V: RealElement, O: Offset>(
         config: &KernelConfig,
@@ -91,17 +109,17 @@ impl Expected {
         if config.user_functions().changes_product() {
             return Self::over_functions(config, a, operands);
         }
-        let reference = match (config.semiring(), types.accumulator.kind()) {
-            (Semiring::PlusTimes, ValueKind::Integer) => in_integers(types, a, operands)?,
-            (Semiring::PlusTimes, _) => return Self::of(a, operation, operands),
-            (semiring, _) => match types.accumulator {
-                ValueType::F32 => over_semiring::<f32, V, O>(semiring, a, operands)?,
-                ValueType::I32 => over_semiring::<i32, V, O>(semiring, a, operands)?,
-                ValueType::I64 => over_semiring::<i64, V, O>(semiring, a, operands)?,
-                ValueType::U32 => over_semiring::<u32, V, O>(semiring, a, operands)?,
-                ValueType::Bool => over_semiring::<bool, V, O>(semiring, a, operands)?,
-                _ => over_semiring::<f64, V, O>(semiring, a, operands)?,
-            },
+        let semiring = config.semiring();
+        if semiring == Semiring::PlusTimes {
+            return Self::sums(types, a, operation, operands);
+        }
+        let reference = match types.accumulator {
+            ValueType::F32 => over_semiring::<f32, V, O>(semiring, a, operands)?,
+            ValueType::I32 => over_semiring::<i32, V, O>(semiring, a, operands)?,
+            ValueType::I64 => over_semiring::<i64, V, O>(semiring, a, operands)?,
+            ValueType::U32 => over_semiring::<u32, V, O>(semiring, a, operands)?,
+            ValueType::Bool => over_semiring::<bool, V, O>(semiring, a, operands)?,
+            _ => over_semiring::<f64, V, O>(semiring, a, operands)?,
         };
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
         Ok(Expected { reference, alpha: operands.alpha, longest_row })

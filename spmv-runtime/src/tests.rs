@@ -152,13 +152,13 @@ impl Backend for Recorder {
         // What the kernels of a preparation find out is for its test to say.
         if let Some(numbers) = self.found.lock().unwrap().pop() {
             let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-            self.memory.lock().unwrap().get_mut(&launch.args[0][0]).unwrap().copy_from_slice(&bytes);
+            self.memory.lock().unwrap().get_mut(&launch.args[0]).unwrap().copy_from_slice(&bytes);
         }
         self.launches.lock().unwrap().push(Launched {
             kernel: self.functions.lock().unwrap()[launch.function.0 as usize].clone(),
             grid: launch.grid,
             threads: launch.threads_per_block,
-            args: launch.args.iter().map(|[low, _]| *low).collect(),
+            args: launch.arguments().map(|slots| slots[0]).collect(),
             stream,
         });
         Ok(())

@@ -6,7 +6,7 @@ use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::primitive::GridScan;
 use crate::program::{Arg, Buffer, Count, Guarantees, Misfits, Pass, Slots};
-use crate::types::{IndexType, ValueType};
+use crate::types::{IndexType, ValueKind, ValueType};
 
 parameters! {
     /// Slices of rows packed for one matrix: how rows are grouped, and what columns and values are stored as.
@@ -322,7 +322,17 @@ impl Special {
 }
 
 impl Plans for Special {
-    fn check(&self, _config: &KernelConfig) -> Result<(), ConfigError> {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        let value = config.types().value;
+        if value.kind() != ValueKind::Float {
+            return Err(ConfigError::Combination {
+                key: "value",
+                reason: format!(
+                    "special encodes floating-point values, and value = {value} is none; use sell_c_sigma or another \
+                     algorithm; allowed: f16, bf16, f32, f64"
+                ),
+            });
+        }
         if self.rows_per_lane * self.entries_per_step * self.slot_values() > 72 {
             return Self::refuse("block", "a lane has at most 72 values in a step");
         }

@@ -138,7 +138,13 @@ pub const MUTANTS: &[Mutant] = &[
         "turns[turn % 2].num_left = 0;",
         "",
     ),
-    found("light_vector", "a row is left to the block and computed too", "        end = begin;\n", ""),
+    stays(
+        "light_vector",
+        "a row is left to the block and computed too",
+        "        end = begin;\n",
+        "",
+        "what it computes is not stored",
+    ),
     found(
         "light_warp rows_per_fetch=2",
         "only lane 0 gets the number",
@@ -273,12 +279,6 @@ pub const MUTANTS: &[Mutant] = &[
         "an inclusive scan for an exclusive one",
         "return before + inclusive - value;",
         "return before + inclusive;",
-    ),
-    found(
-        "sell_c_sigma",
-        "the scan's sums are overwritten too early",
-        "  // The next scan writes what slower warps still read.\n  __syncthreads();",
-        "",
     ),
     found(
         "sell_c_sigma",

@@ -538,7 +538,7 @@ impl Run {
     }
 
     /// What was tuned before for this matrix and device, else what the planner expects to be the fastest.
-    fn planned<V: Element, O: DeviceOffset>(
+    fn planned<V: RealElement, O: DeviceOffset>(
         &self,
         device: Option<&Device>,
         stored: &Stored<V, O>,
@@ -756,7 +756,7 @@ impl Run {
         let mut on_cpu = OnCpu::new(cpu_parallel, a, operands);
         let computed = compute(&mut on_cpu, operands, a.nnz(), self.effort())?;
         let types = KernelConfig::builder(CsrScalar::default()).value(V::TYPE).build()?.types();
-        let expected = Expected::over(Semiring::PlusTimes, types, a, Operation::NonTranspose, operands)?;
+        let expected = Expected::sums(types, a, Operation::NonTranspose, operands)?;
         let verification = computed.verify(&expected, &Promise::of_cpu(V::TYPE));
         Ok(Done { memory_bytes, slots: None, verification, computed })
     }
