@@ -288,20 +288,20 @@ impl ValueType {
     /// Whether every number of `other` is a number of this type.
     pub const fn holds(self, other: ValueType) -> bool {
         use ValueType::{Bf16, Bool, C32, C64, F16, F32, F64, I8, I32, I64, U32};
-        match (self, other) {
-            (_, Bool) => true,
-            (F16, F16) | (Bf16, Bf16) => true,
-            (F16, I8) => true,
-            (F32, F16 | Bf16 | F32 | I8) => true,
-            (F64, F16 | Bf16 | F32 | F64 | I8 | I32 | U32) => true,
-            (I8, I8) | (U32, U32) => true,
-            (I32, I8 | I32) => true,
-            (I64, I8 | I32 | I64 | U32) => true,
-            (C32 | C64, C32) | (C64, C64) => true,
-            (C32, F16 | Bf16 | F32 | I8) => true,
-            (C64, F16 | Bf16 | F32 | F64 | I8 | I32 | U32) => true,
-            _ => false,
-        }
+        matches!(
+            (self, other),
+            (_, Bool)
+                | (F16, F16 | I8)
+                | (Bf16, Bf16)
+                | (F32, F16 | Bf16 | F32 | I8)
+                | (F64, F16 | Bf16 | F32 | F64 | I8 | I32 | U32)
+                | (I8, I8)
+                | (U32, U32)
+                | (I32, I8 | I32)
+                | (I64, I8 | I32 | I64 | U32)
+                | (C32, C32 | F16 | Bf16 | F32 | I8)
+                | (C64, C32 | C64 | F16 | Bf16 | F32 | F64 | I8 | I32 | U32)
+        )
     }
 
     /// The narrowest type that sums may be in for entries of these types and results of `y`; `None` where there is none.

@@ -6,6 +6,9 @@ use super::key::Key;
 use super::problem::CacheProblem;
 use super::{DiskCache, MAX_ENTRY_BYTES, discard};
 
+/// A question and its answer.
+type Note = (Vec<u8>, Vec<u8>);
+
 impl DiskCache {
     /// The answer that was noted for exactly this question, if it is there and whole.
     pub(crate) fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
@@ -32,7 +35,7 @@ impl DiskCache {
     }
 
     /// All whole notes, questions and answers, in the order of their names.
-    pub(crate) fn notes(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, CacheProblem> {
+    pub(crate) fn notes(&self) -> Result<Vec<Note>, CacheProblem> {
         let Some(folder) = self.folder() else { return Ok(Vec::new()) };
         let problem = |action, source| CacheProblem::io(action, folder.path(), source);
         let mut listed = folder
