@@ -412,7 +412,7 @@ mod tests {
             let constants: Vec<&str> = constants.collect();
             assert!(constants.iter().any(|line| line.contains("kThreadsPerBlock")), "{constants:?}");
             assert!(constants.len() < 30, "{constants:?}");
-            assert!(kernel.count() >= 8);
+            assert!(kernel.count() >= 6, "{}", spec.name);
         }
     }
 }
