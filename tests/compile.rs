@@ -220,6 +220,6 @@ fn templates_compile_as_files() {
         assert!(!artifact.cubin.is_empty());
         compiled += 1;
     }
-    // The operations on vectors and the analysis are templates too.
-    assert_eq!(compiled, Algorithm::ALL.len() + 2);
+    // The operations on vectors, the analysis and the fingerprint are templates too.
+    assert_eq!(compiled, Algorithm::ALL.len() + 3);
 }

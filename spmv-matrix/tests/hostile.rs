@@ -282,7 +282,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "2 2 1\n1 1 d1\n",
         "line 3, column 5: `d1`: not a value; allowed are decimal numbers such as -1.5e-3",
     ),
-    (REAL, "2 2 1\n1 1 1e309\n", "line 3, column 5: `1e309`: too large for f64"),
+    (REAL, "2 2 1\n1 1 1e309\n", "line 3, column 5: `1e309`: outside the range of f64"),
     (
         REAL,
         "2 2 1\n1 1 1d309\n",
@@ -374,11 +374,11 @@ fn packed_formats_are_named() {
 fn too_large_for_single_precision() {
     let text = format!("{REAL}1 1 1\n1 1 -1e39\n");
     let error = read_bytes::<f32, u32>(text.as_bytes()).unwrap_err().to_string();
-    assert_eq!(error, "line 3, column 5: `-1e39`: too large for f32");
+    assert_eq!(error, "line 3, column 5: `-1e39`: outside the range of f32");
     assert!(read_bytes::<f64, u32>(text.as_bytes()).is_ok());
     let text = format!("{INTEGER}1 1 1\n1 1 1{}\n", "0".repeat(39));
     let error = read_bytes::<f32, u32>(text.as_bytes()).unwrap_err().to_string();
-    assert!(error.ends_with("too large for f32"), "{error}");
+    assert!(error.ends_with("outside the range of f32"), "{error}");
 }
 
 #[test]

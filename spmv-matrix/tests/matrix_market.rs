@@ -453,7 +453,7 @@ fn whole_numbers_stay_what_they_are() {
         for number in beyond {
             let text = format!("{head}1 1 1\n1 1 {number}\n");
             let error = read_bytes::<V, u32>(text.as_bytes()).unwrap_err().to_string();
-            assert!(error.ends_with(&format!("too large for {}", V::NAME)), "{error}");
+            assert!(error.ends_with(&format!("outside the range of {}", V::NAME)), "{error}");
         }
         let pattern = "%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n";
         let a = read_bytes::<V, u32>(pattern.as_bytes()).unwrap();

@@ -75,7 +75,7 @@ fn whole_numbers_are_read_and_written_as_they_are() {
         assert_eq!(read_file::<i32, u32>(path(name)).unwrap(), real(), "{name}");
         assert_eq!(read_file::<i64, u32>(path(name)).unwrap(), real(), "{name}");
         let error = read_file::<u32, u32>(path(name)).unwrap_err().to_string();
-        assert_eq!(error, "data[1] is -1e0, too large for u32", "{name}");
+        assert_eq!(error, "data[1] is -1e0, outside the range of u32", "{name}");
     }
     for name in ["csr_uint8", "csr_uint64"] {
         assert_eq!(read_file::<u32, u32>(path(name)).unwrap(), dense(|value| value.abs() as u32), "{name}");
@@ -370,7 +370,7 @@ fn wrong_files_are_told_what_is_wrong() {
         ),
         (
             with(&[("data", Some(npy(1, "<f8", "(6,)", &[1e300f64.to_le_bytes(); 6].concat())))]),
-            "data[0] is 1e300, too large for f32",
+            "data[0] is 1e300, outside the range of f32",
         ),
         (b"%%MatrixMarket".to_vec(), "no .npz file, or a damaged one: "),
         (Vec::new(), "no .npz file, or a damaged one: "),

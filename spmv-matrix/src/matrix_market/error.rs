@@ -210,7 +210,7 @@ pub enum Problem {
     Value(Field),
 
     /// A value is larger than the largest one.
-    #[error("too large for {0}")]
+    #[error("outside the range of {0}")]
     ValueTooLarge(&'static str),
 
     /// A skew-symmetric matrix has zeros on its diagonal, which are not stored.

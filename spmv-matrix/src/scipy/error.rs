@@ -138,7 +138,7 @@ pub enum ReadError {
     },
 
     /// A value is larger than the largest one.
-    #[error("data[{position}] is {value:e}, too large for {into}")]
+    #[error("data[{position}] is {value:e}, outside the range of {into}")]
     ValueTooLarge {
         /// Position in the array, as it is stored.
         position: u64,
