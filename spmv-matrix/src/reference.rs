@@ -59,7 +59,7 @@ pub fn reference<V: Value, O: Offset>(
 }
 
 /// Computes α·A·x + β·y in integers, which wrap around in a sum of type `sums` and are then cut off to the type of `y`: a
-/// right product has exactly these numbers, whatever its order. `x` and `y` are as in [`reference`].
+/// right product has exactly these numbers, whatever its order. `x` and `y` are as in [`reference()`].
 ///
 /// # Errors
 ///
@@ -90,7 +90,7 @@ pub fn reference_of_integers<O: Offset>(
 
 /// Computes α·A·x + β·y of complex numbers in doubled precision: the real and the imaginary parts, each with the
 /// magnitudes of the complex numbers. A step of a complex sum is two of a real one, so the depth of a part is twice that of
-/// a real product. `alpha`, `beta`, `x` and `y` are as in [`reference`].
+/// a real product. `alpha`, `beta`, `x` and `y` are as in [`reference()`].
 ///
 /// # Errors
 ///
