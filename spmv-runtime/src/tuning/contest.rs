@@ -46,7 +46,7 @@ struct Entry {
     outcome: Outcome,
 }
 
-/// What became of the race for now.
+/// How the race stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Went {
     /// It is over.
