@@ -554,6 +554,12 @@ pub struct KernelConfigBuilder {
 }
 
 impl KernelConfigBuilder {
+    /// Another algorithm, or other parameters of it.
+    pub fn algorithm(mut self, algorithm: impl Into<Algorithm>) -> Self {
+        self.algorithm = algorithm.into();
+        self
+    }
+
     /// Type of the matrix values, and of x, y and the accumulator where they are not named.
     pub fn value(mut self, value: ValueType) -> Self {
         self.value = value;

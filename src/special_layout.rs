@@ -30,11 +30,15 @@ const LEAST_GIANT: u64 = 512;
 const SCATTERED: f64 = 0.3;
 const REUSED: f64 = 0.5;
 
-/// The layout for a matrix with these features, stored as it is. `block` is the rows and columns of the dense blocks that
-/// all of it consists of, 1 where it does not.
-pub fn special_layout(features: &Features, value: ValueType, block: u32) -> SpecialLayout {
+/// Rows and columns of dense blocks that are stored as such, the first that all of a matrix consists of.
+const BLOCKS: [u32; 4] = [6, 4, 3, 2];
+
+/// The layout for a matrix with these features, its values stored as they are. Where the rows that were looked at consist of
+/// dense blocks, so does the layout: a matrix that has others elsewhere is refused when it is prepared.
+pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
     let usual = Special::default();
-    if block > 1 {
+    let is_full = |block: &u32| features.slots_per_entry((*block, *block)) == Some(1.0);
+    if let Some(block) = BLOCKS.into_iter().find(is_full) {
         // About as many values in flight, whatever the blocks.
         let (entries_per_step, unroll) = match block {
             2 => (2, 4),
@@ -111,7 +115,7 @@ mod tests {
     }
 
     fn layout(mean: u64, longest: u64, sectors: [f64; 2]) -> SpecialLayout {
-        let layout = special_layout(&features(mean, longest, sectors), ValueType::F32, 1);
+        let layout = special_layout(&features(mean, longest, sectors), ValueType::F32);
         let builder = KernelConfig::builder(layout.parameters).threads_per_block(layout.threads_per_block);
         builder.build().expect("a layout that is allowed");
         layout
@@ -132,9 +136,15 @@ mod tests {
         assert_eq!((sweeping.parameters.col_bits, layout(8, 8, [0.95, 0.9]).parameters.col_bits), (16, 32));
         let mut uneven = features(22, 60, near);
         uneven.warp_steps[0] *= 2;
-        assert_eq!(special_layout(&uneven, ValueType::F64, 1).parameters.sigma, 1024);
+        assert_eq!(special_layout(&uneven, ValueType::F64).parameters.sigma, 1024);
         for block in [2, 3, 4, 6] {
-            let layout = special_layout(&features(24, 24, near), ValueType::F64, block);
+            let mut blocked = features(24, 24, near);
+            let places = |(rows, cols): (u32, u32)| u64::from(rows * cols);
+            let fills = |shape: &(u32, u32)| block % shape.0 == 0 && block % shape.1 == 0;
+            blocked.grouped = 5760;
+            blocked.blocks =
+                Features::BLOCK_SHAPES.map(|shape| 5760 / places(shape) * if fills(&shape) { 1 } else { 2 });
+            let layout = special_layout(&blocked, ValueType::F64);
             KernelConfig::builder(layout.parameters).value(ValueType::F64).build().expect("allowed");
             assert_eq!(layout.parameters.block, block);
         }

@@ -17,7 +17,7 @@ pub enum VectorOp {
     /// y ← α·x + y.
     Axpy,
     /// y ← y / x, entry by entry.
-    Divide,
+    Multiply,
     /// (α·x)·(α·y), summed in double precision in an order that depends on the length alone.
     Dot,
     /// max |x|.
@@ -31,7 +31,7 @@ impl VectorOp {
         VectorOp::Copy,
         VectorOp::Scale,
         VectorOp::Axpy,
-        VectorOp::Divide,
+        VectorOp::Multiply,
         VectorOp::Dot,
         VectorOp::Amax,
     ];
@@ -43,7 +43,7 @@ impl VectorOp {
             VectorOp::Copy => "copy",
             VectorOp::Scale => "scale",
             VectorOp::Axpy => "axpy",
-            VectorOp::Divide => "divide",
+            VectorOp::Multiply => "multiply",
             VectorOp::Dot => "dot",
             VectorOp::Amax => "amax",
         }
@@ -85,7 +85,7 @@ impl VectorProgram {
         let elementwise = |args| vec![pass(format!("spmv_{}", op.name()), blocks().min(u32::MAX >> 1), args)];
         match op {
             VectorOp::Fill | VectorOp::Scale => elementwise(vec![length(), Arg::X, alpha]),
-            VectorOp::Copy | VectorOp::Divide => elementwise(vec![length(), Arg::X, Arg::Y]),
+            VectorOp::Copy | VectorOp::Multiply => elementwise(vec![length(), Arg::X, Arg::Y]),
             VectorOp::Axpy => elementwise(vec![length(), Arg::X, Arg::Y, alpha]),
             VectorOp::Dot => {
                 let partial =

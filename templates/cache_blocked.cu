@@ -32,7 +32,7 @@ constexpr int kBlocks = 132;
 constexpr uint32_t kWarps = 16;
 constexpr uint32_t kTileThreads = 32 * kWarps;
 // Column tiles in shared memory: one is used, the others are on their way.
-constexpr uint32_t kStages = 3;
+constexpr uint32_t kStages = 2;
 // Bytes of each; the rest is the slots'.
 constexpr uint32_t kStageBytes = (kSharedKib >= 224 ? 32 : kSharedKib >= 96 ? 16 : kSharedKib >= 48 ? 8 : 2) * 1024;
 constexpr uint32_t kTileCols = kStageBytes / sizeof(XT);

@@ -80,8 +80,8 @@ spmv_axpy(uint64_t length, const XT* x, XT* y, AccumT alpha) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_divide(uint64_t length, const XT* x, XT* y) {
-  for (uint64_t i = first_entry(); i < length; i += grid_stride()) y[i] = XT(AccumT(y[i]) / AccumT(x[i]));
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_multiply(uint64_t length, const XT* x, XT* y) {
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) y[i] = XT(AccumT(y[i]) * AccumT(x[i]));
 }
 
 // partial[block] <- sum of (alpha * x[i]) * (alpha * y[i]) over the block's entries; alpha keeps squares in range.

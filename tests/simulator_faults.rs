@@ -735,7 +735,7 @@ fn beta_zero_that_reads_y() {
 fn a_ticket_that_nobody_waits_for() {
     let config = config("light_vector", &[("threads_per_vector", "8"), ("threads_per_block", "64")]);
     let outcomes =
-        outcomes(&config, "      __syncthreads();\n      number = numbers", "      number = numbers", 1.0);
+        outcomes(&config, "      __syncthreads();\n      const Turn found", "      const Turn found", 1.0);
     let found = outcomes.iter().filter(|outcome| outcome.found()).count();
     assert!(found > 0, "none of {} schedules found it", outcomes.len());
 }

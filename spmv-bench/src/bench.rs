@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use spmv_runtime::codegen::{IndexType, ValueType};
-use spmv_runtime::matrix::{CsrMatrix, SymmetricCsr, Symmetry, Value, Verification, bf16, f16};
+use spmv_runtime::matrix::{self, CsrMatrix, SymmetricCsr, Symmetry, Value, Verification, bf16, f16};
 use spmv_runtime::{Device, DeviceMatrix, RealElement, Vector};
 
 use crate::check::{self, Expected};
@@ -171,7 +171,9 @@ impl<'r> Session<'r> {
         on: &mut dyn FnMut(Event<'_>),
     ) -> Vec<Row> {
         let request = self.request;
-        let found = ours::configs(request, V::TYPE, operation);
+        // Of a transpose they are not looked at: they take a copy.
+        let features = (operation == Operation::Plain).then(|| matrix::features(a));
+        let found = ours::configs(request, V::TYPE, operation, features.as_ref());
         on(Event::Step("compiling"));
         if let Some(instruments) = &self.instruments {
             self.kernels.make(instruments.device(), &found.configs);

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, ValueType};
+use spmv_runtime::codegen::{Algorithm, ConfigError, Features, KernelConfig, Special, ValueType};
 use spmv_runtime::matrix::features;
-use spmv_runtime::planner::{Model, NUM_TERMS, Priced, multiplies_fill, terms};
+use spmv_runtime::planner::{Model, NUM_TERMS, Priced, laid_out, multiplies_fill, terms};
 
 use crate::geomean;
 use crate::record::{Record, Row};
@@ -133,16 +133,25 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
         let ms = row.time_ms().expect("rows without a time do not count");
         let config =
             |value| config(row, value).map_err(|source| FitError::Config { label: row.label(), source });
-        let Some(usual) = config(ValueType::F32)? else { continue };
+        let Some(mut usual) = config(ValueType::F32)? else { continue };
         let Ok(value) = row.value.parse() else { continue };
         let Some(typed) = config(value)? else { continue };
+        let mut label = row.label();
         let Some(features) = structures.get(&(&*row.matrix, &*row.operation)) else { continue };
         // Nobody gets it who does not ask for it.
         if multiplies_fill(&typed, features) {
             continue;
         }
         if ms < best[problem].ms {
-            best[problem] = Made { label: row.label(), ms };
+            best[problem] = Made { label: label.clone(), ms };
+        }
+        // Its layout follows from the matrix; the prices are those of the layouts that do.
+        if let Algorithm::Special(_) = typed.algorithm() {
+            if laid_out(typed, features).ok() != Some(typed) {
+                continue;
+            }
+            usual = KernelConfig::builder(Special::default()).build().expect("the default is allowed");
+            label.clone_from(&row.contender);
         }
         let Some(terms) = terms(&typed, features, record.head.l2_bytes) else { continue };
         let point = Point {
@@ -153,7 +162,6 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
             prepare_ms: row.prepare_ms.unwrap_or(0.0),
             is_plain: row.operation == "plain",
         };
-        let label = row.label();
         let new = || Measured { config: usual, label: label.clone(), points: Vec::new() };
         measured.entry(label.clone()).or_insert_with(new).points.push(point);
     }
@@ -212,7 +220,8 @@ fn mean(mean: Option<f64>) -> String {
 /// Whether a row is a correct product of ours that the fit may see, with the usual block size, by a kernel that works on
 /// rows: transposed products by other kernels are not predicted.
 fn counts(row: &Row) -> bool {
-    let usual = row.params.split(';').any(|setting| setting == "threads_per_block=256");
+    let usual = row.contender == "ours:special"
+        || row.params.split(';').any(|setting| setting == "threads_per_block=256");
     let other = ["naive_t", "hola_t", "planned_t", "sym_csr"].map(|name| format!("ours:{name}"));
     let known = row.operation == "plain" || row.operation == "transpose";
     row.side() == "ours"

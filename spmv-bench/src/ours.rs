@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use rayon::prelude::*;
-use spmv_runtime::codegen::{Algorithm, Arg, Coefficient, ConfigError, KernelConfig, Pass, ValueType};
-use spmv_runtime::{COMMON_KEYS, Device, DeviceMatrix, Kernel, Origin, RealElement, Spmv};
+use spmv_runtime::codegen::{
+    Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Pass, ValueType,
+};
+use spmv_runtime::{COMMON_KEYS, Device, DeviceMatrix, Kernel, Origin, RealElement, Spmv, planner};
 
 use crate::contender::{Absent, Contender, Facts, Prepared, Product, Task};
 use crate::request::{Operation, Request, Variants, ours_name};
@@ -17,8 +19,14 @@ pub(crate) struct Configs {
     pub(crate) refused: Vec<(String, String)>,
 }
 
-/// The selected algorithms' configurations for a type and an operation.
-pub(crate) fn configs(request: &Request, value: ValueType, operation: Operation) -> Configs {
+/// The selected algorithms' configurations for a type and an operation. Where the features of a matrix are known, `special`
+/// has the layout for it, and that is what its parameters are.
+pub(crate) fn configs(
+    request: &Request,
+    value: ValueType,
+    operation: Operation,
+    features: Option<&Features>,
+) -> Configs {
     let mut found = Configs { configs: Vec::new(), refused: Vec::new() };
     for spec in Algorithm::ALL {
         let computed = operation.of_kernels().iter().find(|operation| spec.operations.contains(operation));
@@ -35,7 +43,11 @@ pub(crate) fn configs(request: &Request, value: ValueType, operation: Operation)
             }
             builder.build()
         };
-        match with(&[]) {
+        let usual = with(&[]).and_then(|config| match features {
+            Some(features) => planner::laid_out(config, features),
+            None => Ok(config),
+        });
+        match usual {
             Ok(config) => found.configs.push(config),
             Err(error) => {
                 found.refused.push((name, error.to_string()));
@@ -43,7 +55,7 @@ pub(crate) fn configs(request: &Request, value: ValueType, operation: Operation)
             }
         }
         let mut changes = Vec::new();
-        if request.variants != Variants::Default {
+        if request.variants != Variants::Default && spec.name != "special" {
             for parameter in spec.parameters {
                 changes.extend(parameter.allowed.iter().map(|value| (parameter.name, value.to_string())));
             }
@@ -228,7 +240,7 @@ mod tests {
     fn variants_change_one_parameter_at_a_time() {
         let all = |variants| {
             let request = request(&["ours:csr_vector"], variants);
-            let found = configs(&request, ValueType::F64, Operation::Plain);
+            let found = configs(&request, ValueType::F64, Operation::Plain, None);
             assert!(found.refused.is_empty());
             found.configs.iter().map(params).collect::<Vec<_>>()
         };
@@ -249,7 +261,7 @@ mod tests {
     fn algorithms_take_part_in_the_operations_that_they_compute() {
         let request = request(&["ours:*"], Variants::Default);
         let names = |operation| {
-            let found = configs(&request, ValueType::F32, operation);
+            let found = configs(&request, ValueType::F32, operation, None);
             assert!(found.refused.is_empty(), "{:?}", found.refused);
             found.configs.iter().map(|config| config.algorithm().name()).collect::<Vec<_>>()
         };
@@ -271,7 +283,7 @@ mod tests {
             configurations: vec![named("threads_per_block", "128"), named("sigma", "4")],
             ..request(&["ours:csr_vector"], Variants::Default)
         };
-        let found = configs(&request, ValueType::F32, Operation::Plain);
+        let found = configs(&request, ValueType::F32, Operation::Plain, None);
         let told = params(&found.configs[1]);
         assert!(
             told.starts_with("threads_per_vector=4;") && told.ends_with(";threads_per_block=128"),
@@ -283,7 +295,7 @@ mod tests {
     #[test]
     fn refused_combinations_are_left_out() {
         let request = request(&["ours:csr_scalar"], Variants::All);
-        let found = configs(&request, ValueType::F32, Operation::Plain);
+        let found = configs(&request, ValueType::F32, Operation::Plain, None);
         let problems: Vec<_> =
             found.configs.iter().flat_map(|config| config.to_builder().problems()).collect();
         assert!(problems.is_empty(), "{problems:?}");

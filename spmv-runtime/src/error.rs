@@ -372,6 +372,17 @@ impl Error {
             Error::Fault { .. } | Error::SimulatedFault(_) => ErrorKind::Fault,
         }
     }
+
+    /// Whether it says no more than that a kernel does not go with this matrix on this device: another one may.
+    pub(crate) fn is_of_one_kernel(&self) -> bool {
+        matches!(
+            self,
+            Error::Fill { .. }
+                | Error::Misfit { .. }
+                | Error::OutOfMemory { .. }
+                | Error::SharedMemory { .. }
+        )
+    }
 }
 
 fn able(algorithms: &[&str]) -> String {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use spmv_codegen::{
     Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Operation,
-    PlannedT, Program, SymCsr, Types, Variable,
+    PlannedT, Program, SymCsr, Types, Variable, special_layout,
 };
 
 use crate::device::Device;
@@ -220,6 +220,19 @@ fn ruled(
     }
 }
 
+/// The configuration for a matrix with these features: where it is `special`, with the parameters and the block size that
+/// [`special_layout`] finds for them; every other as it is.
+///
+/// # Errors
+/// [`ConfigError`] where the layout does not go with the rest of the configuration.
+pub fn laid_out(config: KernelConfig, features: &Features) -> Result<KernelConfig, ConfigError> {
+    if !matches!(config.algorithm(), Algorithm::Special(_)) {
+        return Ok(config);
+    }
+    let layout = special_layout(features, config.types().value);
+    config.to_builder().algorithm(layout.parameters).threads_per_block(layout.threads_per_block).build()
+}
+
 /// The same algorithm and parameters, for these types and this operation.
 fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<KernelConfig, ConfigError> {
     let builder = config.to_builder().value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
@@ -237,6 +250,7 @@ fn predicted(
     let candidate = |priced: &Priced| {
         // A kernel that does not take these types is no candidate.
         let config = typed(priced.config, types, operation).ok()?;
+        let config = laid_out(config, features).ok()?;
         let mut prediction = priced.predict(&terms(&config, features, l2_bytes)?);
         if operation == Operation::Transpose {
             prediction.prepare_ms += COPY_MS[0] + COPY_MS[1] * features.nnz as f64;

@@ -95,7 +95,7 @@ impl Spmv {
     /// ```no_run
     /// use spmv_runtime::{Device, KernelConfig, Spmv, matrix::matrix_market};
     ///
-    /// let a = matrix_market::read_file::<f32>("A.mtx")?;
+    /// let a = matrix_market::read_file::<f32, u32>("A.mtx")?;
     /// let config = KernelConfig::named("csr_vector")?.build()?;
     /// let edited = config.program().source.replace("__ldg(", "*(");
     /// let spmv = Spmv::with_source(&Device::open()?, &a, config, &edited)?;

@@ -196,13 +196,13 @@ impl<T: Element> Vector<T> {
         self.run(VectorOp::Axpy, alpha.to_scalar(), x.address, self.address, &[])
     }
 
-    /// y ← y / x, entry by entry, where y is this vector.
+    /// y ← x · y, entry by entry, where y is this vector.
     ///
     /// # Errors
     /// As [`Vector::copy_from`].
-    pub fn divide(&mut self, x: &Vector<T>) -> Result<(), Error> {
+    pub fn multiply(&mut self, x: &Vector<T>) -> Result<(), Error> {
         self.check(x)?;
-        self.run(VectorOp::Divide, Scalar::F64(0.0), x.address, self.address, &[])
+        self.run(VectorOp::Multiply, Scalar::F64(0.0), x.address, self.address, &[])
     }
 
     /// The dot product with `y`, summed in double precision; of complex vectors, the real part of conj(x)·y. The same vectors give the same bits in every run

@@ -28,7 +28,7 @@ const UNITS: u8 = 3;
 /// Warps of a block, and the buckets of a cell.
 const WARPS: u32 = 16;
 /// Column tiles in shared memory.
-const STAGES: u32 = 3;
+const STAGES: u32 = 2;
 /// Columns that places of 16 bits distinguish.
 const WIDE_COLS: u32 = 65_536;
 /// Entries of a lane that lie side by side.

@@ -51,9 +51,7 @@ impl Spmv {
             match Self::with_operation(device, &matrix, operation, candidate.config) {
                 Ok(plan) if refusal(&plan, constraints).is_none() => return Ok(plan),
                 Ok(_) => {}
-                Err(error @ (Error::Fill { .. } | Error::Misfit { .. } | Error::OutOfMemory { .. })) => {
-                    refused = Some(error)
-                }
+                Err(error) if error.is_of_one_kernel() => refused = Some(error),
                 Err(error) => return Err(error),
             }
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use spmv_codegen::{ConfigError, KernelConfig};
+use spmv_codegen::{Algorithm, ConfigError, KernelConfig};
 
 use super::Prediction;
 use super::terms::{NUM_TERMS, TERMS};
@@ -12,7 +12,8 @@ use super::terms::{NUM_TERMS, TERMS};
 const MATRIX: usize = 1;
 
 /// Configurations with their prices. As text: comment lines that begin with `#`, then comma-separated values, one line a
-/// configuration, under a line of names; one that is only measured has no prices in its line.
+/// configuration, under a line of names; one that is only measured has no prices in its line. `special` has no settings
+/// there: they follow from the features ([`laid_out`](super::laid_out)).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Model {
@@ -143,7 +144,10 @@ impl fmt::Display for Model {
         self.comments.iter().try_for_each(|comment| writeln!(f, "# {comment}"))?;
         writeln!(f, "{}", names())?;
         let named = |f: &mut fmt::Formatter<'_>, config: &KernelConfig| {
-            let own = config.algorithm().spec().parameters.len();
+            let own = match config.algorithm() {
+                Algorithm::Special(_) => 0,
+                algorithm => algorithm.spec().parameters.len(),
+            };
             let settings: Vec<_> =
                 config.settings()[..own].iter().map(|(key, value)| format!("{key}={value}")).collect();
             write!(f, "{},{}", config.algorithm().name(), settings.join(" "))

@@ -49,6 +49,9 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
             // A column a block, or the distance to that of the block before.
             Algorithm::Bsr(bsr) => types.index.size() as f64 / places(bsr.block_shape()),
             Algorithm::Bccoo(bccoo) => 2.0 / places((bccoo.block_rows, bccoo.block_cols)),
+            Algorithm::Special(layout) => {
+                f64::from(layout.col_bits / 8) / places((layout.block, layout.block))
+            }
             _ => types.index.size() as f64,
         };
     let x_bytes = features.num_cols as f64 * types.x.size() as f64;
@@ -58,11 +61,10 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     let spilled = (1.0 - l2_bytes as f64 / x_bytes.max(1.0)).max(0.0);
     let (steps, chain) = match shares(config.algorithm()) {
         Shares::Rows { threads } => {
-            let width = Features::THREADS_PER_ROW.iter().position(|width| *width == threads)?;
-            (
-                features.warp_steps[width] as f64 * 32.0 / 1e9,
-                features.longest_row as f64 / f64::from(threads) / 1e6,
-            )
+            (sliced(features, threads)? as f64 / 1e9, features.longest_row as f64 / f64::from(threads) / 1e6)
+        }
+        Shares::Pieces { threads, longest } => {
+            (slots as f64 / 1e9, features.longest_row.min(longest) as f64 / f64::from(threads) / 1e6)
         }
         Shares::Entries => {
             let with_entries = features.num_rows - features.row_lengths[0];
@@ -89,15 +91,17 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
 
 /// Slots that the algorithm's layout has, fill counted.
 fn slots(algorithm: Algorithm, features: &Features) -> Option<u64> {
-    // As many slots as 32 rows next to each other take, each as long as the longest of them.
-    let sliced = 32 * features.warp_steps[0];
+    // Sorting by length leaves little of the fill.
+    let sorted = |sliced: u64| features.nnz + sliced.saturating_sub(features.nnz) / 8;
     match algorithm {
         Algorithm::Ell(_) => {
             Some(features.num_rows.next_multiple_of(32).saturating_mul(features.longest_row))
         }
-        Algorithm::SellCSigma(sell) if sell.sigma == 1 => Some(sliced),
-        // Sorting by length leaves little of the fill.
-        Algorithm::SellCSigma(_) => Some(features.nnz + sliced.saturating_sub(features.nnz) / 8),
+        Algorithm::SellCSigma(sell) if sell.sigma == 1 => sliced(features, 1),
+        Algorithm::SellCSigma(_) => sliced(features, 1).map(sorted),
+        Algorithm::Special(layout) if layout.block > 1 => in_blocks(features, (layout.block, layout.block)),
+        Algorithm::Special(layout) if layout.sigma == 1 => sliced(features, layout.lanes_per_row),
+        Algorithm::Special(layout) => sliced(features, layout.lanes_per_row).map(sorted),
         Algorithm::Bsr(bsr) => in_blocks(features, bsr.block_shape()),
         Algorithm::Bccoo(bccoo) => in_blocks(features, (bccoo.block_rows, bccoo.block_cols)),
         Algorithm::Dia(_) => {
@@ -105,6 +109,12 @@ fn slots(algorithm: Algorithm, features: &Features) -> Option<u64> {
         }
         _ => Some(features.nnz),
     }
+}
+
+/// Slots of a warp's rows next to each other, so many threads each, every row as long as the longest of them.
+fn sliced(features: &Features, threads: u32) -> Option<u64> {
+    let width = Features::THREADS_PER_ROW.iter().position(|width| *width == threads)?;
+    Some(32 * features.warp_steps[width])
 }
 
 /// Slots where all entries are stored in dense blocks of this shape.
@@ -127,6 +137,8 @@ pub fn multiplies_fill(config: &KernelConfig, features: &Features) -> bool {
 enum Shares {
     /// Rows, so many threads each.
     Rows { threads: u32 },
+    /// Rows that were cut where they have more entries than the longest piece, so many threads each.
+    Pieces { threads: u32, longest: u64 },
     /// Entries, however long the rows are.
     Entries,
 }
@@ -137,6 +149,13 @@ fn shares(algorithm: Algorithm) -> Shares {
             Shares::Rows { threads: 1 }
         }
         Algorithm::Bsr(bsr) => Shares::Rows { threads: if bsr.block_shape().1 > 4 { 8 } else { 4 } },
+        Algorithm::Special(layout) => {
+            let longest = match layout.piece {
+                0 => u64::MAX,
+                piece => piece.into(),
+            };
+            Shares::Pieces { threads: layout.lanes_per_row, longest }
+        }
         Algorithm::CsrVector(csr) => Shares::Rows { threads: csr.threads_per_vector },
         Algorithm::LightVector(light) => Shares::Rows { threads: light.threads_per_vector },
         Algorithm::LightWarp(light) => Shares::Rows { threads: light.threads_per_vector },

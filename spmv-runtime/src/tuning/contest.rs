@@ -194,7 +194,7 @@ impl Contest {
         };
         let plan = match made.expect("the plan was made, or not, above") {
             Ok(plan) => plan,
-            Err(error @ (Error::Fill { .. } | Error::OutOfMemory { .. } | Error::SharedMemory { .. })) => {
+            Err(error) if error.is_of_one_kernel() => {
                 self.entries[index].outcome = Outcome::Refused(error.to_string());
                 return Ok(());
             }

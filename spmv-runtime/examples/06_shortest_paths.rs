@@ -1,7 +1,7 @@
 //! Shortest paths from one airport to all others: products over min-plus until no distance changes, verified with
 //! Dijkstra's algorithm on the CPU.
 //!
-//! Run with `cargo run --example sssp [FILE.mtx]`; the entry in row u and column v is the length of the way from u to v and
+//! Run with `cargo run --example 06_shortest_paths [FILE.mtx]`; the entry in row u and column v is the length of the way from u to v and
 //! must not be negative. Without a GPU everything runs on the simulator.
 
 use std::cmp::Reverse;

@@ -1,7 +1,7 @@
 //! PageRank with the damping in the kernel, and the same with a plain product and vector operations behind it: results
 //! compared with each other and with the CPU, times printed.
 //!
-//! Run with `cargo run --release --example 05_page_rank [FILE.mtx | CLASS[:KEY=VALUE,…]]`; an entry in row u and column v
+//! Run with `cargo run --release --example 07_page_rank [FILE.mtx | CLASS[:KEY=VALUE,…]]`; an entry in row u and column v
 //! is a link from u to v, whatever its value. Without a GPU everything runs on the simulator.
 
 use std::time::{Duration, Instant};
