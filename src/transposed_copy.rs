@@ -21,8 +21,7 @@ pub(crate) const HELPERS: &[&str] = &[
 
 /// Whether the configuration's product is one with a transposed copy.
 pub(crate) fn is_needed(config: &KernelConfig) -> bool {
-    config.operation() == Operation::Transpose
-        && config.algorithm().spec().operations[0] == Operation::NonTranspose
+    config.algorithm().spec().takes_a_copy(config.operation())
 }
 
 /// The passes that make the copy, and where it lies among a plan's buffers.
