@@ -6,7 +6,7 @@ use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
 use crate::primitive::{GridScan, RadixSort};
 use crate::program::{Arg, Buffer, Pass, Slots};
-use crate::types::{IndexType, Operation};
+use crate::types::IndexType;
 
 /// What the copy's kernels include.
 pub(crate) const HELPERS: &[&str] = &[
