@@ -341,7 +341,9 @@ impl KernelConfig {
         let over = self.replaces_sums().filter(|_| self.user_functions().epilogue.is_none())?;
         let (key, found, allowed) = match self.scaling {
             Scaling { alpha, .. } if alpha != Coefficient::One => ("alpha", alpha, "1"),
-            Scaling { beta: Coefficient::MinusOne, .. } => ("beta", Coefficient::MinusOne, "any, device, 0, 1"),
+            Scaling { beta: Coefficient::MinusOne, .. } => {
+                ("beta", Coefficient::MinusOne, "any, device, 0, 1")
+            }
             _ => return None,
         };
         let found = found.name();
