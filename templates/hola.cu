@@ -140,7 +140,7 @@ __device__ __forceinline__ void add_scaled(YT* y, uint32_t row, AccumT sum, Accu
 // Of a row that blocks share, this block's part; called by the first warp. It is added to y, which holds beta * y
 // already, or meets the other parts in the order of the blocks.
 __device__ __forceinline__ void write_part(const Share& share, uint32_t row, const OffsetT* __restrict__ row_offsets,
-                                           AccumT sum, YT* y, AccumT alpha, AccumT beta, const SpanningRows& spanning) {
+                                           AccumT sum, YT* y, AccumT alpha, BetaT beta, const SpanningRows& spanning) {
   if constexpr (kPrepared) {
     const uint32_t first = uint32_t(__ldg(row_offsets + row) / kNnzPerBlock);
     const uint32_t last = uint32_t((__ldg(row_offsets + row + 1) - 1) / kNnzPerBlock);
@@ -223,7 +223,7 @@ __device__ __forceinline__ void add_shared_rows(AccumT sum, int end, bool ends_r
 
 // Whole lines of y at a time (WriteBufferInnerCoalesced), of the rows that lie in this block alone.
 __device__ __forceinline__ void write_rows(const Share& share, uint32_t stop, const OffsetT* __restrict__ row_offsets,
-                                           const AccumT* sums, YT* y, AccumT alpha, AccumT beta) {
+                                           const AccumT* sums, YT* y, AccumT alpha, BetaT beta) {
   const OffsetT share_end = share.begin + share.nnz;
   const uint32_t first = (share.first_row & ~31) + threadIdx.x;
   for_rows(first, stop, row_offsets, [&](uint32_t row, OffsetT begin, OffsetT end, bool counts) {
