@@ -7,8 +7,7 @@ use spmv_runtime::codegen::{
     Guarantees, KernelConfig, Operation, Semiring, SemiringNumber, Types, ValueKind, ValueType,
 };
 use spmv_runtime::matrix::{
-    self, Accumulate, Complex32, Complex64, CsrMatrix, Entry, MatrixError, Offset, Reference, Value, bf16,
-    f16,
+    self, Accumulate, Complex32, Complex64, CsrMatrix, MatrixError, Offset, Reference, Value, bf16, f16,
 };
 use spmv_runtime::{Element, RealElement, Scalar};
 

@@ -115,8 +115,9 @@ Verification:
 
 Time:
   Products follow one another without pause, so what fits in the caches stays there (warm). On a
-  GPU, CUDA events around each batch. GFLOP/s are 2 nnz / t, 8 nnz / t of complex numbers; GB/s are the bytes that must move
-  / t: the matrix as stored, x once, y once, and once more where beta is not 0.
+  GPU, CUDA events around each batch. GFLOP/s are 2 nnz / t, of complex numbers
+  8 nnz / t; GB/s are the bytes that must move / t: the matrix as stored, x once, y once, and
+  once more where beta is not 0.
 
 Simulator:
   Runs the PTX that NVRTC makes for sm_90, on the CPU. A kernel that reads or writes out of
@@ -372,8 +373,8 @@ impl Run {
             (ValueType::Bool, _) => self.run_typed::<bool, u64>(header),
             (ValueType::C32, IndexType::U32) => self.run_typed::<Complex32, u32>(header),
             (ValueType::C32, _) => self.run_typed::<Complex32, u64>(header),
-            (ValueType::C64, IndexType::U32) => self.run_typed::<Complex64, u32>(header),
-            (ValueType::C64, _) => self.run_typed::<Complex64, u64>(header),
+            (_, IndexType::U32) => self.run_typed::<Complex64, u32>(header),
+            _ => self.run_typed::<Complex64, u64>(header),
         }
     }
 
