@@ -2,9 +2,9 @@
 
 use spmv_matrix::generate::{ALL, Generator, Values};
 use spmv_matrix::{
-    Accumulate, CooMatrix, CsrMatrix, MatrixError, Number, Offset, Semiring, Value, ValueType, bf16,
-    cpu_parallel, cpu_semiring, cpu_serial, f16, reference, reference_of_complex, reference_over_semiring,
-    verify, verify_of_complex,
+    Accumulate, Complex64, CooMatrix, CsrMatrix, MatrixError, Number, Offset, Semiring, Value, ValueType,
+    bf16, cpu_parallel, cpu_semiring, cpu_serial, f16, reference, reference_of_complex,
+    reference_over_semiring, verify, verify_of_complex,
 };
 
 type Product<V, O> =
