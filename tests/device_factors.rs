@@ -160,6 +160,9 @@ fn dot_products_become_factors() {
     assert!(matches!(error, Error::OtherDevice { what: "the result", .. }), "{error}");
 }
 
+/// A product of a plan with x, y, and one on the plan's device and on another.
+type Product = fn(&mut Spmv, &Vector<f32>, &mut Vector<f32>, &[&Vector<f32>; 2]) -> Result<(), Error>;
+
 /// Where the configuration and the call say different things, nothing is launched.
 #[test]
 fn what_does_not_fit_is_refused() {
@@ -174,15 +177,12 @@ fn what_does_not_fit_is_refused() {
         (Vector::from_slice(&device, &[3.0f32]).unwrap(), Vector::<f32>::zeros(&device, 1).unwrap());
     let one = Vector::from_slice(&device, &[1.0f32]).unwrap();
     let elsewhere = Vector::from_slice(&Device::simulator(), &[1.0f32]).unwrap();
-    let mut refused =
-        |result: fn(&mut Spmv, &Vector<f32>, &mut Vector<f32>, &[&Vector<f32>; 2]) -> Result<(), Error>,
-         plan: &mut Spmv,
-         message: &str| {
-            let error = result(plan, &x, &mut y, &[&one, &elsewhere]).unwrap_err();
-            assert_eq!(error.to_string(), message);
-            assert_eq!(error.kind(), ErrorKind::Usage);
-            assert_eq!(y.to_vec().unwrap(), [0.0]);
-        };
+    let mut refused = |result: Product, plan: &mut Spmv, message: &str| {
+        let error = result(plan, &x, &mut y, &[&one, &elsewhere]).unwrap_err();
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert_eq!(y.to_vec().unwrap(), [0.0]);
+    };
     refused(
         |plan, x, y, _| plan.apply(2.0, x, 0.0, y),
         &mut plan("device", "0"),
