@@ -14,7 +14,7 @@ pub struct SettingArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub settings: Vec<(String, String)>,
     /// Type of the matrix values, and of x, y and sums where they are not set apart; short for --set value=TYPE
-    /// [default: f32, and c64 where `run` reads a complex matrix]
+    /// [default: f32]
     #[arg(long, value_name = "TYPE", value_parser = value_types())]
     pub value: Option<ValueType>,
     /// What entries are combined and rows reduced with; short for --set semiring=NAME [default: plus_times]

@@ -48,7 +48,8 @@ const COL_BYTES: u64 = 3 * 8;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Run {
-    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; complex values are c64 where --value
+    /// says nothing
     #[arg(value_name = "A.mtx")]
     matrix: PathBuf,
     /// The algorithm; without it the one that `spmv tune` found for this matrix, else the one that is expected to be the
