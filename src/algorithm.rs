@@ -71,6 +71,11 @@ impl AlgorithmSpec {
         able.map(|spec| spec.name).collect()
     }
 
+    /// Whether it computes this operation as a plain product with a transposed copy of the matrix.
+    pub fn takes_a_copy(&self, operation: Operation) -> bool {
+        operation == Operation::Transpose && self.operations[0] == Operation::NonTranspose
+    }
+
     /// Whether it stores each row of y once and adds to none, so that an epilogue can take part: its kernels then take one
     /// in place of β.
     pub fn takes_epilogue(&self) -> bool {

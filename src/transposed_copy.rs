@@ -6,7 +6,7 @@ use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
 use crate::primitive::{GridScan, RadixSort};
 use crate::program::{Arg, Buffer, Pass, Slots};
-use crate::types::{IndexType, Operation};
+use crate::types::IndexType;
 
 /// What the copy's kernels include.
 pub(crate) const HELPERS: &[&str] = &[
@@ -21,8 +21,7 @@ pub(crate) const HELPERS: &[&str] = &[
 
 /// Whether the configuration's product is one with a transposed copy.
 pub(crate) fn is_needed(config: &KernelConfig) -> bool {
-    config.operation() == Operation::Transpose
-        && config.algorithm().spec().operations[0] == Operation::NonTranspose
+    config.algorithm().spec().takes_a_copy(config.operation())
 }
 
 /// The passes that make the copy, and where it lies among a plan's buffers.

@@ -42,6 +42,8 @@ pub enum Event<'a> {
     Row(&'a Row),
     /// The contenders of a matrix, type and operation have been measured.
     Rows(&'a [Row]),
+    /// All of a matrix has been measured: what there is so far.
+    Record(&'a Record),
     /// A matrix cannot be made or read; the others are measured all the same.
     Unreadable {
         /// Its name.
@@ -54,9 +56,8 @@ pub enum Event<'a> {
 /// Measures what is asked for. What goes wrong with a contender is in its row, what is missing altogether in the notes.
 pub fn run(request: &Request, on: &mut dyn FnMut(Event<'_>)) -> Record {
     let started = Instant::now();
-    let mut head = machine::head(request);
-    let mut session = Session::new(request, &mut head);
-    let mut rows = Vec::new();
+    let mut record = Record { head: machine::head(request), rows: Vec::new() };
+    let mut session = Session::new(request, &mut record.head);
     for (index, entry) in request.entries.iter().enumerate() {
         on(Event::Matrix { name: &entry.name, number: index + 1, of: request.entries.len() });
         // One structure for all types.
@@ -64,21 +65,23 @@ pub fn run(request: &Request, on: &mut dyn FnMut(Event<'_>)) -> Record {
             Ok(matrix) => matrix,
             Err(error) => {
                 on(Event::Unreadable { name: &entry.name, error: &error });
-                head.notes.push(error.to_string());
+                record.head.notes.push(error.to_string());
                 continue;
             }
         };
+        let rows = &mut record.rows;
         for value in &request.values {
             match value {
-                ValueType::F16 => session.measure(entry, &wide.convert::<f16>(), &mut rows, on),
-                ValueType::Bf16 => session.measure(entry, &wide.convert::<bf16>(), &mut rows, on),
-                ValueType::F32 => session.measure(entry, &wide.convert::<f32>(), &mut rows, on),
-                _ => session.measure(entry, &wide, &mut rows, on),
+                ValueType::F16 => session.measure(entry, &wide.convert::<f16>(), rows, on),
+                ValueType::Bf16 => session.measure(entry, &wide.convert::<bf16>(), rows, on),
+                ValueType::F32 => session.measure(entry, &wide.convert::<f32>(), rows, on),
+                _ => session.measure(entry, &wide, rows, on),
             }
         }
+        record.head.wall_s = started.elapsed().as_secs_f64();
+        on(Event::Record(&record));
     }
-    head.wall_s = started.elapsed().as_secs_f64();
-    Record { head, rows }
+    record
 }
 
 /// What lasts for all matrices.
@@ -836,13 +839,14 @@ mod tests {
         let gone = Entry::file("gone", "/nonexistent/gone.mtx".into());
         let contenders = Selection::new(vec!["cpu:serial".into()]).unwrap();
         let request = Request { contenders, ..quick(Request::new(vec![gone, entry()], Place::Cpu)) };
-        let mut unreadable = Vec::new();
-        let record = run(&request, &mut |event| {
-            if let Event::Unreadable { name, .. } = event {
-                unreadable.push(name.to_owned());
-            }
+        let (mut unreadable, mut so_far) = (Vec::new(), Vec::new());
+        let record = run(&request, &mut |event| match event {
+            Event::Unreadable { name, .. } => unreadable.push(name.to_owned()),
+            Event::Record(record) => so_far.push(record.clone()),
+            _ => {}
         });
         assert_eq!(unreadable, ["gone"]);
+        assert_eq!(so_far, [record.clone()]);
         assert!(record.head.notes[0].starts_with("gone: "), "{:?}", record.head.notes);
         assert_eq!(record.rows.len(), 2);
     }

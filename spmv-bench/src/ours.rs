@@ -55,7 +55,9 @@ pub(crate) fn configs(
             }
         }
         let mut changes = Vec::new();
-        if request.variants != Variants::Default && spec.name != "special" {
+        // The parameters of `special` are the layout for the matrix, and a product with a transposed copy is a plain one.
+        let is_varied = spec.name != "special" && !spec.takes_a_copy(operation);
+        if is_varied && request.variants != Variants::Default {
             for parameter in spec.parameters {
                 changes.extend(parameter.allowed.iter().map(|value| (parameter.name, value.to_string())));
             }

@@ -226,7 +226,10 @@ impl Record {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        self.write(std::fs::File::create(path).map_err(failed)?)
+        // What is there stays until the new one is whole.
+        let part = path.with_extension("part");
+        self.write(std::fs::File::create(&part).map_err(failed)?)?;
+        std::fs::rename(&part, path).map_err(failed)
     }
 }
 

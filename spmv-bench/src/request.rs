@@ -142,10 +142,11 @@ impl FromStr for Operation {
     }
 }
 
-/// Which configurations of an algorithm take part.
+/// Which configurations of an algorithm take part. One that computes the transposed product from a copy takes part in it by
+/// its default alone: with other parameters it does what it does in the plain product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variants {
-    /// The default one.
+    /// The default one; of `special` the layout for the matrix.
     #[default]
     Default,
     /// And every allowed value of each parameter of its own, one at a time.

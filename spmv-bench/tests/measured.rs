@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use spmv_bench::record::Record;
-use spmv_bench::table;
+use spmv_bench::{experiment, table};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
 const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/record/nvidia-h200");
@@ -22,6 +22,28 @@ fn newest_record(folder: &Path) -> Option<Record> {
         (record, path)
     });
     records.max_by(|a, b| (&a.0.head.date, &a.1).cmp(&(&b.0.head.date, &b.1))).map(|(record, _)| record)
+}
+
+const FORMATS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/formats.md");
+
+#[test]
+fn the_page_of_formats_has_the_newest_measurement() {
+    let folder = Path::new(RECORDS).join("formats");
+    let record = newest_record(&folder).expect("there is a record of the formats");
+    let tables = experiment::find("002-formats").unwrap().tables(&record);
+    let tables: Vec<String> = tables.iter().map(experiment::Table::markdown).collect();
+    let measured = format!("{}\n\n{}", table::provenance(&record.head), tables.join("\n"));
+    let text = std::fs::read_to_string(FORMATS).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the page has the measurement's beginning");
+    let (written, after) = rest.split_once(END).expect("the page has the measurement's end");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(FORMATS, format!("{before}{BEGIN}{measured}{END}{after}")).unwrap();
+    } else {
+        assert_eq!(
+            written, measured,
+            "UPDATE_DOCS=1 cargo test -p spmv-bench --test measured writes the measurement"
+        );
+    }
 }
 
 /// What stands around the section of results, and the section; without one, where it belongs: the end of what is said

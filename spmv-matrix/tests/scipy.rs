@@ -145,6 +145,48 @@ fn written(matrix: &impl spmv_matrix::scipy::Save) -> Vec<u8> {
     file
 }
 
+/// With `SPMV_PYTHON` naming a Python that has SciPy, which loads every layout with several types of values.
+#[test]
+fn scipy_reads_what_is_written() {
+    let Some(python) = std::env::var_os("SPMV_PYTHON") else {
+        println!("set SPMV_PYTHON to a Python with SciPy to have it load what is written");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut count = 0;
+    let mut write = |layout: &str, value_type: &str, matrix: &dyn Fn(&std::path::Path)| {
+        matrix(&folder.path().join(format!("{layout}-{value_type}.npz")));
+        count += 1;
+    };
+    macro_rules! write_all {
+        ($($name:literal: $a:expr),+) => {$({
+            let a = $a;
+            write("csr", $name, &|path| write_file(path, &a).unwrap());
+            write("csc", $name, &|path| write_file(path, &CscMatrix::from_csr(&a).unwrap()).unwrap());
+            write("coo", $name, &|path| write_file(path, &CooMatrix::from_csr(&a).unwrap()).unwrap());
+            write("dia", $name, &|path| write_file(path, &DiaMatrix::from_csr(&a).unwrap()).unwrap());
+            let parameters = BsrParameters { block_rows: 2, block_cols: 3 };
+            let blocks = BsrMatrix::from_csr_with(&a, parameters).unwrap();
+            write("bsr", $name, &|path| write_file(path, &blocks).unwrap());
+        })+};
+    }
+    write_all!("float64": real::<f64>(), "float32": real::<f32>());
+    write("csr", "float32", &|path| {
+        write_file(path.with_file_name("csr-float32-f16.npz"), &real::<f16>()).unwrap()
+    });
+    write("csr", "float32", &|path| {
+        write_file(path.with_file_name("csr-float32-bf16.npz"), &real::<bf16>()).unwrap()
+    });
+    write_all!("int8": dense(|value| value as i8), "int32": dense(|value| value as i32));
+    write_all!("int64": dense(|value| value as i64));
+    write_all!("complex64": dense(|value| Complex32::new(value as f32, 2.0 * value as f32)));
+    write_all!("complex128": dense(|value| Complex64::new(value, 2.0 * value)));
+    let script = path("load").with_extension("py");
+    let told = std::process::Command::new(python).arg(script).arg(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&told.stdout).into_owned() + &String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.success() && said.trim() == format!("{count} files"), "{said}");
+}
+
 fn any_matrix() -> impl Strategy<Value = CsrMatrix<f64>> {
     (0..20_usize, 0..20_usize).prop_flat_map(|(num_rows, num_cols)| {
         let most = if num_rows * num_cols == 0 { 0 } else { 60 };

@@ -7,7 +7,7 @@ use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
 use crate::primitive::RadixSort;
 use crate::program::{Arg, Buffer, Guarantees, Pass, Slots};
-use crate::types::IndexType;
+use crate::types::{IndexType, ValueType};
 
 parameters! {
     /// Cells of a row tile and a column tile whose x and y lie in shared memory, for columns that reach far.
@@ -45,9 +45,9 @@ impl CacheBlocked {
         }
     }
 
-    /// Slots of a row tile.
-    fn tile_slots(&self, config: &KernelConfig) -> u32 {
-        let accumulator = config.types().accumulator.size() as u32;
+    /// Rows of a tile, whose sums are in shared memory.
+    pub fn tile_rows(&self, accumulator: ValueType) -> u32 {
+        let accumulator = accumulator.size() as u32;
         let of_warp = (self.shared_kib * 1024 - STAGES * self.stage_bytes()) / (WARPS * accumulator);
         WARPS * ((of_warp - 1) / 32 * 32)
     }
@@ -65,16 +65,16 @@ impl Plans for CacheBlocked {
     fn plan(&self, config: &KernelConfig) -> Plan {
         let types = config.types();
         let accumulator = types.accumulator;
-        let tile_slots = self.tile_slots(config);
+        let tile_rows = self.tile_rows(config.types().accumulator);
         let tiles_per_wide = WIDE_COLS / (self.stage_bytes() / types.x.size() as u32);
         let [num_rows, num_cols, nnz] = [Variable::NumRows, Variable::NumCols, Variable::Nnz].map(Expr::from);
         let num_wide = num_cols.clone().div_ceil(WIDE_COLS);
-        let num_tiles = count(SLOTS).div_ceil(tile_slots);
+        let num_tiles = count(SLOTS).div_ceil(tile_rows);
         let num_stretches = num_tiles.clone() * num_wide.clone();
         let num_places = num_stretches.clone() * (tiles_per_wide + 1);
         let num_buckets = count(CELLS) * WARPS;
         let num_blocks = Expr::from(self.blocks);
-        let stride = count(SLOTS).min(tile_slots);
+        let stride = count(SLOTS).min(tile_rows);
         let mut plan = Planning::new("spmv_cache_blocked", config.threads_per_block());
         let buffer = Arg::Buffer;
 

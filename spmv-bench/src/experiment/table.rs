@@ -349,6 +349,17 @@ fn significant(figure: f64) -> String {
     }
 }
 
+impl Table {
+    /// The table in Markdown. Ends with a newline.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rule = "|---".repeat(self.head.len());
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        let notes: String = self.notes.iter().map(|note| format!("\n{note}\n")).collect();
+        format!("**{}**\n\n{}{rule}|\n{rows}{notes}", self.title, line(&self.head))
+    }
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let lines = || std::iter::once(&self.head).chain(&self.rows);

@@ -257,6 +257,11 @@ impl Bench {
         let mut doing: Option<Progress> = None;
         let mut what = String::new();
         let mut first_unreadable = None;
+        // Written after each matrix, so that a run that is broken off leaves what it has measured.
+        let save_all = |record: &Record| {
+            let in_folder = self.record.as_ref().map(|folder| folder.join(place_of(&record.head)));
+            self.csv.iter().cloned().chain(in_folder).try_for_each(|file| save(record, &file))
+        };
         let mut told: io::Result<()> = if tell { heading(&mut io::stdout().lock()) } else { Ok(()) };
         let record = bench::run(request, &mut |event| {
             drop(doing.take());
@@ -276,19 +281,16 @@ impl Bench {
                     }
                     first_unreadable.get_or_insert(message);
                 }
+                // What cannot be written now is tried again at the end, and told then.
+                Event::Record(record) => drop(save_all(record)),
                 _ => {}
             }
         });
         told?;
-        if let Some(file) = &self.csv {
-            save(&record, file)?;
-        }
-        if let Some(folder) = &self.record {
+        save_all(&record)?;
+        if let Some(folder) = self.record.as_ref().filter(|_| tell) {
             let file = folder.join(place_of(&record.head));
-            save(&record, &file)?;
-            if tell {
-                fact(&mut io::stdout().lock(), "recorded in", file.display())?;
-            }
+            fact(&mut io::stdout().lock(), "recorded in", file.display())?;
         }
         match tell {
             true => {

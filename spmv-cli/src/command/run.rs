@@ -335,6 +335,11 @@ struct Simulation {
     warp_instructions_per_s: f64,
 }
 
+/// The algorithm with its parameters and block size; all else is by default.
+fn by_default(config: &KernelConfig) -> KernelConfigBuilder {
+    KernelConfig::builder(config.algorithm()).threads_per_block(config.threads_per_block())
+}
+
 impl Run {
     pub fn run(mut self) -> Result<(), Failure> {
         self.check()?;
@@ -519,8 +524,15 @@ impl Run {
                 return Err(Failure::new(Kind::Usage, message.to_owned()).help("leave out --algorithm"));
             }
             Some(name) => {
-                let reason = "named on the command line".to_owned();
-                (vec![Named { builder: KernelConfig::named(name)?, reason }], "user")
+                let mut builder = KernelConfig::named(name)?;
+                let mut reason = "named on the command line".to_owned();
+                if name == "special" {
+                    let of_arrays = of_arrays.unwrap_or(Operation::NonTranspose);
+                    let features = stored.features(a, of_arrays);
+                    builder = by_default(&planner::laid_out(builder.value(V::TYPE).build()?, &features)?);
+                    reason.push_str("; its layout is that for the matrix, changed by --set");
+                }
+                (vec![Named { builder, reason }], "user")
             }
             None => self.planned(device, stored, a, of_arrays.unwrap_or(Operation::NonTranspose))?,
         };
@@ -560,7 +572,7 @@ impl Run {
             &self.settings,
         )?;
         let planned = found.into_iter().map(|candidate| Named {
-            builder: KernelConfig::builder(candidate.config.algorithm()),
+            builder: by_default(&candidate.config),
             reason: format!("{}{changed}", candidate.reason),
         });
         // Whatever else is set is not what was tuned.
@@ -579,7 +591,7 @@ impl Run {
                     _ => format!("{} counted", quantity::count(choice.product as usize)),
                 };
                 let reason = format!("`spmv tune` found it to be the fastest, {time} a product");
-                let tuned = Named { builder: KernelConfig::builder(choice.config.algorithm()), reason };
+                let tuned = Named { builder: by_default(&choice.config), reason };
                 Ok((std::iter::once(tuned).chain(planned).collect(), "tuning"))
             }
             None => Ok((planned.collect(), "planner")),

@@ -37,7 +37,7 @@ use sealed::{Arrays, Out};
 
 /// Writes a matrix in its own layout, deflated, as `scipy.sparse.load_npz` reads it.
 ///
-/// `bf16` values are written as `float32`, which holds them exactly. Indices are `int32`, or `int64` where there are more
+/// `f16` and `bf16` values are written as `float32`, which holds them exactly: SciPy has no matrix of either. Indices are `int32`, or `int64` where there are more
 /// than 2³¹ − 1 entries. What fills blocks becomes entries, as SciPy has it.
 ///
 /// # Errors
@@ -125,7 +125,6 @@ impl<W: Write> Out<W> {
     /// Adds the values.
     fn data<V: Entry>(&mut self, shape: &[u64], value: impl Fn(usize) -> V) -> Result<(), WriteError> {
         let descr = match (V::Real::TYPE, V::COMPLEX) {
-            (ValueType::F16, _) => "<f2",
             (ValueType::F64, false) => "<f8",
             (ValueType::F64, true) => "<c16",
             (ValueType::I8, _) => "|i1",
@@ -161,7 +160,10 @@ fn is_wide(nnz: usize) -> bool {
 
 /// NumPy has no bf16: it is written as float32.
 fn push<V: Value>(value: V, bytes: &mut Vec<u8>) {
-    if V::TYPE == ValueType::Bf16 { (value.to_f64() as f32).to_bytes(bytes) } else { value.to_bytes(bytes) }
+    match V::TYPE {
+        ValueType::F16 | ValueType::Bf16 => (value.to_f64() as f32).to_bytes(bytes),
+        _ => value.to_bytes(bytes),
+    }
 }
 
 impl<V: Entry, O: Offset> Arrays for CsrMatrix<V, O> {

@@ -8,7 +8,7 @@ pub const TERMS: &[(&str, &str)] = &[
     ("launch", "a product"),
     ("matrix", "GB of the matrix as it is stored for the product, fill counted"),
     ("rows", "GB of row offsets and y"),
-    ("x", "GB of x that is read once"),
+    ("x", "GB of x that is read once; for kernels that multiply tiles: once for each tile of rows"),
     ("near", "10^9 reads of a sector of x that the block has not read just before"),
     ("near_wide", "the same, where an entry of x takes more than 4 bytes"),
     ("far", "10^9 reads of a sector of x that was not read for long"),
@@ -55,6 +55,10 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
             _ => types.index.size() as f64,
         };
     let x_bytes = features.num_cols as f64 * types.x.size() as f64;
+    let x_reads = match config.algorithm() {
+        Algorithm::CacheBlocked(tiles) => (rows / f64::from(tiles.tile_rows(types.accumulator))).ceil(),
+        _ => 1.0,
+    };
     let is_wide = f64::from(u8::from(types.x.size() > 4));
     let [near, far] = [0, 1].map(|kind| nnz * features.sectors_per_entry(kind));
     let sector_bytes = f64::from(Features::COLS_PER_SECTOR) * types.x.size() as f64;
@@ -76,7 +80,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         1.0,
         slots as f64 * slot_bytes / 1e9,
         rows * (types.offset.size() + types.y.size()) as f64 / 1e9,
-        x_bytes.min(far * sector_bytes) / 1e9,
+        (x_bytes * x_reads).min(far * sector_bytes) / 1e9,
         near / 1e9,
         near * is_wide / 1e9,
         far / 1e9,
