@@ -76,9 +76,10 @@ impl AlgorithmSpec {
         operation == Operation::Transpose && self.operations[0] == Operation::NonTranspose
     }
 
-    /// Whether it stores each row of y once, so that an epilogue can take part: its kernels then take one in place of β.
+    /// Whether it stores each row of y once and adds to none, so that an epilogue can take part: its kernels then take one
+    /// in place of β.
     pub fn takes_epilogue(&self) -> bool {
-        self.template.contains(" BetaT beta")
+        !self.template.contains("add_scaled(")
     }
 
     /// The first line of the template's header: what a thread, group or block does.

@@ -39,6 +39,8 @@ pub enum Coefficient {
     /// Nothing: it is passed by value to every product.
     #[default]
     Any,
+    /// Nothing: it lies in device memory, as a number of the type of sums, and kernels read it there.
+    OnDevice,
     /// It is 0. As β: y is stored without being read.
     Zero,
     /// It is 1.
@@ -51,12 +53,13 @@ impl Coefficient {
     /// Every coefficient, as it is written in a configuration.
     pub const NAMES: &'static [(&'static str, Coefficient)] = &[
         ("any", Coefficient::Any),
+        ("device", Coefficient::OnDevice),
         ("0", Coefficient::Zero),
         ("1", Coefficient::One),
         ("-1", Coefficient::MinusOne),
     ];
 
-    /// As it is written in a configuration: `any`, `0`, `1` or `-1`.
+    /// As it is written in a configuration: `any`, `device`, `0`, `1` or `-1`.
     pub fn name(self) -> &'static str {
         let entry = Self::NAMES.iter().find(|(_, coefficient)| *coefficient == self);
         entry.expect("every coefficient has a name").0
@@ -65,7 +68,7 @@ impl Coefficient {
     /// The value where it is known.
     pub fn known(self) -> Option<f64> {
         match self {
-            Coefficient::Any => None,
+            Coefficient::Any | Coefficient::OnDevice => None,
             Coefficient::Zero => Some(0.0),
             Coefficient::One => Some(1.0),
             Coefficient::MinusOne => Some(-1.0),
@@ -74,10 +77,18 @@ impl Coefficient {
 
     pub(crate) fn cuda(self) -> &'static str {
         match self {
-            Coefficient::Any => "kAny",
+            Coefficient::Any | Coefficient::OnDevice => "kAny",
             Coefficient::Zero => "kZero",
             Coefficient::One => "kOne",
             Coefficient::MinusOne => "kMinusOne",
+        }
+    }
+
+    /// The type of a kernel's parameter for it.
+    pub(crate) fn cuda_type(self) -> &'static str {
+        match self {
+            Coefficient::OnDevice => "OnDevice<AccumT>",
+            _ => "AccumT",
         }
     }
 }
@@ -89,6 +100,13 @@ pub struct Scaling {
     pub alpha: Coefficient,
     /// β.
     pub beta: Coefficient,
+}
+
+impl Scaling {
+    /// Whether α or β is read from device memory.
+    pub(crate) fn is_on_device(self) -> bool {
+        [self.alpha, self.beta].contains(&Coefficient::OnDevice)
+    }
 }
 
 /// A configuration that is allowed: whatever holds one can generate a [`Program`] without failing.
@@ -235,6 +253,17 @@ impl KernelConfig {
             let args = plan.multiply.iter_mut().flat_map(|pass| &mut pass.args);
             args.filter(|arg| matches!(arg, Arg::Beta(_))).for_each(|beta| *beta = Arg::Epilogue);
         }
+        for arg in plan.multiply.iter_mut().flat_map(|pass| &mut pass.args) {
+            match *arg {
+                Arg::Alpha(value) if self.scaling.alpha == Coefficient::OnDevice => {
+                    *arg = Arg::AlphaOnDevice(value);
+                }
+                Arg::Beta(value) if self.scaling.beta == Coefficient::OnDevice => {
+                    *arg = Arg::BetaOnDevice(value);
+                }
+                _ => {}
+            }
+        }
         Program {
             source: source::program_source(self),
             operands,
@@ -312,7 +341,9 @@ impl KernelConfig {
         let over = self.replaces_sums().filter(|_| self.user_functions().epilogue.is_none())?;
         let (key, found, allowed) = match self.scaling {
             Scaling { alpha, .. } if alpha != Coefficient::One => ("alpha", alpha, "1"),
-            Scaling { beta: Coefficient::MinusOne, .. } => ("beta", Coefficient::MinusOne, "any, 0, 1"),
+            Scaling { beta: Coefficient::MinusOne, .. } => {
+                ("beta", Coefficient::MinusOne, "any, device, 0, 1")
+            }
             _ => return None,
         };
         let found = found.name();
@@ -503,14 +534,14 @@ pub const COMMON_KEYS: &[CommonKey] = &[
     },
     CommonKey {
         name: "alpha",
-        doc: "What is known of alpha when the kernel is generated; 1 where the semiring is not plus_times.",
-        allowed: || vec!["any".into(), "1".into(), "-1".into()],
+        doc: "What is known of alpha when the kernel is generated, or that it is read from device memory; 1 where the semiring is not plus_times.",
+        allowed: || vec!["any".into(), "device".into(), "1".into(), "-1".into()],
         get: |config| config.scaling.alpha.name().into(),
         set: |builder, text| coefficient(text).map(|alpha| builder.alpha = Some(alpha)).is_some(),
     },
     CommonKey {
         name: "beta",
-        doc: "What is known of beta when the kernel is generated.",
+        doc: "What is known of beta when the kernel is generated, or that it is read from device memory.",
         allowed: || Coefficient::NAMES.iter().map(|(name, _)| name.to_string()).collect(),
         get: |config| config.scaling.beta.name().into(),
         set: |builder, text| coefficient(text).map(|beta| builder.beta = Some(beta)).is_some(),
@@ -797,7 +828,7 @@ fn type_problem(types: Types, scaling: Scaling, semiring: Semiring) -> Option<Co
         if coefficient == Coefficient::MinusOne && matches!(accumulator, ValueType::U32 | ValueType::Bool) {
             return problem(
                 key,
-                format!("{key} = -1 is no {accumulator}, which sums are in; allowed: any, 1"),
+                format!("{key} = -1 is no {accumulator}, which sums are in; allowed: any, device, 1"),
             );
         }
     }
@@ -983,7 +1014,7 @@ mod tests {
             (
                 &[("value", "u32"), ("alpha", "-1")],
                 "alpha",
-                "alpha = -1 is no u32, which sums are in; allowed: any, 1",
+                "alpha = -1 is no u32, which sums are in; allowed: any, device, 1",
             ),
         ] {
             let (found, text) = refused(settings);
@@ -1048,7 +1079,7 @@ mod tests {
             );
         }
         let error = builder.set("alpha", "0").unwrap_err();
-        assert_eq!(error.to_string(), "`alpha` cannot be `0`; allowed: any, 1, -1");
+        assert_eq!(error.to_string(), "`alpha` cannot be `0`; allowed: any, device, 1, -1");
         assert_eq!(
             builder.set("index", "u64").unwrap_err().to_string(),
             "`index` cannot be `u64`; allowed: u32"
@@ -1106,7 +1137,7 @@ mod tests {
         let (key, text) = refused(over(Semiring::MaxTimes).alpha(Coefficient::Any));
         assert!(key == "alpha" && text.ends_with("allowed: 1"), "{text}");
         let (key, text) = refused(over(Semiring::OrAnd).beta(Coefficient::MinusOne));
-        assert!(key == "beta" && text.ends_with("allowed: any, 0, 1"), "{text}");
+        assert!(key == "beta" && text.ends_with("allowed: any, device, 0, 1"), "{text}");
         for spec in Algorithm::ALL {
             for &semiring in Semiring::ALL {
                 let built = KernelConfig::builder((spec.default)()).semiring(semiring).build();

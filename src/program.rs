@@ -77,6 +77,10 @@ pub enum Arg {
     Alpha(ValueType),
     /// β by value, converted to this type.
     Beta(ValueType),
+    /// Pointer to α, a number of this type.
+    AlphaOnDevice(ValueType),
+    /// Pointer to β, a number of this type.
+    BetaOnDevice(ValueType),
     /// What the user's epilogue takes beside the row, by value: 8 bytes for each of [`Program::operands`], a pointer or a
     /// number, or one byte that means nothing where there are none.
     Epilogue,

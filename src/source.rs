@@ -19,6 +19,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/integers.cuh", include_str!("../templates/prelude/integers.cuh")),
     ("prelude/bool.cuh", include_str!("../templates/prelude/bool.cuh")),
     ("prelude/complex.cuh", include_str!("../templates/prelude/complex.cuh")),
+    (ON_DEVICE, include_str!("../templates/prelude/on_device.cuh")),
     (ARITHMETIC, include_str!("../templates/prelude/arithmetic.cuh")),
     (PLUS_TIMES, include_str!("../templates/prelude/plus_times.cuh")),
     (ACCUMULATING, include_str!("../templates/prelude/accumulating.cuh")),
@@ -50,6 +51,9 @@ const HELPERS: &[(&str, &str)] = &[
 
 /// What stands in for the generated prelude where a template is opened in an editor.
 const DEFAULT_PRELUDE: &str = "prelude/default.cuh";
+
+/// How a kernel is given a number that lies in device memory.
+const ON_DEVICE: &str = "prelude/on_device.cuh";
 
 /// What products are made of; what rows are reduced with; how they reach y, and how they do where they are no sums of
 /// products.
@@ -103,9 +107,13 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
         ("OffsetT", types.offset.cuda()),
         ("IndexT", types.index.cuda()),
     ];
+    // With an epilogue, that says what BetaT is.
+    let has_epilogue = config.user_functions().epilogue.is_some();
+    let factors = [("AlphaT", scaling.alpha.cuda_type()), ("BetaT", scaling.beta.cuda_type())];
+    let factors = if has_epilogue { &factors[..1] } else { &factors[..] };
     let copy = if transposed_copy::is_needed(config) { transposed_copy::HELPERS } else { &[] };
     let file = format!("{}.cu", spec.name);
-    let aliases = [&entries[..], &others[..]].concat();
+    let aliases = [&entries[..], &others[..], factors].concat();
     let prelude = Prelude { values: &values, aliases: &aliases, constants: &constants };
     assemble(&config.to_string(), &prelude, Some(config), copy, &file, spec.template)
 }
@@ -224,7 +232,11 @@ fn assemble(
 ) -> String {
     let mut text = format!("// {title}\n#define SPMV_GENERATED 1\n");
     append(&mut text, "prelude/types.cuh", helper("prelude/types.cuh"));
-    let used = |name: &str| prelude.values.iter().any(|&value| type_helper(value) == Some(name));
+    let reads_factors = product.is_some_and(|config| config.scaling().is_on_device());
+    let used = |name: &str| {
+        (name == ON_DEVICE && reads_factors)
+            || prelude.values.iter().any(|&value| type_helper(value) == Some(name))
+    };
     for (name, body) in HELPERS.iter().filter(|(name, _)| used(name)) {
         append(&mut text, name, body);
     }
@@ -331,7 +343,7 @@ mod tests {
         }
         let text = include_str!("../templates/prelude/default.cuh");
         for name in
-            ["ValueT", "XT", "YT", "AccumT", "OffsetT", "IndexT", "kAlpha", "kBeta", "kThreadsPerBlock"]
+            ["ValueT", "XT", "YT", "AccumT", "OffsetT", "IndexT", "AlphaT", "BetaT", "kAlpha", "kBeta"]
         {
             assert!(text.contains(&format!(" {name} = ")), "default.cuh lacks {name}");
         }

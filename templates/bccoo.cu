@@ -431,7 +431,7 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentThreads / kThreadsPerBlock)
-spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
            BetaT beta, uint32_t num_tiles, uint32_t num_blocks, uint32_t num_empty_rows,
            const uint32_t* __restrict__ bit_flags, const uint32_t* __restrict__ block_rows,
            const uint32_t* __restrict__ tile_rows, const uint32_t* __restrict__ tile_cols,

@@ -286,13 +286,13 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
          const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values, const XT* __restrict__ x,
-         YT* __restrict__ y, AccumT alpha, BetaT beta) {
+         YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   multiply_block_rows<kLongBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_short(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
                const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values,
-               const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
+               const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   multiply_block_rows<kShortBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }

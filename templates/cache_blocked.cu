@@ -403,7 +403,7 @@ __device__ __forceinline__ void put_partials(uint32_t tile, uint32_t num_slots, 
 }
 
 extern "C" __global__ void __launch_bounds__(kTileThreads, 1)
-spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AccumT alpha,
+spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
                    const uint2* __restrict__ cells, const uint2* __restrict__ buckets, const uint2* __restrict__ shares,
                    const uint32_t* __restrict__ words, const ValueT* __restrict__ slot_values,
                    const XT* __restrict__ x, AccumT* __restrict__ partials) {
@@ -506,7 +506,7 @@ __device__ __forceinline__ AccumT slot_sum(uint32_t slot, uint32_t stride, const
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, AccumT alpha, BetaT beta,
+spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                         const uint32_t* __restrict__ slot_begins, const uint2* __restrict__ tile_blocks,
                         const AccumT* __restrict__ partials) {
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
@@ -521,7 +521,7 @@ spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, 
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AccumT alpha, BetaT beta,
+spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                              const uint32_t* __restrict__ long_rows, const uint32_t* __restrict__ slot_begins,
                              const uint2* __restrict__ tile_blocks, const AccumT* __restrict__ partials) {
   const uint32_t row = __ldg(long_rows + blockIdx.x), end = __ldg(slot_begins + row + 1);

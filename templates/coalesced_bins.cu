@@ -51,7 +51,7 @@ spmv_coalesced_bins_rows(uint32_t num_bins, uint32_t num_rows, const uint32_t* f
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coalesced_bins(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-                    const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+                    const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                     BetaT beta, uint32_t num_bins, const uint32_t* __restrict__ bin_rows) {
   const uint32_t bin = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
   if (bin >= num_bins) return;

@@ -99,7 +99,7 @@ __device__ __forceinline__ AccumT sum_rows(uint32_t row, AccumT product, bool& c
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
          const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
-         YT* __restrict__ y, AccumT alpha, AccumT beta, uint32_t num_tiles, const uint32_t* __restrict__ row_indices,
+         YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_tiles, const uint32_t* __restrict__ row_indices,
          uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows, AccumT* tails, AccumT* heads,
          PieceWordT* meetings) {
   if (skips_product(alpha)) {
@@ -176,7 +176,7 @@ spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets
 
 // A thread a row: y <- beta * y.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_coo_scale(uint32_t num_rows, YT* __restrict__ y, AccumT beta) {
+spmv_coo_scale(uint32_t num_rows, YT* __restrict__ y, BetaT beta) {
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows) store_scaled(y, row, AccumT(0), AccumT(1), beta);
 }
@@ -191,7 +191,7 @@ __device__ __forceinline__ void add_scaled(T* y, uint32_t row, AccumT sum, Accum
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coo_add(OffsetT nnz, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
-             const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, const uint32_t* __restrict__ row_indices) {
+             const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, const uint32_t* __restrict__ row_indices) {
   if (skips_product(alpha)) return;
   const OffsetT first = (blockIdx.x * OffsetT(kWarps) + threadIdx.x / 32) * kTileNnz;
   if (first >= nnz) return;

@@ -202,7 +202,7 @@ __device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols,
 // The shortest lanes need few registers; unasked, the compiler aims at as few but spills some.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kSigma == 4 ? 2048 / kThreadsPerBlock : 0)
 spmv_csr5(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, const XT* __restrict__ x,
-          YT* __restrict__ y, AccumT alpha, BetaT beta, uint32_t num_tiles, const uint32_t* __restrict__ tile_rows,
+          YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_tiles, const uint32_t* __restrict__ tile_rows,
           const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,
           const uint32_t* __restrict__ empty_offsets, uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows,
           const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values, AccumT* tails, AccumT* heads,

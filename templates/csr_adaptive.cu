@@ -126,7 +126,7 @@ __device__ __forceinline__ void stage_products(AccumT* products, uint32_t nnz, c
 // Narrow sums are computed by as many threads as a multiprocessor holds; for wide ones the compiler does better unasked.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, sizeof(AccumT) == 4 ? 2048 / kThreadsPerBlock : 0)
 spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-                  const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+                  const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                   BetaT beta, const uint32_t* __restrict__ block_rows, const OffsetT* __restrict__ block_offsets,
                   AccumT* __restrict__ block_sums) {
   __shared__ AccumT products[padded(kNnzPerBlock)];
@@ -201,7 +201,7 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
 
 // Adds the parts of the rows that several blocks share: a block a row.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_csr_adaptive_split_rows(const OffsetT* __restrict__ row_offsets, YT* __restrict__ y, AccumT alpha, BetaT beta,
+spmv_csr_adaptive_split_rows(const OffsetT* __restrict__ row_offsets, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                              const uint32_t* __restrict__ block_rows, const uint32_t* __restrict__ split_blocks,
                              const AccumT* __restrict__ block_sums) {
   const uint32_t first = split_blocks[blockIdx.x];

@@ -17,7 +17,7 @@ constexpr int kMinBlocks = 0;
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kMinBlocks)
 spmv_csr_scalar(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-                const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+                const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                 BetaT beta) {
   const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
   for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {

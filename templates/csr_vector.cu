@@ -19,7 +19,7 @@ constexpr int kAligned = 0;
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-                const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+                const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                 BetaT beta) {
   constexpr uint32_t kRowsPerBlock = kThreadsPerBlock / kThreadsPerVector;
   const uint32_t mask = group_mask<kThreadsPerVector>();

@@ -904,7 +904,7 @@ __device__ __forceinline__ void prefetch(const uint4* slices, uint32_t slice, ui
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
-          YT* __restrict__ y, AccumT alpha, BetaT beta, const uint32_t* __restrict__ row_order, uint32_t num_parts,
+          YT* __restrict__ y, AlphaT alpha, BetaT beta, const uint32_t* __restrict__ row_order, uint32_t num_parts,
           const uint32_t* __restrict__ first_parts, const uint32_t* __restrict__ part_rows,
           const OffsetT* __restrict__ part_ends, AccumT* part_sums, uint32_t* finished_parts, uint32_t num_long,
           uint32_t num_wide, uint32_t num_narrow, uint32_t num_short, const uint4* __restrict__ slices,

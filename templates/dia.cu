@@ -211,7 +211,7 @@ __device__ __forceinline__ uint32_t first_diagonal(uint32_t num_diagonals, const
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
-         const SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+         const SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t warp_row = thread / 32 * (32 * kRows);

@@ -36,7 +36,7 @@ spmv_ell_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, con
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_ell(uint32_t num_rows, uint32_t width, const IndexT* __restrict__ slot_cols,
-         const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+         const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
   const uint32_t row = (blockIdx.x * kThreadsPerBlock + threadIdx.x) * kEllRows;
   if (row >= num_rows) return;

@@ -34,7 +34,7 @@ constexpr int kRowEndsForAtomics = 16;
 // AssignRowsGlobal (algorithm 2). Where products do this themselves, rows that blocks share become beta * y.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* __restrict__ row_offsets,
-                      uint32_t* __restrict__ block_rows, YT* __restrict__ y, AccumT beta) {
+                      uint32_t* __restrict__ block_rows, YT* __restrict__ y, BetaT beta) {
   assign_rows(num_rows, num_blocks, row_offsets, block_rows, [&](uint32_t row) {
     if constexpr (!kPrepared) store_scaled(y, row, AccumT(0), AccumT(0), beta);
   });
@@ -130,19 +130,23 @@ __device__ __forceinline__ AccumT block_sum(const AccumT (&products)[kNnzPerThre
   return sum;
 }
 
+// y[row] += alpha * sum, where y has the type of sums.
+__device__ __forceinline__ void add_scaled(YT* y, uint32_t row, AccumT sum, AccumT alpha) {
+  if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
+  if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
+  atomicAdd(reinterpret_cast<AccumT*>(y) + row, sum);
+}
+
 // Of a row that blocks share, this block's part; called by the first warp. It is added to y, which holds beta * y
 // already, or meets the other parts in the order of the blocks.
 __device__ __forceinline__ void write_part(const Share& share, uint32_t row, const OffsetT* __restrict__ row_offsets,
-                                           AccumT sum, YT* y, AccumT alpha, AccumT beta, const SpanningRows& spanning) {
+                                           AccumT sum, YT* y, AccumT alpha, BetaT beta, const SpanningRows& spanning) {
   if constexpr (kPrepared) {
     const uint32_t first = uint32_t(__ldg(row_offsets + row) / kNnzPerBlock);
     const uint32_t last = uint32_t((__ldg(row_offsets + row + 1) - 1) / kNnzPerBlock);
     add_piece(spanning, row, first, last, blockIdx.x, sum, y, alpha, beta);
   } else if (threadIdx.x == 0) {
-    if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
-    if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
-    // y has the type of sums then.
-    atomicAdd(reinterpret_cast<AccumT*>(y) + row, sum);
+    add_scaled(y, row, sum, alpha);
   }
 }
 
@@ -219,7 +223,7 @@ __device__ __forceinline__ void add_shared_rows(AccumT sum, int end, bool ends_r
 
 // Whole lines of y at a time (WriteBufferInnerCoalesced), of the rows that lie in this block alone.
 __device__ __forceinline__ void write_rows(const Share& share, uint32_t stop, const OffsetT* __restrict__ row_offsets,
-                                           const AccumT* sums, YT* y, AccumT alpha, AccumT beta) {
+                                           const AccumT* sums, YT* y, AccumT alpha, BetaT beta) {
   const OffsetT share_end = share.begin + share.nnz;
   const uint32_t first = (share.first_row & ~31) + threadIdx.x;
   for_rows(first, stop, row_offsets, [&](uint32_t row, OffsetT begin, OffsetT end, bool counts) {
@@ -233,7 +237,7 @@ __device__ __forceinline__ void write_rows(const Share& share, uint32_t stop, co
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
           const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
-          YT* __restrict__ y, AccumT alpha, AccumT beta, const uint32_t* __restrict__ block_rows, AccumT* tails,
+          YT* __restrict__ y, AlphaT alpha, BetaT beta, const uint32_t* __restrict__ block_rows, AccumT* tails,
           AccumT* heads, PieceWordT* meetings) {
   __shared__ AccumT sums[kNnzPerBlock + kNnzPerBlock * sizeof(AccumT) / 128];
   __shared__ uint32_t row_ends[kThreadsPerBlock];

@@ -117,7 +117,7 @@ spmv_hola_t_choose_ways(uint32_t num_rows, OffsetT nnz, const OffsetT* __restric
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hola_t_scale(uint32_t num_cols, YT* __restrict__ y, AccumT beta) {
+spmv_hola_t_scale(uint32_t num_cols, YT* __restrict__ y, BetaT beta) {
   scale_y(num_cols, y, beta);
 }
 
@@ -285,7 +285,7 @@ __device__ __forceinline__ void add_by_runs(const IndexT (&cols)[kNnzPerThread],
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_t(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
-            YT* __restrict__ y, AccumT alpha, const uint32_t* __restrict__ block_rows,
+            YT* __restrict__ y, AlphaT alpha, const uint32_t* __restrict__ block_rows,
             const Way* __restrict__ ways) {
   if (skips_product(alpha)) return;
   // Entries of x at first, then sums of columns.

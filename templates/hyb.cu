@@ -189,7 +189,7 @@ spmv_hyb_coordinates(OffsetT num_coordinates, uint32_t num_tail_rows, uint32_t w
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb(uint32_t num_rows, uint32_t width, const IndexT* __restrict__ slot_cols,
          const ValueT* __restrict__ slot_values, uint32_t num_tail_rows, const uint2* __restrict__ tail_words,
-         AccumT* __restrict__ ell_sums, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
+         AccumT* __restrict__ ell_sums, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   const uint32_t row = (blockIdx.x * kThreadsPerBlock + threadIdx.x) * kEllRows;
   if (row >= num_rows) return;
   const bool skips = skips_product(alpha);
@@ -242,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_tail(uint32_t num_tiles, const uint32_t* __restrict__ row_indices, const IndexT* __restrict__ tail_cols,
               const ValueT* __restrict__ tail_values, const uint2* __restrict__ tail_words,
               const OffsetT* __restrict__ tail_offsets, const AccumT* __restrict__ ell_sums,
-              const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta, AccumT* pieces_at_end,
+              const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta, AccumT* pieces_at_end,
               AccumT* pieces_at_begin, PieceWordT* meetings) {
   const uint32_t tile = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
   if (tile >= num_tiles || skips_product(alpha)) return;

@@ -149,7 +149,7 @@ __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uin
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-            const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta,
+            const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta,
             const uint32_t* __restrict__ row_order, const OffsetT* __restrict__ row_begins,
             const uint16_t* __restrict__ row_lengths, uint32_t rows_1, uint32_t rows_2, uint32_t rows_4,
             uint32_t rows_8, uint32_t rows_16, uint32_t rows_32, uint32_t num_parts, const uint32_t* __restrict__ part_rows,
@@ -182,7 +182,7 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
 
 // Adds the parts of the rows that several blocks share: a block a row.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hybrid_split_rows(const OffsetT* __restrict__ row_offsets, YT* __restrict__ y, AccumT alpha, BetaT beta,
+spmv_hybrid_split_rows(const OffsetT* __restrict__ row_offsets, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                        const uint32_t* __restrict__ part_rows, const uint32_t* __restrict__ split_parts,
                        const AccumT* __restrict__ part_sums) {
   const uint32_t first = split_parts[blockIdx.x];

@@ -23,7 +23,7 @@
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jds(uint32_t num_rows, uint32_t width, const uint32_t* __restrict__ permutation,
          const OffsetT* __restrict__ diagonal_offsets, const IndexT* __restrict__ slot_cols,
-         const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+         const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (place >= num_rows) return;

@@ -109,7 +109,7 @@ __device__ __forceinline__ uint32_t rows_before(const Slot* row_ends, uint32_t r
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_merge_path(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-                const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+                const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                 BetaT beta, OffsetT nnz, const uint32_t* __restrict__ tile_rows, AccumT* tails, AccumT* heads,
                 PieceWordT* meetings) {
   __shared__ Slot slots[kTileItems];

@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pkt(uint32_t num_rows, uint64_t num_cols, const uint64_t* __restrict__ packet_offsets,
          const uint16_t* __restrict__ local_cols, const ValueT* __restrict__ slot_values,
          const OffsetT* __restrict__ remainder_offsets, const IndexT* __restrict__ remainder_cols,
-         const ValueT* __restrict__ remainder_values, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha,
+         const ValueT* __restrict__ remainder_values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
   __shared__ XT packet_x[kRowsPerPacket];
   __shared__ AccumT products[kThreadsPerBlock / 32][kProducts];

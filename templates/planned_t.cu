@@ -420,7 +420,7 @@ __device__ __forceinline__ void load_products(AccumT* tile, uint32_t begin, uint
 
 extern "C" __global__ void __launch_bounds__(kTileThreads, kTilesAtOnce)
 spmv_planned_t(uint32_t nnz, const ValueT* __restrict__ values,
-               const XT* __restrict__ x, AccumT alpha, const uint16_t* __restrict__ product_places,
+               const XT* __restrict__ x, AlphaT alpha, const uint16_t* __restrict__ product_places,
                const uint2* __restrict__ row_words, const uint32_t* __restrict__ rows,
                const uint32_t* __restrict__ first_tiles, const uint16_t* __restrict__ begin_places,
                const uint32_t* __restrict__ sector_targets, AccumT* __restrict__ sums) {
@@ -442,7 +442,7 @@ spmv_planned_t(uint32_t nnz, const ValueT* __restrict__ values,
 }
 
 extern "C" __global__ void __launch_bounds__(kTileThreads, kTilesAtOnce)
-spmv_planned_t_columns(uint32_t num_sums, uint32_t num_empty, YT* __restrict__ y, AccumT alpha, BetaT beta,
+spmv_planned_t_columns(uint32_t num_sums, uint32_t num_empty, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                        const AccumT* __restrict__ sums, const uint16_t* __restrict__ sum_places,
                        const uint32_t* __restrict__ second_tiles, const uint16_t* __restrict__ piece_begins,
                        const uint32_t* __restrict__ piece_cols, const uint32_t* __restrict__ tile_pieces,
@@ -500,7 +500,7 @@ __device__ __forceinline__ AccumT sum_of_pieces(const AccumT* __restrict__ piece
 
 // A group of lanes adds the pieces of a column, or the warp where they are many.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_long_columns(uint32_t num_long, YT* __restrict__ y, AccumT alpha, BetaT beta,
+spmv_planned_t_long_columns(uint32_t num_long, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                             const uint2* __restrict__ long_pieces, const uint32_t* __restrict__ piece_cols,
                             const AccumT* __restrict__ pieces) {
   constexpr int kLanes = 8;
@@ -525,7 +525,7 @@ spmv_planned_t_long_columns(uint32_t num_long, YT* __restrict__ y, AccumT alpha,
 
 // The empty columns in long stretches.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_planned_t_empty_columns(uint32_t num_empty, YT* __restrict__ y, AccumT alpha, BetaT beta,
+spmv_planned_t_empty_columns(uint32_t num_empty, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                              const uint32_t* __restrict__ empty_cols) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < num_empty) store_scaled(y, __ldg(empty_cols + i), AccumT(0), alpha, beta);

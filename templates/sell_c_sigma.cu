@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sell_c_sigma(uint32_t num_rows, uint32_t num_moved, const uint32_t* __restrict__ permutation,
                   uint32_t num_slices, const uint64_t* __restrict__ slice_offsets,
                   const IndexT* __restrict__ slot_cols, const ValueT* __restrict__ slot_values,
-                  const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
+                  const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t slice = place / kSliceRows;
   if (slice >= num_slices) return;

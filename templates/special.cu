@@ -570,7 +570,7 @@ spmv_special(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint3
              const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ targets,
              const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
              const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols, const ValueT* __restrict__ values,
-             AccumT* __restrict__ parts, const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
+             AccumT* __restrict__ parts, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   multiply(num_pieces, kCut > 0 ? num_parts : 0, num_slices, num_moved, permutation, targets, step_offsets, bases, cols,
            upper_cols, values, nullptr, parts, x, y, alpha, beta);
 }
@@ -588,7 +588,7 @@ spmv_special_encoded(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slice
                      const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
                      const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
                      const EncodedT* __restrict__ values, AccumT* __restrict__ parts, const XT* __restrict__ x,
-                     YT* __restrict__ y, AccumT alpha, BetaT beta, uint32_t num_distinct,
+                     YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_distinct,
                      const uint64_t* __restrict__ table) {
   __shared__ ValueT shared_table[kEncodedAs == 2 ? kMostDistinct : 1];
   if constexpr (kEncodedAs == 2) {
@@ -604,7 +604,7 @@ spmv_special_encoded(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slice
 // A block a row that was cut: its parts, always in the same order.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_add_parts(uint32_t num_cut, uint32_t num_parts, const uint2* __restrict__ cut_rows,
-                       const AccumT* __restrict__ parts, YT* __restrict__ y, AccumT alpha, BetaT beta) {
+                       const AccumT* __restrict__ parts, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   __shared__ AccumT warp_sums[kWarps];
   const uint2 cut = cut_rows[blockIdx.x];
   const uint32_t end = blockIdx.x + 1 < num_cut ? cut_rows[blockIdx.x + 1].y : num_parts;

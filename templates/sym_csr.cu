@@ -354,7 +354,7 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, const OffsetT* __res
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const XT* __restrict__ x, YT* __restrict__ y,
-             AccumT alpha, BetaT beta, const uint32_t* __restrict__ col_offsets, const uint16_t* __restrict__ lengths,
+             AlphaT alpha, BetaT beta, const uint32_t* __restrict__ col_offsets, const uint16_t* __restrict__ lengths,
              const Slice* __restrict__ slices, const ValueT* __restrict__ copy, const uint16_t* __restrict__ lower,
              const UpperEntry<false>* __restrict__ upper) {
   multiply<false>(num_rows, row_offsets, col_offsets, lengths, {copy, lower, upper, slices, x}, y, alpha, beta);
@@ -362,7 +362,7 @@ spmv_sym_csr(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const X
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_wide(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const XT* __restrict__ x,
-                  YT* __restrict__ y, AccumT alpha, BetaT beta, const uint32_t* __restrict__ col_offsets,
+                  YT* __restrict__ y, AlphaT alpha, BetaT beta, const uint32_t* __restrict__ col_offsets,
                   const uint16_t* __restrict__ lengths, const Slice* __restrict__ slices,
                   const ValueT* __restrict__ copy, const uint32_t* __restrict__ lower,
                   const UpperEntry<true>* __restrict__ upper) {

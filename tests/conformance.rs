@@ -19,8 +19,9 @@ use spmv_matrix::{
     Accumulate, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr, Symmetry,
     Value, reference, reference_of_complex, verify,
 };
+use spmv_runtime::cudarc::driver::{CudaGraph, sys};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, Element, Error, RealElement, Scalar, Spmv, Vector};
+use spmv_runtime::{Device, Element, Error, RealElement, Scalar, Spmv, Stream, Vector};
 use structures::{Numbers, Structure};
 use typed::AnyVector;
 
@@ -388,6 +389,7 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("dot_is_reproducible", false, dot_is_reproducible),
     ("streams", true, streams),
     ("graph_capture", true, graph_capture),
+    ("graph_capture_of_factors", true, graph_capture_of_factors),
     ("users_context_and_memory", true, users_context_and_memory),
     ("misuse_is_refused", false, misuse_is_refused),
     ("out_of_memory_leaves_the_device_usable", false, out_of_memory_leaves_the_device_usable),
@@ -753,9 +755,18 @@ fn streams(device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
+/// What is launched on a stream, as a CUDA graph.
+fn captured(stream: &Stream, launch: impl FnOnce() -> Result<(), Error>) -> Result<CudaGraph, Failed> {
+    // Other tests allocate meanwhile, which a capture in the global mode forbids.
+    let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    stream.as_cuda().begin_capture(mode)?;
+    launch()?;
+    let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    Ok(stream.as_cuda().end_capture(flags)?.ok_or("nothing was captured")?)
+}
+
 /// A product can be captured in a CUDA graph and replayed.
 fn graph_capture(device: &Device) -> Result<(), Failed> {
-    use spmv_runtime::cudarc::driver::sys;
     let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
     let x = Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?;
     for config in every_default() {
@@ -763,17 +774,38 @@ fn graph_capture(device: &Device) -> Result<(), Failed> {
         let mut y = Vector::from_slice(device, &[1.0f32, 1.0])?;
         let stream = device.new_stream()?;
         device.synchronize()?;
-        // Other tests allocate meanwhile, which a capture in the global mode forbids.
-        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        stream.as_cuda().begin_capture(mode)?;
-        product.apply_on(&stream, 1.0, &x, 1.0, &mut y)?;
-        let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-        let graph = stream.as_cuda().end_capture(flags)?.ok_or("nothing was captured")?;
+        let graph = captured(&stream, || product.apply_on(&stream, 1.0, &x, 1.0, &mut y))?;
         for _ in 0..3 {
             graph.launch()?;
         }
         stream.synchronize()?;
         expect_eq(y.to_vec()?, vec![40.0, 16.0])?;
+    }
+    Ok(())
+}
+
+/// A captured product takes α and β as they are in memory when it is replayed.
+fn graph_capture_of_factors(device: &Device) -> Result<(), Failed> {
+    let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
+    let x = Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?;
+    for config in every_default() {
+        let config = config.to_builder().alpha(Coefficient::OnDevice).beta(Coefficient::OnDevice).build()?;
+        let mut product = plan(device, &a, config)?;
+        let [mut alpha, mut beta] = [Vector::<f32>::zeros(device, 1)?, Vector::zeros(device, 1)?];
+        let mut y = Vector::from_slice(device, &[f32::NAN; 2])?;
+        let stream = device.new_stream()?;
+        device.synchronize()?;
+        let graph = captured(&stream, || product.apply_on(&stream, &alpha, &x, &beta, &mut y))?;
+        for (factors, expected) in
+            [([1.0, 0.0], [13.0, 5.0]), ([2.0, -1.0], [13.0, 5.0]), ([0.0, 3.0], [39.0, 15.0])]
+        {
+            alpha.copy_from_slice(&factors[..1])?;
+            beta.copy_from_slice(&factors[1..])?;
+            device.synchronize()?;
+            graph.launch()?;
+            stream.synchronize()?;
+            expect_eq(y.to_vec()?, expected.to_vec())?;
+        }
     }
     Ok(())
 }

@@ -6,20 +6,56 @@ use serde::Serialize;
 use spmv_runtime::codegen::{
     Guarantees, KernelConfig, Operation, Semiring, SemiringNumber, Types, ValueKind, ValueType,
 };
-use spmv_runtime::matrix::{self, Accumulate, CsrMatrix, MatrixError, Offset, Reference, Value};
-use spmv_runtime::{RealElement, Scalar};
+use spmv_runtime::matrix::{
+    self, Accumulate, Complex32, Complex64, CsrMatrix, MatrixError, Offset, Reference, Value, bf16, f16,
+};
+use spmv_runtime::{Element, RealElement, Scalar};
 
 use crate::failure::{Failure, Kind};
-use crate::operands::Operands;
+use crate::operands::{Operands, entries, parts};
 use crate::quantity;
 use crate::report::fact;
 
 /// The product in doubled precision, with the bound that a right one keeps.
 pub struct Expected {
-    reference: Reference,
+    reference: Parts,
     alpha: f64,
     longest_row: u64,
 }
+
+/// References of the product: one of real numbers, or those of the two parts of complex ones.
+enum Parts {
+    Real(Reference),
+    Complex([Reference; 2]),
+}
+
+/// A type of matrix values that the command multiplies.
+pub trait Multiplied: Element {
+    /// What the product of a configuration must be.
+    fn expected<O: Offset>(
+        config: &KernelConfig,
+        a: &CsrMatrix<Self, O>,
+        operation: Operation,
+        operands: &Operands,
+    ) -> Result<Expected, Failure>;
+}
+
+macro_rules! multiplied {
+    ($($value:ty),+ => $expected:path) => {
+        $(impl Multiplied for $value {
+            fn expected<O: Offset>(
+                config: &KernelConfig,
+                a: &CsrMatrix<Self, O>,
+                operation: Operation,
+                operands: &Operands,
+            ) -> Result<Expected, Failure> {
+                $expected(config, a, operation, operands)
+            }
+        })+
+    };
+}
+multiplied!(f16, bf16, f32, f64, i8, i32, i64, u32, bool => Expected::over);
+multiplied!(Complex32, Complex64 => Expected::of_complex);
 
 /// What an algorithm promises of its products.
 pub struct Promise<'a> {
@@ -37,7 +73,8 @@ impl Promise<'_> {
     pub fn of_kernel(config: KernelConfig, guarantees: &Guarantees) -> Promise<'_> {
         let types = config.types();
         Promise {
-            depth: Box::new(|row_nnz| guarantees.depth(row_nnz)),
+            // A step of a complex sum is two of a real one.
+            depth: Box::new(move |row_nnz| parts(types.accumulator) as u64 * guarantees.depth(row_nnz)),
             accumulator: types.accumulator,
             y: types.y,
             bit_reproducible: guarantees.bit_reproducible,
@@ -47,7 +84,9 @@ impl Promise<'_> {
     /// What the CPU products promise: the same bits for any number of threads; nothing of the order of a sum.
     pub fn of_cpu(value: ValueType) -> Promise<'static> {
         let accumulator = value.narrowest_accumulator();
-        Promise { depth: Box::new(any_order_depth), accumulator, y: value, bit_reproducible: true }
+        let steps = parts(accumulator) as u64;
+        let depth = Box::new(move |row_nnz| steps * any_order_depth(row_nnz));
+        Promise { depth, accumulator, y: value, bit_reproducible: true }
     }
 }
 
@@ -74,7 +113,7 @@ impl Expected {
             }
         };
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
-        Ok(Expected { reference, alpha: operands.alpha, longest_row })
+        Ok(Expected { reference: Parts::Real(reference), alpha: operands.alpha, longest_row })
     }
 
     /// Computes sums of products in these types: integers wrap.
@@ -92,7 +131,7 @@ impl Expected {
         }
         let reference = in_integers(types, a, operands)?;
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
-        Ok(Expected { reference, alpha: operands.alpha, longest_row })
+        Ok(Expected { reference: Parts::Real(reference), alpha: operands.alpha, longest_row })
     }
 
     /// Computes it with what a configuration combines and reduces with, in the types of the kernel.
@@ -102,10 +141,13 @@ impl Expected {
         operation: Operation,
         operands: &Operands,
     ) -> Result<Expected, Failure> {
+        let types = config.types();
+        if types.accumulator.kind() == ValueKind::Complex {
+            return Self::of_complex(config, a, operation, operands);
+        }
         if operation == Operation::Transpose {
             return Self::over(config, &a.transpose()?, Operation::NonTranspose, operands);
         }
-        let types = config.types();
         if config.user_functions().changes_product() {
             return Self::over_functions(config, a, operands);
         }
@@ -122,7 +164,30 @@ impl Expected {
             _ => over_semiring::<f64, V, O>(semiring, a, operands)?,
         };
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
-        Ok(Expected { reference, alpha: operands.alpha, longest_row })
+        Ok(Expected { reference: Parts::Real(reference), alpha: operands.alpha, longest_row })
+    }
+
+    /// Computes sums of complex products; any of matrix, x and y may be real.
+    pub fn of_complex<V: Element, O: Offset>(
+        config: &KernelConfig,
+        a: &CsrMatrix<V, O>,
+        operation: Operation,
+        operands: &Operands,
+    ) -> Result<Expected, Failure> {
+        if operation == Operation::Transpose {
+            return Self::of_complex(config, &a.transpose()?, Operation::NonTranspose, operands);
+        }
+        let types = config.types();
+        let complex = |value: ValueType, numbers: &[f64]| match parts(value) {
+            1 => numbers.iter().map(|&number| Complex64::from(number)).collect(),
+            _ => entries::<Complex64>(numbers),
+        };
+        let a = a.map_values(|value| Complex64::new(value.re().to_f64(), value.im().to_f64()));
+        let [alpha, beta] = [operands.alpha, operands.beta].map(Complex64::from);
+        let (x, y) = (complex(types.x, &operands.x), complex(types.y, &operands.y));
+        let references = matrix::reference_of_complex(alpha, &a, &x, beta, &y)?;
+        let longest_row = references[0].row_nnz.iter().copied().max().unwrap_or(0);
+        Ok(Expected { reference: Parts::Complex(references), alpha: operands.alpha, longest_row })
     }
 
     /// Computes it with functions that the user wrote, in the type that the kernel reduces in.
@@ -157,7 +222,7 @@ impl Expected {
             });
         }
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
-        Ok(Expected { reference, alpha: *alpha, longest_row })
+        Ok(Expected { reference: Parts::Real(reference), alpha: *alpha, longest_row })
     }
 
     /// Compares two products with it, row by row, and with each other. The worse one is told of; different bits
@@ -185,10 +250,16 @@ impl Expected {
 
     fn compare(&self, y: &[f64], promise: &Promise) -> matrix::Verification {
         let &Promise { ref depth, accumulator, y: y_type, .. } = promise;
-        // Every product of a row may underflow, then alpha and the conversion to the type of y.
-        let underflow = accumulator.smallest_subnormal() * (self.alpha.abs() * self.longest_row as f64 + 2.0)
-            + y_type.smallest_subnormal();
-        matrix::verify(y, &self.reference, depth, accumulator.unit_roundoff(), y_type, underflow)
+        // Every product of a row may underflow, of complex numbers two in each part, then alpha and the conversion to the type of y.
+        let products = parts(accumulator) as f64 * (self.alpha.abs() * self.longest_row as f64 + 2.0);
+        let underflow = accumulator.smallest_subnormal() * products + y_type.smallest_subnormal();
+        let roundoff = accumulator.unit_roundoff();
+        match &self.reference {
+            Parts::Real(reference) => matrix::verify(y, reference, depth, roundoff, y_type, underflow),
+            Parts::Complex(references) => {
+                matrix::verify_of_complex(&entries(y), references, depth, roundoff, y_type, underflow)
+            }
+        }
     }
 }
 

@@ -108,13 +108,13 @@ impl Failure {
         self
     }
 
-    /// A complex matrix, where kernels are to multiply it.
+    /// A complex matrix, where real values are to be read.
     fn complex() -> Failure {
         Failure::new(
             Kind::Input,
-            "the matrix is complex, and there are no kernels for complex values; kernels compute in f32 or f64",
+            "the matrix is complex, and the type of values that it is read with has no imaginary part",
         )
-        .help("`spmv inspect` and `spmv matrix convert` read complex matrices")
+        .help("`spmv run` multiplies it with --value c32 or c64; `spmv inspect` and `spmv matrix convert` read it too")
     }
 
     /// What to do about it, where that is known.

@@ -93,7 +93,7 @@ impl Samples {
 pub struct Performance {
     #[serde(flatten)]
     pub samples: Samples,
-    /// 2 nnz / t.
+    /// Multiplications of real numbers, each with an addition, / t.
     pub gflops: f64,
     /// Bytes that must move: the matrix as stored, x once, y once, and y once more where beta is not 0.
     pub bytes: u64,
@@ -104,11 +104,11 @@ pub struct Performance {
 }
 
 impl Performance {
-    pub fn new(samples: Samples, nnz: usize, bytes: u64) -> Performance {
+    pub fn new(samples: Samples, multiplications: usize, bytes: u64) -> Performance {
         let per_second =
             |amount: f64| if samples.median_ms > 0.0 { amount / (samples.median_ms * 1e6) } else { 0.0 };
         Performance {
-            gflops: per_second(2.0 * nnz as f64),
+            gflops: per_second(2.0 * multiplications as f64),
             bytes,
             gb_per_s: per_second(bytes as f64),
             cache: "warm",

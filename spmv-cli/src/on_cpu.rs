@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use spmv_runtime::matrix::{CsrMatrix, MatrixError, Number, Offset, Value};
+use spmv_runtime::matrix::{CsrMatrix, MatrixError, Number, Offset};
 
 use crate::failure::Failure;
-use crate::operands::Operands;
+use crate::operands::{self, Operands};
 use crate::product::Product;
 use crate::quantity;
 
@@ -14,7 +14,7 @@ pub type Multiply<V, O> =
     fn(<V as Number>::Sum, &CsrMatrix<V, O>, &[V], <V as Number>::Sum, &mut [V]) -> Result<(), MatrixError>;
 
 /// A matrix with x and y in the type of its values.
-pub struct OnCpu<'a, V: Value, O> {
+pub struct OnCpu<'a, V: Number, O> {
     multiply: Multiply<V, O>,
     a: &'a CsrMatrix<V, O>,
     alpha: V::Sum,
@@ -23,16 +23,15 @@ pub struct OnCpu<'a, V: Value, O> {
     y: Vec<V>,
 }
 
-impl<'a, V: Value, O: Offset> OnCpu<'a, V, O> {
+impl<'a, V: Number, O: Offset> OnCpu<'a, V, O> {
     pub fn new(multiply: Multiply<V, O>, a: &'a CsrMatrix<V, O>, operands: &Operands) -> OnCpu<'a, V, O> {
-        let vector = |numbers: &[f64]| numbers.iter().map(|&number| V::from_f64(number)).collect();
         OnCpu {
             multiply,
             a,
-            alpha: V::Sum::from_f64(operands.alpha),
-            beta: V::Sum::from_f64(operands.beta),
-            x: vector(&operands.x),
-            y: vector(&operands.y),
+            alpha: operands::real(operands.alpha),
+            beta: operands::real(operands.beta),
+            x: operands::entries(&operands.x),
+            y: operands::entries(&operands.y),
         }
     }
 
@@ -41,15 +40,13 @@ impl<'a, V: Value, O: Offset> OnCpu<'a, V, O> {
     }
 }
 
-impl<V: Value, O: Offset> Product for OnCpu<'_, V, O> {
+impl<V: Number, O: Offset> Product for OnCpu<'_, V, O> {
     fn product(&mut self, operands: &Operands) -> Result<(Vec<f64>, f64), Failure> {
-        for (y, &initial) in self.y.iter_mut().zip(&operands.y) {
-            *y = V::from_f64(initial);
-        }
+        self.y.copy_from_slice(&operands::entries(&operands.y));
         let started = Instant::now();
         self.apply()?;
         let took = quantity::in_ms(started.elapsed());
-        Ok((self.y.iter().map(|y| y.to_f64()).collect(), took))
+        Ok((operands::numbers(&self.y), took))
     }
 
     fn batch(&mut self, products: u32) -> Result<Duration, Failure> {

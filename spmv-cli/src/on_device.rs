@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use spmv_runtime::codegen::ValueType;
+use spmv_runtime::codegen::{Coefficient, ValueType};
 use spmv_runtime::cudarc::driver::{CudaEvent, DriverError, sys::CUevent_flags};
-use spmv_runtime::matrix::{Value, bf16, f16};
+use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16};
 use spmv_runtime::ptx_sim::Counters;
-use spmv_runtime::{Device, DeviceMatrix, Error, Spmv, Vector};
+use spmv_runtime::{Device, DeviceMatrix, Error, Factor, Spmv, Vector};
 
 use crate::failure::Failure;
-use crate::operands::Operands;
+use crate::operands::{Operands, entries, numbers, parts};
 use crate::product::Product;
 use crate::progress::Progress;
 use crate::quantity;
@@ -17,8 +17,8 @@ use crate::quantity;
 /// A plan with its operands on the device.
 pub struct OnDevice {
     plan: Spmv,
-    alpha: f64,
-    beta: f64,
+    alpha: Placed,
+    beta: Placed,
     x: DeviceVector,
     y: DeviceVector,
     /// What times a GPU: events before and after a batch. The simulator has none.
@@ -28,10 +28,11 @@ pub struct OnDevice {
 impl OnDevice {
     /// Copies x and y to the plan's device.
     pub fn new(plan: Spmv, operands: &Operands) -> Result<OnDevice, Failure> {
-        let (device, types) = (plan.device().clone(), plan.config().types());
+        let (device, types, scaling) =
+            (plan.device().clone(), plan.config().types(), plan.config().scaling());
         Ok(OnDevice {
-            alpha: operands.alpha,
-            beta: operands.beta,
+            alpha: Placed::new(&device, scaling.alpha, types.accumulator, operands.alpha)?,
+            beta: Placed::new(&device, scaling.beta, types.accumulator, operands.beta)?,
             x: DeviceVector::from_slice(&device, types.x, &operands.x)?,
             y: DeviceVector::from_slice(&device, types.y, &operands.y)?,
             events: events(&device)?,
@@ -44,7 +45,7 @@ impl OnDevice {
     }
 
     fn apply(&mut self) -> Result<(), Error> {
-        self.x.multiplied(&mut self.plan, self.alpha, self.beta, &mut self.y)
+        self.x.multiplied(&mut self.plan, self.alpha.factor(), self.beta.factor(), &mut self.y)
     }
 
     fn record(&self, which: usize) -> Result<(), Failure> {
@@ -85,7 +86,7 @@ impl Product for OnDevice {
     fn bytes(&self) -> u64 {
         let matrix = self.plan.matrix();
         let types = self.plan.config().types();
-        let y_passes = if self.beta == 0.0 { 1 } else { 2 };
+        let y_passes = if self.beta.number == 0.0 { 1 } else { 2 };
         let (x_length, y_length) = self.plan.vector_lengths();
         matrix_bytes(matrix) + (x_length * types.x.size() + y_passes * y_length * types.y.size()) as u64
     }
@@ -131,6 +132,8 @@ enum DeviceVector {
     I64(Vector<i64>),
     U32(Vector<u32>),
     Bool(Vector<bool>),
+    C32(Vector<Complex32>),
+    C64(Vector<Complex64>),
 }
 
 /// Does the same with the vector whatever its type is.
@@ -146,6 +149,8 @@ macro_rules! of_any_type {
             DeviceVector::I64($vector) => $result,
             DeviceVector::U32($vector) => $result,
             DeviceVector::Bool($vector) => $result,
+            DeviceVector::C32($vector) => $result,
+            DeviceVector::C64($vector) => $result,
         }
     };
 }
@@ -153,32 +158,63 @@ macro_rules! of_any_type {
 impl DeviceVector {
     fn from_slice(device: &Device, value: ValueType, numbers: &[f64]) -> Result<DeviceVector, Error> {
         Ok(match value {
-            ValueType::F16 => DeviceVector::F16(Vector::from_slice(device, &narrow(numbers))?),
-            ValueType::Bf16 => DeviceVector::Bf16(Vector::from_slice(device, &narrow(numbers))?),
-            ValueType::F32 => DeviceVector::F32(Vector::from_slice(device, &narrow(numbers))?),
-            ValueType::I8 => DeviceVector::I8(Vector::from_slice(device, &narrow(numbers))?),
-            ValueType::I32 => DeviceVector::I32(Vector::from_slice(device, &narrow(numbers))?),
-            ValueType::I64 => DeviceVector::I64(Vector::from_slice(device, &narrow(numbers))?),
-            ValueType::U32 => DeviceVector::U32(Vector::from_slice(device, &narrow(numbers))?),
-            ValueType::Bool => DeviceVector::Bool(Vector::from_slice(device, &narrow(numbers))?),
+            ValueType::F16 => DeviceVector::F16(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::Bf16 => DeviceVector::Bf16(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::F32 => DeviceVector::F32(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::I8 => DeviceVector::I8(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::I32 => DeviceVector::I32(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::I64 => DeviceVector::I64(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::U32 => DeviceVector::U32(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::Bool => DeviceVector::Bool(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::C32 => DeviceVector::C32(Vector::from_slice(device, &entries(numbers))?),
+            ValueType::C64 => DeviceVector::C64(Vector::from_slice(device, &entries(numbers))?),
             _ => DeviceVector::F64(Vector::from_slice(device, numbers)?),
         })
     }
 
     /// y ← α·A·x + β·y, where x is this vector.
-    fn multiplied(&self, plan: &mut Spmv, alpha: f64, beta: f64, y: &mut DeviceVector) -> Result<(), Error> {
+    fn multiplied(
+        &self,
+        plan: &mut Spmv,
+        alpha: Factor<'_>,
+        beta: Factor<'_>,
+        y: &mut DeviceVector,
+    ) -> Result<(), Error> {
         of_any_type!(self, x => of_any_type!(y, y => plan.apply(alpha, x, beta, y)))
     }
 
     fn copy_from_slice(&mut self, numbers: &[f64]) -> Result<(), Error> {
-        of_any_type!(self, vector => vector.copy_from_slice(&narrow(numbers)))
+        of_any_type!(self, vector => vector.copy_from_slice(&entries(numbers)))
     }
 
     fn to_vec(&self) -> Result<Vec<f64>, Error> {
-        of_any_type!(self, vector => Ok(vector.to_vec()?.into_iter().map(Value::to_f64).collect()))
+        of_any_type!(self, vector => Ok(numbers(&vector.to_vec()?)))
     }
 }
 
-fn narrow<V: Value>(numbers: &[f64]) -> Vec<V> {
-    numbers.iter().map(|&number| V::from_f64(number)).collect()
+/// alpha or beta, where the kernel takes it from.
+struct Placed {
+    number: f64,
+    /// Where the kernel reads it from device memory.
+    there: Option<DeviceVector>,
+}
+
+impl Placed {
+    fn new(
+        device: &Device,
+        coefficient: Coefficient,
+        accumulator: ValueType,
+        number: f64,
+    ) -> Result<Placed, Error> {
+        let place = || DeviceVector::from_slice(device, accumulator, &[number, 0.0][..parts(accumulator)]);
+        let there = (coefficient == Coefficient::OnDevice).then(place).transpose()?;
+        Ok(Placed { number, there })
+    }
+
+    fn factor(&self) -> Factor<'_> {
+        match &self.there {
+            Some(vector) => of_any_type!(vector, vector => vector.into()),
+            None => self.number.into(),
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! x, y, alpha and beta of a product, the same for a seed on every machine.
 
 use spmv_runtime::codegen::{Types, ValueKind, ValueType};
-use spmv_runtime::matrix::{Value, bf16, f16};
+use spmv_runtime::matrix::{Entry, Value, bf16, f16};
 
 use crate::failure::{Failure, Kind};
 
-/// Operands in double precision; every number is exact in the type that the kernel has for it.
+/// Operands in double precision; every number is exact in the type that the kernel has for it. Complex entries are two
+/// numbers, the real part and the imaginary one.
 #[derive(Debug)]
 pub struct Operands {
     pub alpha: f64,
@@ -26,7 +27,8 @@ impl Operands {
     ) -> Result<Operands, Failure> {
         let scalar = |name: &str, value: f64| {
             let rounded = round(types.accumulator, value);
-            let is_exact = types.accumulator.kind() == ValueKind::Float || rounded == value;
+            let is_exact =
+                matches!(types.accumulator.kind(), ValueKind::Float | ValueKind::Complex) || rounded == value;
             if rounded.is_finite() && is_exact {
                 return Ok(rounded);
             }
@@ -38,17 +40,45 @@ impl Operands {
         };
         let (alpha, beta) = (scalar("alpha", alpha)?, scalar("beta", beta)?);
         let mut random = SplitMix64(seed);
-        let x = (0..x_length).map(|_| random.number(types.x)).collect();
+        let (x_numbers, y_numbers) = (x_length * parts(types.x), y_length * parts(types.y));
+        let x = (0..x_numbers).map(|_| random.number(types.x)).collect();
         let y = match beta {
-            0.0 => vec![f64::NAN; y_length],
-            _ => (0..y_length).map(|_| random.number(types.y)).collect(),
+            0.0 => vec![f64::NAN; y_numbers],
+            _ => (0..y_numbers).map(|_| random.number(types.y)).collect(),
         };
         Ok(Operands { alpha, beta, x, y })
     }
 }
 
+/// How many numbers an entry of a type is.
+pub fn parts(value: ValueType) -> usize {
+    if value.kind() == ValueKind::Complex { 2 } else { 1 }
+}
+
+/// A real number in a type, rounded where it must be.
+pub fn real<V: Entry>(number: f64) -> V {
+    V::from_parts(V::Real::from_f64(number), V::Real::default())
+}
+
+/// Numbers as entries of a type, rounded where they must be.
+pub fn entries<V: Entry>(numbers: &[f64]) -> Vec<V> {
+    let part = V::Real::from_f64;
+    match V::COMPLEX {
+        true => numbers.chunks(2).map(|parts| V::from_parts(part(parts[0]), part(parts[1]))).collect(),
+        false => numbers.iter().map(|&number| real(number)).collect(),
+    }
+}
+
+/// The numbers of entries.
+pub fn numbers<V: Entry>(entries: &[V]) -> Vec<f64> {
+    match V::COMPLEX {
+        true => entries.iter().flat_map(|entry| [entry.re().to_f64(), entry.im().to_f64()]).collect(),
+        false => entries.iter().map(|entry| entry.re().to_f64()).collect(),
+    }
+}
+
 fn round(to: ValueType, value: f64) -> f64 {
-    match to {
+    match to.part() {
         ValueType::F16 => <f16 as Value>::from_f64(value).to_f64(),
         ValueType::Bf16 => <bf16 as Value>::from_f64(value).to_f64(),
         ValueType::F32 => f64::from(value as f32),
@@ -75,7 +105,7 @@ impl SplitMix64 {
     /// What an entry of a type is: in [-1, 1), or a whole number from -8 to 7, from 0 to 15, or 0 or 1.
     fn number(&mut self, value: ValueType) -> f64 {
         match (value.kind(), value) {
-            (ValueKind::Float, _) => self.signed_unit(value),
+            (ValueKind::Float | ValueKind::Complex, _) => self.signed_unit(value),
             (ValueKind::Bool, _) => (self.next() >> 63) as f64,
             (_, ValueType::U32) => (self.next() >> 60) as f64,
             _ => (self.next() >> 60) as f64 - 8.0,
@@ -92,6 +122,7 @@ impl SplitMix64 {
 #[cfg(test)]
 mod tests {
     use spmv_runtime::codegen::{CsrVector, KernelConfig};
+    use spmv_runtime::matrix::Complex32;
 
     use super::*;
 
@@ -120,6 +151,15 @@ mod tests {
         assert_ne!(x(7), x(8));
         // The first output for seed 0 is 0xe220a8397b1dcdaf.
         assert_eq!(x(0)[0], (0xe220_a839_7b1d_cdaf_u64 >> 11) as f64 / (1u64 << 52) as f64 - 1.0);
+    }
+
+    #[test]
+    fn complex_entries_are_two_numbers() {
+        let operands = Operands::new((10, 7), types(ValueType::C32), 0.1, 0.0, 1).unwrap();
+        assert_eq!((operands.alpha, operands.x.len(), operands.y.len()), (f64::from(0.1f32), 20, 14));
+        let complex = entries::<Complex32>(&operands.x);
+        assert_eq!((complex.len(), f64::from(complex[9].im)), (10, operands.x[19]));
+        assert_eq!(numbers(&complex), operands.x);
     }
 
     #[test]

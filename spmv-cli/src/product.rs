@@ -41,7 +41,7 @@ pub struct Computed {
 pub fn compute(
     product: &mut impl Product,
     operands: &Operands,
-    nnz: usize,
+    multiplications: usize,
     effort: Option<Effort>,
 ) -> Result<Computed, Failure> {
     // Whatever came before the product does not count.
@@ -51,7 +51,7 @@ pub fn compute(
     let performance = match effort {
         Some(effort) if counters.is_none() => {
             let samples = measure(effort, |products| product.batch(products))?;
-            Some(Performance::new(samples, nnz, product.bytes()))
+            Some(Performance::new(samples, multiplications, product.bytes()))
         }
         _ => None,
     };

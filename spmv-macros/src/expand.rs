@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use spmv_codegen::{COMMON_KEYS, FUNCTION_KEYS, KernelConfig, ValueType};
+use spmv_codegen::{COMMON_KEYS, Coefficient, FUNCTION_KEYS, KernelConfig, ValueType};
 use syn::{Attribute, DeriveInput, parse_quote};
 
 use crate::check::{Checked, Written};
@@ -28,6 +28,11 @@ pub(crate) fn expand(
     let [value, x, y, accumulator] =
         [types.value, types.x, types.y, types.accumulator].map(|value| rust_type(value, runtime));
     let functions = functions.iter().map(|written| function(written, &accumulator));
+    let scaling = config.scaling();
+    let [alpha, beta] = [scaling.alpha, scaling.beta].map(|coefficient| match coefficient {
+        Coefficient::OnDevice => quote!(&'a #runtime::Vector<#accumulator>),
+        _ => accumulator.clone(),
+    });
 
     quote! {
         #declaration
@@ -65,6 +70,8 @@ pub(crate) fn expand(
             type X = #x;
             type Y = #y;
             type Accumulator = #accumulator;
+            type Alpha<'a> = #alpha;
+            type Beta<'a> = #beta;
 
             const SOURCE: &'static ::core::primitive::str = Self::SOURCE;
 

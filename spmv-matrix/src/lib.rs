@@ -65,6 +65,7 @@ pub use crate::operators::{EpilogueOperand, cpu_operators, reference_over_operat
 pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{
     Reference, Verification, reference, reference_of_complex, reference_of_integers, verify,
+    verify_of_complex,
 };
 pub use crate::scalar::{Entry, Number, Offset, Value};
 pub use crate::semiring::{Accumulate, cpu_semiring, reference_over_semiring};

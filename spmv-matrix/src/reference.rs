@@ -167,11 +167,47 @@ pub fn verify<V: Value>(
     underflow: f64,
 ) -> Verification {
     assert_eq!(y_hat.len(), reference.y.len(), "y_hat must have as many entries as the reference");
+    verify_parts([reference], |row| [y_hat[row].to_f64()], depth, u_acc, y, underflow)
+}
+
+/// Compares a complex ŷ with the references of its parts as [`verify`] does: a row is as far off as the worse of its parts,
+/// which `expected` and `actual` then tell. `depth` is that of a part.
+///
+/// # Panics
+///
+/// Where `y_hat` has another length than the references.
+pub fn verify_of_complex(
+    y_hat: &[Complex64],
+    references: &[Reference; 2],
+    depth: impl Fn(u64) -> u64 + Sync,
+    u_acc: f64,
+    y: ValueType,
+    underflow: f64,
+) -> Verification {
+    let [re, im] = references;
+    assert_eq!(
+        [y_hat.len(); 2],
+        [re.y.len(), im.y.len()],
+        "y_hat must have as many entries as the references"
+    );
+    verify_parts([re, im], |row| [y_hat[row].re, y_hat[row].im], depth, u_acc, y, underflow)
+}
+
+/// Compares rows of one or more parts, each with its reference.
+fn verify_parts<const PARTS: usize>(
+    references: [&Reference; PARTS],
+    actual: impl Fn(usize) -> [f64; PARTS] + Sync,
+    depth: impl Fn(u64) -> u64 + Sync,
+    u_acc: f64,
+    y: ValueType,
+    underflow: f64,
+) -> Verification {
     // What rounds to infinity: half a unit beyond the largest number.
     let u_y = y.unit_roundoff();
     let overflow = y.largest() * ((1.0 - u_y / 2.0) / (1.0 - u_y));
-    let error_over_bound = |row: usize| {
-        let (expected, actual) = (reference.y[row], y_hat[row].to_f64());
+    let error_of_part = |row: usize, part: usize| {
+        let reference = references[part];
+        let (expected, actual) = (reference.y[row], actual(row)[part]);
         let hu = depth(reference.row_nnz[row]) as f64 * u_acc;
         let gamma = if hu < 1.0 { hu / (1.0 - hu) } else { f64::INFINITY };
         let sum = if reference.magnitude[row] == 0.0 { 0.0 } else { gamma * reference.magnitude[row] };
@@ -185,7 +221,13 @@ pub fn verify<V: Value>(
         }
         let error = (actual - expected).abs();
         let bound = sum + u_y * expected.abs() + underflow;
-        if error == 0.0 { 0.0 } else { error / bound }
+        let ratio = if error == 0.0 { 0.0 } else { error / bound };
+        // A ratio that is no number, as with a bound that is none, fails too.
+        if ratio.is_nan() { f64::INFINITY } else { ratio }
+    };
+    let worst_part = |row: usize| {
+        let errors = (0..PARTS).map(|part| (error_of_part(row, part), part));
+        errors.max_by(|a, b| a.0.total_cmp(&b.0)).expect("a row has a part")
     };
     let worse = |a: (f64, usize, usize), b: (f64, usize, usize)| {
         let failed = a.2 + b.2;
@@ -193,25 +235,24 @@ pub fn verify<V: Value>(
         let (ratio, row) = if a_first { (a.0, a.1) } else { (b.0, b.1) };
         (ratio, row, failed)
     };
-    let rows = y_hat.len();
+    let rows = references[0].y.len();
     let (max_error_over_bound, row, failed_rows) = (0..rows)
         .into_par_iter()
         .with_min_len(MIN_ROWS)
         .map(|row| {
-            let ratio = error_over_bound(row);
-            // A ratio that is no number, as with a bound that is none, fails too.
-            let passed = ratio <= 1.0;
-            (if ratio.is_nan() { f64::INFINITY } else { ratio }, row, usize::from(!passed))
+            let (ratio, _) = worst_part(row);
+            (ratio, row, usize::from(ratio > 1.0))
         })
         .reduce(|| (0.0, usize::MAX, 0), worse);
     let worst_row = (row < rows).then_some(row);
+    let worst = worst_row.map(|row| (row, worst_part(row).1));
     Verification {
         rows,
         failed_rows,
         max_error_over_bound,
         worst_row,
-        expected: worst_row.map_or(0.0, |row| reference.y[row]),
-        actual: worst_row.map_or(0.0, |row| y_hat[row].to_f64()),
+        expected: worst.map_or(0.0, |(row, part)| references[part].y[row]),
+        actual: worst.map_or(0.0, |(row, part)| actual(row)[part]),
         passed: failed_rows == 0,
     }
 }

@@ -2,8 +2,9 @@
 
 use spmv_matrix::generate::{ALL, Generator, Values};
 use spmv_matrix::{
-    Accumulate, CooMatrix, CsrMatrix, MatrixError, Number, Offset, Semiring, Value, ValueType, bf16,
-    cpu_parallel, cpu_semiring, cpu_serial, f16, reference, reference_over_semiring, verify,
+    Accumulate, Complex64, CooMatrix, CsrMatrix, MatrixError, Number, Offset, Semiring, Value, ValueType,
+    bf16, cpu_parallel, cpu_semiring, cpu_serial, f16, reference, reference_of_complex,
+    reference_over_semiring, verify, verify_of_complex,
 };
 
 type Product<V, O> =
@@ -314,6 +315,35 @@ fn verify_tells_right_from_wrong() {
     assert!(verify(&[f64::INFINITY, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
     assert!(!verify(&[f64::NAN, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
     assert!(!verify(&[1e300, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
+}
+
+#[test]
+fn a_complex_row_is_as_far_off_as_its_worse_part() {
+    let a = CooMatrix::new(
+        2,
+        2,
+        vec![0, 1],
+        vec![0, 1],
+        vec![Complex64::new(0.0, 2.0), Complex64::new(3.0, 0.0)],
+    );
+    let a = a.unwrap().to_csr::<u32>().unwrap();
+    let (x, one, zero) = ([Complex64::new(1.0, 1.0); 2], Complex64::new(1.0, 0.0), Complex64::default());
+    let right = reference_of_complex(one, &a, &x, zero, &[zero; 2]).unwrap();
+    let compared = |re: f64, im: f64| {
+        let y_hat = [Complex64::new(-2.0, 2.0), Complex64::new(re, im)];
+        verify_of_complex(&y_hat, &right, |nnz| 2 * nnz, 1e-3, ValueType::C64, 0.0)
+    };
+    let exact = compared(3.0, 3.0);
+    assert!(exact.passed && exact.rows == 2 && exact.max_error_over_bound == 0.0);
+    assert!(compared(3.0, 3.001).passed);
+    for (re, im, expected, actual) in
+        [(3.0, 3.1, 3.0, 3.1), (-3.0, 3.1, 3.0, -3.0), (f64::NAN, 3.0, 3.0, f64::NAN)]
+    {
+        let wrong = compared(re, im);
+        assert_eq!((wrong.passed, wrong.failed_rows, wrong.worst_row), (false, 1, Some(1)));
+        assert_eq!(wrong.expected, expected);
+        assert!(wrong.actual == actual || (wrong.actual.is_nan() && actual.is_nan()));
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use spmv_codegen::KernelConfig;
 
 use crate::device::{Device, Stream};
 use crate::error::Error;
+use crate::factor::Factor;
 use crate::matrix_source::MatrixSource;
 use crate::scalar::{Element, Scalar};
 use crate::spmv::Spmv;
@@ -21,6 +22,10 @@ pub trait DeclaredKernel {
     type Y: Element;
     /// Type in which rows are summed, and of α and β.
     type Accumulator: Element + Into<Scalar>;
+    /// α of a product: a number, or a reference to a vector of one where the kernel reads it from device memory.
+    type Alpha<'a>: Into<Factor<'a>>;
+    /// β of a product, likewise.
+    type Beta<'a>: Into<Factor<'a>>;
     /// The generated CUDA text.
     const SOURCE: &'static str;
 
@@ -48,11 +53,11 @@ impl<K: DeclaredKernel> Plan<K> {
     ///
     /// # Errors
     /// Those of [`Spmv::apply`].
-    pub fn apply(
+    pub fn apply<'a>(
         &mut self,
-        alpha: K::Accumulator,
+        alpha: K::Alpha<'a>,
         x: &Vector<K::X>,
-        beta: K::Accumulator,
+        beta: K::Beta<'a>,
         y: &mut Vector<K::Y>,
     ) -> Result<(), Error> {
         self.spmv.apply(alpha, x, beta, y)
@@ -62,12 +67,12 @@ impl<K: DeclaredKernel> Plan<K> {
     ///
     /// # Errors
     /// Those of [`Spmv::apply_on`].
-    pub fn apply_on(
+    pub fn apply_on<'a>(
         &mut self,
         stream: &Stream,
-        alpha: K::Accumulator,
+        alpha: K::Alpha<'a>,
         x: &Vector<K::X>,
-        beta: K::Accumulator,
+        beta: K::Beta<'a>,
         y: &mut Vector<K::Y>,
     ) -> Result<(), Error> {
         self.spmv.apply_on(stream, alpha, x, beta, y)

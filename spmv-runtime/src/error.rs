@@ -220,6 +220,38 @@ pub enum Error {
         /// The type of sums.
         accumulator: ValueType,
     },
+    /// The kernel reads α or β from device memory, and the product was given a number.
+    #[error(
+        "the kernel reads {what} from device memory and the product was given {got}; pass a reference to a vector of one {accumulator}, or set `{what} = any` in the configuration"
+    )]
+    ScalingIsOnDevice {
+        /// `alpha` or `beta`.
+        what: &'static str,
+        /// The number given.
+        got: Scalar,
+        /// The type of sums, which the vector must hold.
+        accumulator: ValueType,
+    },
+    /// The kernel is passed α or β by value or knows it, and the product was given a vector.
+    #[error(
+        "the kernel was generated for {what} = {configured} and the product was given a vector; pass a number, or set `{what} = device` in the configuration"
+    )]
+    ScalingIsNumber {
+        /// `alpha` or `beta`.
+        what: &'static str,
+        /// What the configuration says of it.
+        configured: &'static str,
+    },
+    /// The vector that α or β is read from holds another type than sums are in.
+    #[error("the vector of {what} holds {got} and must hold {expected}, which sums are in")]
+    ScalingVectorType {
+        /// `alpha` or `beta`.
+        what: &'static str,
+        /// The type of sums.
+        expected: ValueType,
+        /// The type given.
+        got: ValueType,
+    },
     /// α or β would scale a product that is not one of sums of products.
     #[error(
         "{what} = {got} would scale a product over {over}, which is stored or reduced with y; allowed: {allowed}"
@@ -355,6 +387,9 @@ impl Error {
             | Error::OtherDevice { .. }
             | Error::Scaling { .. }
             | Error::ScalarType { .. }
+            | Error::ScalingIsOnDevice { .. }
+            | Error::ScalingIsNumber { .. }
+            | Error::ScalingVectorType { .. }
             | Error::SemiringScaling { .. }
             | Error::EpilogueScaling { .. }
             | Error::UnknownOperand { .. }

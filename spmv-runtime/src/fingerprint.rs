@@ -109,7 +109,7 @@ fn on_device(device: &Device, address: u64, bytes: usize) -> Result<blake3::Hash
     let there = Allocation::new(backend, (subtrees * FingerprintProgram::VALUE_BYTES) as u64, "hashes")?;
     let bindings = Bindings { length: (bytes / size_of::<u32>()) as u64, ..Bindings::default() };
     let mut pass = BoundPass::new(&kernel.program.pass, &*kernel.module, &bindings)?;
-    let nothing = Scalar::F64(0.0);
+    let nothing = Scalar::F64(0.0).into();
     let operands = Operands { x: address, y: there.address(), alpha: nothing, beta: nothing, epilogue: &[] };
     // SAFETY: the kernel reads the caller's bytes and writes a value for each subtree; the values are alive until they are read.
     unsafe {

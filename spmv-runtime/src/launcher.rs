@@ -4,7 +4,7 @@ use spmv_codegen::{Arg, Expr, IndexType, Pass, ValueType, Variable};
 
 use crate::backend::{Allocation, Backend, Function, Launch, MAX_ARGS, Module, StreamHandle};
 use crate::error::Error;
-use crate::scalar::Scalar;
+use crate::factor::Passed;
 
 /// What passes are bound to when a plan is made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,8 +43,8 @@ impl Bindings<'_> {
 pub(crate) struct Operands<'a> {
     pub(crate) x: u64,
     pub(crate) y: u64,
-    pub(crate) alpha: Scalar,
-    pub(crate) beta: Scalar,
+    pub(crate) alpha: Passed,
+    pub(crate) beta: Passed,
     /// Addresses and bits of numbers that an epilogue takes, one slot each.
     pub(crate) epilogue: &'a [u64],
 }
@@ -55,6 +55,8 @@ enum Patch {
     Y,
     Alpha(ValueType),
     Beta(ValueType),
+    AlphaOnDevice,
+    BetaOnDevice,
     /// So many slots.
     Epilogue(usize),
 }
@@ -110,6 +112,8 @@ impl BoundPass {
                     *width = num_slots(*as_type);
                     patched(Patch::Beta(*as_type))
                 }
+                Arg::AlphaOnDevice(_) => patched(Patch::AlphaOnDevice),
+                Arg::BetaOnDevice(_) => patched(Patch::BetaOnDevice),
                 Arg::Epilogue => {
                     // An argument of no members is a byte.
                     *width = bindings.num_operands.max(1);
@@ -151,6 +155,8 @@ impl BoundPass {
                 Patch::Y => slots[0] = operands.y,
                 Patch::Alpha(as_type) => put(slots, operands.alpha, as_type),
                 Patch::Beta(as_type) => put(slots, operands.beta, as_type),
+                Patch::AlphaOnDevice => slots[0] = address(operands.alpha),
+                Patch::BetaOnDevice => slots[0] = address(operands.beta),
                 Patch::Epilogue(num_operands) => slots[..num_operands].copy_from_slice(operands.epilogue),
             }
         }
@@ -172,9 +178,17 @@ fn num_slots(as_type: ValueType) -> usize {
     as_type.size().div_ceil(8)
 }
 
-fn put(slots: &mut [u64], scalar: Scalar, as_type: ValueType) {
+fn put(slots: &mut [u64], factor: Passed, as_type: ValueType) {
     let width = num_slots(as_type);
-    slots[..width].copy_from_slice(&scalar.bits(as_type)[..width]);
+    let number = factor.number().expect("what a kernel takes by value was checked to be a number");
+    slots[..width].copy_from_slice(&number.bits(as_type)[..width]);
+}
+
+fn address(factor: Passed) -> u64 {
+    match factor {
+        Passed::Address(address) => address,
+        Passed::Number(number) => unreachable!("{number} was checked to be on the device"),
+    }
 }
 
 fn sized(value: u64, width: IndexType) -> u64 {

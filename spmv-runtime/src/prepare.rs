@@ -62,7 +62,13 @@ pub(crate) fn prepare(
     for (index, pass) in program.prepare.iter().enumerate() {
         let bindings = Bindings { buffers: &workspace.allocations, counts: &counts, ..sizes };
         let mut bound = BoundPass::new(pass, &*kernel.module, &bindings)?;
-        let nothing = Operands { x: 0, y: 0, alpha: Scalar::F64(0.0), beta: Scalar::F64(0.0), epilogue: &[] };
+        let nothing = Operands {
+            x: 0,
+            y: 0,
+            alpha: Scalar::F64(0.0).into(),
+            beta: Scalar::F64(0.0).into(),
+            epilogue: &[],
+        };
         // SAFETY: the pass was bound to this matrix and this workspace, which outlive it: freeing waits for it.
         unsafe { bound.launch(&**backend, StreamHandle::default(), &nothing)? };
         let known = counts.len();

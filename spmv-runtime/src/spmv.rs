@@ -12,6 +12,7 @@ use crate::compiler::Provenance;
 use crate::device::{Device, Kernel, Stream};
 use crate::epilogue::EpilogueOperands;
 use crate::error::Error;
+use crate::factor::{Factor, Passed};
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
 use crate::prepare::{Prepared, Purpose, prepare};
@@ -250,16 +251,21 @@ impl Spmv {
     /// Where the configuration's semiring is not plus_times, the products of a row are combined and reduced by it, α is
     /// 1, and the row is stored (β = 0) or reduced with y (β = 1).
     ///
+    /// Where the configuration says `alpha = device` or `beta = device`, that one is a reference to a vector of one entry of
+    /// the type of sums ([`Factor`]). Kernels read it when they run: a captured graph takes what it holds then, and β = 0
+    /// there does not read y either. Over a semiring any β there but 0 reduces with y.
+    ///
     /// # Errors
     /// [`Error::Length`], [`Error::ValueType`], [`Error::OtherDevice`], [`Error::ScalarType`], [`Error::Scaling`],
+    /// [`Error::ScalingIsOnDevice`], [`Error::ScalingIsNumber`], [`Error::ScalingVectorType`],
     /// [`Error::SemiringScaling`], [`Error::EpilogueScaling`], [`Error::UnboundOperand`] and [`Error::OperandIsResult`] where
     /// an operand does not fit, [`Error::StaleValues`] where the matrix has other values than the plan; nothing is launched
     /// then. [`Error::Fault`] where an earlier kernel faulted.
-    pub fn apply<X: Element, Y: Element>(
+    pub fn apply<'a, X: Element, Y: Element>(
         &mut self,
-        alpha: impl Into<Scalar>,
+        alpha: impl Into<Factor<'a>>,
         x: &Vector<X>,
-        beta: impl Into<Scalar>,
+        beta: impl Into<Factor<'a>>,
         y: &mut Vector<Y>,
     ) -> Result<(), Error> {
         self.launch(StreamHandle::default(), alpha.into(), x, beta.into(), y)
@@ -272,12 +278,12 @@ impl Spmv {
     ///
     /// # Errors
     /// As [`Spmv::apply`].
-    pub fn apply_on<X: Element, Y: Element>(
+    pub fn apply_on<'a, X: Element, Y: Element>(
         &mut self,
         stream: &Stream,
-        alpha: impl Into<Scalar>,
+        alpha: impl Into<Factor<'a>>,
         x: &Vector<X>,
-        beta: impl Into<Scalar>,
+        beta: impl Into<Factor<'a>>,
         y: &mut Vector<Y>,
     ) -> Result<(), Error> {
         if !stream.device().is(self.device()) {
@@ -289,9 +295,9 @@ impl Spmv {
     fn launch<X: Element, Y: Element>(
         &mut self,
         stream: StreamHandle,
-        alpha: Scalar,
+        alpha: Factor<'_>,
         x: &Vector<X>,
-        beta: Scalar,
+        beta: Factor<'_>,
         y: &mut Vector<Y>,
     ) -> Result<(), Error> {
         let types = self.config.types();
@@ -307,13 +313,10 @@ impl Spmv {
         if self.is_stale() {
             return Err(Error::StaleValues { algorithm: self.config.algorithm().name() });
         }
-        for (what, scalar) in [("alpha", alpha), ("beta", beta)] {
-            if !scalar.fits(types.accumulator) {
-                return Err(Error::ScalarType { what, got: scalar, accumulator: types.accumulator });
-            }
-        }
-        check_refused(&self.config, alpha, beta)?;
         let scaling = self.config.scaling();
+        let alpha = alpha.checked("alpha", scaling.alpha, types.accumulator, device)?;
+        let beta = beta.checked("beta", scaling.beta, types.accumulator, device)?;
+        check_refused(&self.config, alpha, beta)?;
         check_scaling("alpha", scaling.alpha, alpha)?;
         check_scaling("beta", scaling.beta, beta)?;
         self.epilogue.check(y.address(), y.len() * size_of::<Y>())?;
@@ -326,8 +329,8 @@ impl Spmv {
         stream: StreamHandle,
         x: u64,
         y: u64,
-        alpha: Scalar,
-        beta: Scalar,
+        alpha: Passed,
+        beta: Passed,
     ) -> Result<(), Error> {
         let operands = &Operands { x, y, alpha, beta, epilogue: self.epilogue.slots() };
         let backend = self.matrix.device().backend();
@@ -491,9 +494,11 @@ fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result
     if expected == got { Ok(()) } else { Err(Error::ValueType { what, expected, got }) }
 }
 
-/// Whether α and β are what a product may have that is no sum of products, or has an epilogue.
-fn check_refused(config: &KernelConfig, alpha: Scalar, beta: Scalar) -> Result<(), Error> {
-    match (config.refused_scaling(alpha.to_c64().re, beta.to_c64().re), config.replaces_sums()) {
+/// Whether α and β are what a product may have that is no sum of products, or has an epilogue. What is on the device
+/// nobody knows, and its configuration was allowed.
+fn check_refused(config: &KernelConfig, alpha: Passed, beta: Passed) -> Result<(), Error> {
+    let known = |factor: Passed, allowed| factor.number().map_or(allowed, |number| number.to_c64().re);
+    match (config.refused_scaling(known(alpha, 1.0), known(beta, 0.0)), config.replaces_sums()) {
         (None, _) => Ok(()),
         (Some((what, got, allowed)), Some(over)) if config.user_functions().epilogue.is_none() => {
             Err(Error::SemiringScaling { what, over, got, allowed })
@@ -502,9 +507,9 @@ fn check_refused(config: &KernelConfig, alpha: Scalar, beta: Scalar) -> Result<(
     }
 }
 
-fn check_scaling(what: &'static str, coefficient: Coefficient, got: Scalar) -> Result<(), Error> {
-    match coefficient.known() {
-        Some(expected) if !got.is(expected) => Err(Error::Scaling { what, expected, got }),
+fn check_scaling(what: &'static str, coefficient: Coefficient, got: Passed) -> Result<(), Error> {
+    match (coefficient.known(), got.number()) {
+        (Some(expected), Some(got)) if !got.is(expected) => Err(Error::Scaling { what, expected, got }),
         _ => Ok(()),
     }
 }

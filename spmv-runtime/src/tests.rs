@@ -356,7 +356,8 @@ fn preparing_reads_counts_back_before_what_depends_on_them() {
     assert_eq!(grids, [1, 3]);
     let bindings = Bindings { buffers: &prepared.workspace, counts: &prepared.counts, ..Bindings::default() };
     let mut third = BoundPass::new(&kernel.program().multiply[0], &*kernel.module, &bindings).unwrap();
-    let nothing = Operands { x: 0, y: 0, alpha: Scalar::F64(0.0), beta: Scalar::F64(0.0), epilogue: &[] };
+    let nothing =
+        Operands { x: 0, y: 0, alpha: Scalar::F64(0.0).into(), beta: Scalar::F64(0.0).into(), epilogue: &[] };
     // SAFETY: the recorder runs nothing.
     unsafe { third.launch(&*recorder, StreamHandle::default(), &nothing).unwrap() };
     assert_eq!(recorder.launches.lock().unwrap()[2].grid, 6);
@@ -551,7 +552,7 @@ fn the_workspace_follows_a_change_of_stream() {
     let (x, y) = vectors(&device);
     let (x, y) = (x.address(), y.address());
     let run = |plan: &mut Spmv, stream| {
-        plan.launch_on(StreamHandle(stream), x, y, 1.0.into(), 0.0.into()).unwrap();
+        plan.launch_on(StreamHandle(stream), x, y, Scalar::F64(1.0).into(), Scalar::F64(0.0).into()).unwrap();
     };
     let mut with_workspace = Spmv::with(&device, &matrix(), config("light_vector")).unwrap();
     for stream in [0, 7, 7, 9, 0, 0] {

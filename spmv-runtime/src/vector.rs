@@ -215,6 +215,21 @@ impl<T: Element> Vector<T> {
         self.reduce(VectorOp::Dot, 1.0, y.address)
     }
 
+    /// As [`Vector::dot`], into the only entry of a vector: the number stays on the device, where a product may read it as α or
+    /// β ([`Factor`](crate::Factor)), and nothing is waited for.
+    ///
+    /// # Errors
+    /// As [`Vector::copy_from`].
+    pub fn dot_into(&self, y: &Vector<T>, result: &mut Vector<f64>) -> Result<(), Error> {
+        self.check(y)?;
+        check_length("the result", 1, result.len)?;
+        if !self.device.is(&result.device) {
+            return Err(Error::OtherDevice { what: "the result", with: "the vectors" });
+        }
+        let copied = |sum| result.run(VectorOp::Copy, Scalar::F64(0.0), sum, result.address, &[]);
+        self.reduced(VectorOp::Dot, 1.0, y.address, copied)
+    }
+
     /// The Euclidean norm, as reproducible as [`Vector::dot`]. Squares that would leave the range of double
     /// precision are scaled by a power of two.
     ///
@@ -245,6 +260,22 @@ impl<T: Element> Vector<T> {
     }
 
     fn reduce(&self, op: VectorOp, factor: f64, y: u64) -> Result<f64, Error> {
+        self.reduced(op, factor, y, |address| {
+            let mut result = [0.0f64];
+            // SAFETY: the result buffer holds one f64.
+            unsafe { self.device.backend().read(as_bytes_mut(&mut result), address)? };
+            Ok(result[0])
+        })
+    }
+
+    /// Launches a reduction, and then what is to be done with the address of its result before another one takes its place.
+    fn reduced<R>(
+        &self,
+        op: VectorOp,
+        factor: f64,
+        y: u64,
+        then: impl FnOnce(u64) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         let mut workspace = self.device.reduction_workspace().lock().unwrap_or_else(PoisonError::into_inner);
         let buffers = match &*workspace {
             Some(buffers) => buffers.clone(),
@@ -260,17 +291,13 @@ impl<T: Element> Vector<T> {
             }
         };
         self.run(op, Scalar::F64(factor), self.address, y, &buffers)?;
-        let mut result = [0.0f64];
-        let address = buffers[spmv_codegen::VectorProgram::RESULT].address();
-        // SAFETY: the result buffer holds one f64. The lock is held until it has been read.
-        unsafe { self.device.backend().read(as_bytes_mut(&mut result), address)? };
-        Ok(result[0])
+        then(buffers[spmv_codegen::VectorProgram::RESULT].address())
     }
 
     fn run(&self, op: VectorOp, alpha: Scalar, x: u64, y: u64, buffers: &[Allocation]) -> Result<(), Error> {
         let kernels = self.device.vector_kernels(T::TYPE)?;
         let bindings = Bindings { length: self.len as u64, buffers, ..Bindings::default() };
-        let operands = Operands { x, y, alpha, beta: Scalar::F64(0.0), epilogue: &[] };
+        let operands = Operands { x, y, alpha: alpha.into(), beta: Scalar::F64(0.0).into(), epilogue: &[] };
         for pass in kernels.program.passes(op) {
             let mut bound = BoundPass::new(&pass, &*kernels.module, &bindings)?;
             // SAFETY: x, y and the workspace are alive and of the length that was bound. Memory is freed only

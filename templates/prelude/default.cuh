@@ -8,6 +8,9 @@ using YT = float;
 using AccumT = float;
 using OffsetT = uint32_t;
 using IndexT = uint32_t;
+// alpha and beta as a kernel is given them; with an epilogue BetaT is what that takes beside the row.
+using AlphaT = AccumT;
+using BetaT = AccumT;
 
 constexpr Coefficient kAlpha = Coefficient::kAny;
 constexpr Coefficient kBeta = Coefficient::kAny;

@@ -1,6 +1,3 @@
-// What y is scaled with, by value; where there is an epilogue, what that takes beside the row.
-using BetaT = AccumT;
-
 // alpha = 0 leaves beta * y, whatever A and x hold: the row is then treated as empty.
 __device__ __forceinline__ bool skips_product(AccumT alpha) {
   if constexpr (kAlpha == Coefficient::kAny) return alpha == AccumT(0);
@@ -8,7 +5,7 @@ __device__ __forceinline__ bool skips_product(AccumT alpha) {
 }
 
 // y[row] <- alpha * sum + beta * y[row]. beta = 0 stores without reading y.
-__device__ __forceinline__ void store_scaled(YT* y, uint32_t row, AccumT sum, AccumT alpha, BetaT beta) {
+__device__ __forceinline__ void store_scaled(YT* y, uint32_t row, AccumT sum, AccumT alpha, AccumT beta) {
   AccumT result = sum;
   if constexpr (kAlpha == Coefficient::kAny) result = alpha * sum;
   if constexpr (kAlpha == Coefficient::kMinusOne) result = -sum;

@@ -3,12 +3,14 @@
 #![allow(dead_code, reason = "each program that includes this uses its part")]
 
 use spmv_codegen::function::Float;
-use spmv_codegen::{KernelConfig, Operand, Operation, Operators, SemiringNumber, ValueKind, ValueType};
+use spmv_codegen::{
+    Coefficient, KernelConfig, Operand, Operation, Operators, SemiringNumber, ValueKind, ValueType,
+};
 use spmv_matrix::{
     Accumulate, Complex32, Complex64, CsrMatrix, Entry, EpilogueOperand, Reference, SymmetricCsr, Symmetry,
     Value, bf16, cpu_operators, cpu_semiring, f16, reference_over_operators,
 };
-use spmv_runtime::{Device, Element, Error, Scalar, Spmv, Vector};
+use spmv_runtime::{Device, Element, Error, Factor, Scalar, Spmv, Vector};
 
 /// A vector on a device.
 pub enum AnyVector {
@@ -84,6 +86,10 @@ impl AnyVector {
     /// A vector of these numbers, rounded to the type; of complex ones, the parts of each one after the other.
     pub fn new(device: &Device, value: ValueType, numbers: &[f64]) -> Result<AnyVector, Error> {
         with_any_type!(value, V => Ok(Vector::<V>::from_slice(device, &entries(numbers))?.into()))
+    }
+
+    pub fn as_factor(&self) -> Factor<'_> {
+        of_any_type!(self, vector => vector.into())
     }
 
     pub fn to_vec(&self) -> Result<Vec<f64>, Error> {
@@ -183,7 +189,7 @@ pub fn folded<V: Entry>(a: &CsrMatrix<V>, symmetry: Symmetry) -> CsrMatrix<V> {
     CsrMatrix::new(n, n, counts, cols, values).expect("a folded matrix is one")
 }
 
-/// y ← α·A·x + β·y.
+/// y ← α·A·x + β·y, with α and β in device memory where the plan's kernels read them there.
 pub fn apply(
     plan: &mut Spmv,
     alpha: impl Into<Scalar>,
@@ -191,6 +197,19 @@ pub fn apply(
     beta: impl Into<Scalar>,
     y: &mut AnyVector,
 ) -> Result<(), Error> {
+    let (scaling, accumulator) = (plan.config().scaling(), plan.config().types().accumulator);
+    let device = plan.device().clone();
+    let placed = |coefficient: Coefficient, number: Scalar| -> Result<Option<AnyVector>, Error> {
+        let Complex64 { re, im } = number.to_c64();
+        let parts = if accumulator.kind() == ValueKind::Complex { &[re, im][..] } else { &[re] };
+        (coefficient == Coefficient::OnDevice)
+            .then(|| AnyVector::new(&device, accumulator, parts))
+            .transpose()
+    };
+    let (alpha, beta) = (alpha.into(), beta.into());
+    let (alpha_there, beta_there) = (placed(scaling.alpha, alpha)?, placed(scaling.beta, beta)?);
+    let alpha = alpha_there.as_ref().map_or(alpha.into(), AnyVector::as_factor);
+    let beta = beta_there.as_ref().map_or(beta.into(), AnyVector::as_factor);
     of_any_type!(x, x => of_any_type!(y, y => plan.apply(alpha, x, beta, y)))
 }
 

@@ -43,7 +43,7 @@ JSON (--json), one object:
   8-15, ...), lower_bandwidth, upper_bandwidth, diagonal_entries, stored_zeros, sorted_columns,
   adjacent_duplicates, bytes, read_ms, csr_bytes_f32, csr_bytes_f64, triangle_bytes_f32,
   triangle_bytes_f64 (null where the file does not say that the matrix is symmetric or
-  skew-symmetric), chosen (config, reason; null for complex matrices), layouts (name, slots, fill, bytes_f32, bytes_f64, fit: suits; pads
+  skew-symmetric), chosen (config, reason), layouts (name, slots, fill, bytes_f32, bytes_f64, fit: suits; pads
   beyond half as much again as CSR with f32 values; refused where it would be mostly fill)";
 
 #[derive(Debug, Serialize)]
@@ -56,7 +56,7 @@ struct InspectReport {
     /// The lower triangle in CSR, where the file says that the matrix is symmetric or skew-symmetric.
     triangle_bytes_f32: Option<u64>,
     triangle_bytes_f64: Option<u64>,
-    chosen: Option<ChosenFacts>,
+    chosen: ChosenFacts,
     layouts: Vec<LayoutFacts>,
 }
 
@@ -98,7 +98,8 @@ impl Inspect {
             let nnz = (statistics.nnz + statistics.diagonal_entries) / 2;
             has_triangle.then(|| DeviceMatrix::predict_bytes(a.num_rows(), nnz, value, offset))
         };
-        let types = KernelConfig::named("csr_vector")?.offset(offset).build()?.types();
+        let value = if V::COMPLEX { ValueType::C64 } else { ValueType::F32 };
+        let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
         let constraints = Constraints::default();
         let found = choice::choose(
             Operation::NonTranspose,
@@ -115,8 +116,7 @@ impl Inspect {
             csr_bytes_f64: bytes(ValueType::F64),
             triangle_bytes_f32: of_triangle(ValueType::F32),
             triangle_bytes_f64: of_triangle(ValueType::F64),
-            chosen: (!V::COMPLEX)
-                .then(|| ChosenFacts { config: config_text(&chosen.config), reason: chosen.reason.clone() }),
+            chosen: ChosenFacts { config: config_text(&chosen.config), reason: chosen.reason.clone() },
             layouts: layouts(&a, offset, bytes(ValueType::F32))?,
             matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
         })
@@ -160,13 +160,8 @@ impl Report for InspectReport {
             fact(out, "one triangle", format_args!("{f32} with f32 values, {f64} with f64: {hint}"))?;
         }
         fact(out, "read in", quantity::milliseconds(self.read_ms))?;
-        match &self.chosen {
-            Some(chosen) => {
-                fact(out, "run chooses", &chosen.config)?;
-                fact(out, "", format_args!("because {}", chosen.reason))?;
-            }
-            None => fact(out, "run", "there are no kernels for complex values")?,
-        }
+        fact(out, "run chooses", &self.chosen.config)?;
+        fact(out, "", format_args!("because {}", self.chosen.reason))?;
         writeln!(out)?;
         histogram_text(out, &self.matrix.statistics)?;
         writeln!(out)?;

@@ -8,28 +8,29 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use spmv_runtime::codegen::{
     AlgorithmSpec, CsrScalar, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
-    StorageFormat, UnknownName, ValueKind, ValueType,
+    StorageFormat, Types, UnknownName, ValueType,
 };
 use spmv_runtime::matrix::{
-    CscMatrix, CsrMatrix, Statistics, SymmetricCsr, bf16, cpu_parallel, f16, features, features_of_transpose,
+    Complex32, Complex64, CscMatrix, CsrMatrix, Statistics, SymmetricCsr, bf16, cpu_parallel, f16, features,
+    features_of_transpose,
 };
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::{Question, Unit};
 use spmv_runtime::{
-    Device, DeviceMatrix, DeviceOffset, Error, Fingerprint, MatrixSource, Nvrtc, RealElement, Spmv, planner,
+    Device, DeviceMatrix, DeviceOffset, Error, Fingerprint, MatrixSource, Nvrtc, Spmv, planner,
 };
 
 use crate::choice::{self, ConstraintArgs};
 use crate::counters::CounterFacts;
 use crate::device::{DeviceChoice, DeviceFacts, Opened, open, parse_device, parse_schedule};
-use crate::expected::{Expected, Promise, Verification};
+use crate::expected::{Multiplied, Promise, Verification};
 use crate::failure::{Failure, Kind};
 use crate::kernel::{CompiledFacts, SettingFacts, config_text};
 use crate::measure::{Effort, Performance};
 use crate::memory;
 use crate::on_cpu::OnCpu;
 use crate::on_device::{OnDevice, matrix_bytes};
-use crate::operands::Operands;
+use crate::operands::{Operands, parts};
 use crate::product::{Computed, compute};
 use crate::quantity;
 use crate::reading::{self, Header, MatrixFacts};
@@ -47,7 +48,8 @@ const COL_BYTES: u64 = 3 * 8;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Run {
-    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; complex values are c64 where --value
+    /// says nothing
     #[arg(value_name = "A.mtx")]
     matrix: PathBuf,
     /// The algorithm; without it the one that `spmv tune` found for this matrix, else the one that is expected to be the
@@ -73,10 +75,10 @@ pub struct Run {
     /// Tell what the simulator counts of a product: how well warps, loads and shared memory are used
     #[arg(long)]
     report: bool,
-    /// alpha, rounded to the type of sums
+    /// alpha, a real number, rounded to the type of sums
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     alpha: f64,
-    /// beta, rounded to the type of sums; 0 stores y without reading it
+    /// beta, a real number, rounded to the type of sums; 0 stores y without reading it
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     beta: f64,
     /// Seed of x, and of y where beta is not 0: uniform in [-1, 1), exact in their types
@@ -114,8 +116,9 @@ Verification:
 
 Time:
   Products follow one another without pause, so what fits in the caches stays there (warm). On a
-  GPU, CUDA events around each batch. GFLOP/s are 2 nnz / t; GB/s are the bytes that must move
-  / t: the matrix as stored, x once, y once, and once more where beta is not 0.
+  GPU, CUDA events around each batch. GFLOP/s are 2 nnz / t, of complex numbers
+  8 nnz / t; GB/s are the bytes that must move / t: the matrix as stored, x once, y once, and
+  once more where beta is not 0.
 
 Simulator:
   Runs the PTX that NVRTC makes for sm_90, on the CPU. A kernel that reads or writes out of
@@ -175,7 +178,7 @@ struct Read<V, O> {
     ms: f64,
 }
 
-impl<V: RealElement, O: DeviceOffset> Stored<V, O> {
+impl<V: Multiplied, O: DeviceOffset> Stored<V, O> {
     fn format(&self) -> StorageFormat {
         match self {
             Stored::ByRows => StorageFormat::Csr,
@@ -332,31 +335,27 @@ struct Simulation {
     warp_instructions_per_s: f64,
 }
 
-/// What the command says of complex numbers.
-fn not_real(value: ValueType) -> Failure {
-    let real = ValueType::ALL.iter().filter(|value| value.kind() != ValueKind::Complex);
-    let real = real.map(|value| value.name()).collect::<Vec<_>>().join(", ");
-    let message = format!("{value}: the command multiplies with real numbers; allowed: {real}");
-    Failure::new(Kind::Usage, message).help("the library multiplies with complex ones")
-}
-
 /// The algorithm with its parameters and block size; all else is by default.
 fn by_default(config: &KernelConfig) -> KernelConfigBuilder {
     KernelConfig::builder(config.algorithm()).threads_per_block(config.threads_per_block())
 }
 
 impl Run {
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(mut self) -> Result<(), Failure> {
         self.check()?;
         let header = reading::header(&self.matrix)?;
-        let (y_bytes, x_bytes) = (ROW_BYTES, COL_BYTES);
+        if reading::is_complex(header.as_ref()) && self.settings.get("value").is_none() {
+            self.settings.value = Some(ValueType::C64);
+        }
+        let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
+        let value = self.settings.get("value").map_or(Ok(ValueType::F32), str::parse).map_err(unknown)?;
+        let numbers = parts(value) as u64;
+        let (y_bytes, x_bytes) = (ROW_BYTES * numbers, COL_BYTES * numbers);
         match self.operation() {
             // Where A has a row, x has an entry and A an offset; where A has a column, the transpose has a row.
             Operation::Transpose => memory::check(header.as_ref(), x_bytes + 8, y_bytes)?,
             _ => memory::check(header.as_ref(), y_bytes, x_bytes)?,
         }
-        let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
-        let value = self.settings.get("value").map_or(Ok(ValueType::F32), str::parse).map_err(unknown)?;
         let fitting = reading::offset_type(header.as_ref());
         let offset = self.settings.get("offset").map_or(Ok(fitting), str::parse).map_err(unknown)?;
         match (value, offset) {
@@ -378,7 +377,10 @@ impl Run {
             (ValueType::U32, _) => self.run_typed::<u32, u64>(header),
             (ValueType::Bool, IndexType::U32) => self.run_typed::<bool, u32>(header),
             (ValueType::Bool, _) => self.run_typed::<bool, u64>(header),
-            (complex, _) => Err(not_real(complex)),
+            (ValueType::C32, IndexType::U32) => self.run_typed::<Complex32, u32>(header),
+            (ValueType::C32, _) => self.run_typed::<Complex32, u64>(header),
+            (_, IndexType::U32) => self.run_typed::<Complex64, u32>(header),
+            _ => self.run_typed::<Complex64, u64>(header),
         }
     }
 
@@ -433,7 +435,7 @@ impl Run {
         Ok(choice)
     }
 
-    fn run_typed<V: RealElement, O: DeviceOffset>(self, header: Option<Header>) -> Result<(), Failure> {
+    fn run_typed<V: Multiplied, O: DeviceOffset>(self, header: Option<Header>) -> Result<(), Failure> {
         let Read { by_rows: a, stored, ms: read } = self.read::<V, O>()?;
         let statistics = Statistics::of(&a);
         let path = self.matrix.display().to_string();
@@ -492,7 +494,7 @@ impl Run {
         outcome
     }
 
-    fn read<V: RealElement, O: DeviceOffset>(&self) -> Result<Read<V, O>, Failure> {
+    fn read<V: Multiplied, O: DeviceOffset>(&self) -> Result<Read<V, O>, Failure> {
         if self.storage == Storage::Symmetric {
             let (triangle, read) = reading::read_symmetric::<V, O>(&self.matrix)?;
             return Ok(Read { by_rows: triangle.to_csr()?, stored: Stored::Triangle(triangle), ms: read });
@@ -507,7 +509,7 @@ impl Run {
 
     /// The configurations: what the user says, else what was tuned before, else the planner; alpha and beta where the text is
     /// shorter for knowing them.
-    fn choose<V: RealElement, O: DeviceOffset>(
+    fn choose<V: Multiplied, O: DeviceOffset>(
         &self,
         device: Option<&Device>,
         stored: &Stored<V, O>,
@@ -550,7 +552,7 @@ impl Run {
     }
 
     /// What was tuned before for this matrix and device, else what the planner expects to be the fastest.
-    fn planned<V: RealElement, O: DeviceOffset>(
+    fn planned<V: Multiplied, O: DeviceOffset>(
         &self,
         device: Option<&Device>,
         stored: &Stored<V, O>,
@@ -630,10 +632,6 @@ impl Run {
             return Err(Failure::new(Kind::Usage, message)
                 .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"));
         }
-        let sums = config.types().accumulator;
-        if sums.kind() == ValueKind::Complex {
-            return Err(not_real(sums));
-        }
         if self.storage == Storage::Csr && config.operation().is_of_triangle() {
             let message = format!("{} multiplies with one triangle of a matrix", config.algorithm().name());
             return Err(Failure::new(Kind::Usage, message).help("with --storage symmetric it gets one"));
@@ -658,7 +656,7 @@ impl Run {
         Ok(config)
     }
 
-    fn on_device<V: RealElement, O: DeviceOffset>(
+    fn on_device<V: Multiplied, O: DeviceOffset>(
         &self,
         device: &Device,
         a: &CsrMatrix<V, O>,
@@ -694,8 +692,9 @@ impl Run {
         let slots = plan.slots();
         let guarantees = plan.program().guarantees.clone();
         let promise = Promise::of_kernel(config, &guarantees);
-        let computed = compute(&mut on_device, operands, a.nnz(), self.effort())?;
-        let verification = computed.verify(&Expected::over(&config, a, operation, operands)?, &promise);
+        let multiplications = a.nnz() * multiplications(types);
+        let computed = compute(&mut on_device, operands, multiplications, self.effort())?;
+        let verification = computed.verify(&V::expected(&config, a, operation, operands)?, &promise);
         Ok((facts, Done { memory_bytes, slots, verification, computed }))
     }
 
@@ -754,7 +753,7 @@ impl Run {
     }
 
     /// Everything in the type of the values: other types need a kernel.
-    fn on_cpu<V: RealElement, O: DeviceOffset>(
+    fn on_cpu<V: Multiplied, O: DeviceOffset>(
         &self,
         a: &CsrMatrix<V, O>,
         operands: &Operands,
@@ -766,9 +765,10 @@ impl Run {
             scratch: 0,
         };
         let mut on_cpu = OnCpu::new(cpu_parallel, a, operands);
-        let computed = compute(&mut on_cpu, operands, a.nnz(), self.effort())?;
-        let types = KernelConfig::builder(CsrScalar::default()).value(V::TYPE).build()?.types();
-        let expected = Expected::sums(types, a, Operation::NonTranspose, operands)?;
+        let config = KernelConfig::builder(CsrScalar::default()).value(V::TYPE).build()?;
+        let multiplications = a.nnz() * multiplications(config.types());
+        let computed = compute(&mut on_cpu, operands, multiplications, self.effort())?;
+        let expected = V::expected(&config, a, Operation::NonTranspose, operands)?;
         let verification = computed.verify(&expected, &Promise::of_cpu(V::TYPE));
         Ok(Done { memory_bytes, slots: None, verification, computed })
     }
@@ -777,6 +777,11 @@ impl Run {
         let limit = Duration::from_secs_f64(self.time_limit);
         (self.repeat > 0).then_some(Effort { samples: self.repeat, limit })
     }
+}
+
+/// Multiplications of real numbers, each with an addition, that a nonzero takes.
+fn multiplications(types: Types) -> usize {
+    parts(types.value) * parts(types.x)
 }
 
 const WITHOUT_NVRTC: &str = "with --device cpu the product is computed without a kernel";

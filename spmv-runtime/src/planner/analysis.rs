@@ -52,7 +52,13 @@ impl DeviceMatrix {
             let buffer = &buffers[index];
             Allocation::zeroed(device.backend(), sizes.eval(&buffer.bytes, || 0), buffer.name)
         };
-        let nothing = Operands { x: 0, y: 0, alpha: Scalar::F64(0.0), beta: Scalar::F64(0.0), epilogue: &[] };
+        let nothing = Operands {
+            x: 0,
+            y: 0,
+            alpha: Scalar::F64(0.0).into(),
+            beta: Scalar::F64(0.0).into(),
+            epilogue: &[],
+        };
         let run = |passes: &[Pass], buffers: &[Allocation]| {
             let mut counters = [0u64; AnalysisProgram::NUM_COUNTERS];
             for pass in passes {

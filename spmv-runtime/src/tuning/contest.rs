@@ -229,7 +229,7 @@ impl Contest {
     ) -> Result<Vec<f64>, Error> {
         let device = self.matrix.device().clone();
         let (x, y) = (self.x.address(), self.y.address());
-        let (one, zero) = (Scalar::F64(1.0), Scalar::F64(0.0));
+        let (one, zero) = (Scalar::F64(1.0).into(), Scalar::F64(0.0).into());
         let entry = &mut self.entries[self.runners[runner]];
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
