@@ -379,9 +379,12 @@ unsafe impl Sync for CudaModule {}
 impl Module for CudaModule {
     fn function(&self, name: &str) -> Result<Function, Error> {
         check("cuCtxSetCurrent", self.context.bind_to_thread())?;
-        let name = CString::new(name).unwrap_or_default();
+        let kernel = CString::new(name).unwrap_or_default();
         // SAFETY: the module is loaded.
-        let function = unsafe { result::module::get_function(self.handle, name) };
+        let function = unsafe { result::module::get_function(self.handle, kernel) };
+        if function.as_ref().is_err_and(|error| error.0 == sys::CUresult::CUDA_ERROR_NOT_FOUND) {
+            return Err(Error::MissingKernel { kernel: name.to_owned() });
+        }
         Ok(Function(check("cuModuleGetFunction", function)? as u64))
     }
 
