@@ -32,7 +32,7 @@ struct Call {
 /// the compiler or the system says.
 macro_rules! calls {
     ($($call:expr => $kind:literal, $message:literal;)*) => {
-        vec![$(Call { call: stringify!($call), told: told($call), kind: $kind, message: $message }),*]
+        [$(Call { call: stringify!($call), told: told($call), kind: $kind, message: $message }),*]
     };
 }
 
