@@ -15,7 +15,7 @@ pub struct ConstraintArgs {
     #[arg(long)]
     pub deterministic: bool,
     /// Choose a kernel that pays off over so many products [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::parse_whole::<u64>)]
     pub products: Option<u64>,
     /// Choose only among kernels that take at most so much memory beside the matrix: 0, 64M, 2G
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]

@@ -131,9 +131,92 @@ pub fn definition() -> clap::Command {
 }
 
 #[cfg(test)]
+#[path = "../../tests/fuzz/mutation.rs"]
+#[allow(dead_code, reason = "other inputs are edited byte by byte")]
+mod mutation;
+
+#[cfg(test)]
 mod tests {
+    use clap::Parser;
+
+    use super::mutation::{Outcome, Target, mutate_text};
+    use super::{Cli, definition};
+
     #[test]
     fn the_command_line_is_sound() {
-        super::definition().debug_assert();
+        definition().debug_assert();
+    }
+
+    /// Words of the command line, a line each.
+    const SEEDS: &[&str] = &[
+        "run\nA.mtx\n--algorithm\ncsr_vector\n--set\nunroll=4\n--value\nf32\n--device\nsim\n--schedule\n7",
+        "run\nA.mtx\n--device\ncuda:1\n--alpha=-1.5\n--beta\n2\n--transpose\n--max-extra-bytes\n2G",
+        "bench\n--suite\nstandard\n--class\nuniform:rows=100\n--operation\nplain,transpose\n--variants\nall\n--samples\n15",
+        "bench\n--configuration\ncsr_vector:unroll=4,beta=0\n--values\nf32,f64\n--contenders\nours,cusparse:op",
+        "gen\n--algorithm\ncsr_vector\n--semiring\nmin_plus\n--json\n-vv",
+        "compile\n--algorithm\nhola\n--arch\nsm_90\n-o\nkernel.cubin",
+        "matrix\nmake\nbanded\n--set\nn=1e3\n--seed\n7\n-o\nA.mtx",
+        "matrix\nconvert\nA.mtx\n-o\nA.npz",
+        "cache\ngc\n--max-bytes\n512M",
+        "compare\nold.csv\nnew.csv\n--threshold\n5",
+        "tune\nA.mtx\n--products\n200\n--export\nchoices.tsv",
+        "plot\nrecord.csv\n--report\nreport.html",
+        "explain\nA.mtx\n--deterministic",
+    ];
+
+    const WORDS: [&str; 36] = [
+        "--help",
+        "--version",
+        "-v",
+        "-vvvv",
+        "--json",
+        "--",
+        "-",
+        "--set",
+        "--device",
+        "--algorithm",
+        "--alpha",
+        "--beta",
+        "--value",
+        "--arch",
+        "--schedule",
+        "--time-limit",
+        "=",
+        ":",
+        ",",
+        "auto",
+        "cpu",
+        "sim",
+        "cuda",
+        "natural",
+        "0",
+        "-1",
+        "1e400",
+        "nan",
+        "18446744073709551616",
+        "16777216T",
+        "\n",
+        "\n\n",
+        "help",
+        "inspect",
+        "doctor",
+        "\u{e9}",
+    ];
+
+    #[test]
+    fn fuzz_command_line() {
+        Target {
+            name: "command_line",
+            seeds: SEEDS.iter().map(|text| text.as_bytes().to_vec()).collect(),
+            mutate: &|text, random| mutate_text(text, &WORDS, random),
+            run: &mut |text| {
+                let text = String::from_utf8_lossy(text);
+                match Cli::try_parse_from(["spmv"].into_iter().chain(text.split('\n'))) {
+                    Ok(_) => Outcome::Taken,
+                    Err(error) => Outcome::Refused(error.to_string()),
+                }
+            },
+        }
+        .fuzz(1_000);
     }
 }

@@ -37,6 +37,20 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "allowed is a number of bytes, or one with K, M or G behind it".to_owned())
 }
 
+/// A number, and what is allowed where it is none.
+pub fn parse_number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "allowed is a number, as 2, -0.5 or 1e-3".to_owned())
+}
+
+/// A whole number of a type without signs, and what is allowed where it is none.
+pub fn parse_whole<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let number = text.parse::<u64>().ok().and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| {
+        let most = u64::MAX >> (u64::BITS - 8 * size_of::<T>() as u32);
+        format!("allowed are whole numbers from 0 to {most}")
+    })
+}
+
 /// Milliseconds as `12.3 µs`, `4.56 ms` or `1.23 s`.
 pub fn milliseconds(ms: f64) -> String {
     if ms < 1.0 {

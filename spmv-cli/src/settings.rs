@@ -63,11 +63,16 @@ impl SettingArgs {
     fn check_repeated(&self) -> Result<(), Failure> {
         let mut keys: Vec<&str> = self.settings.iter().map(|(key, _)| key.as_str()).collect();
         keys.extend(self.short().map(|(key, _)| key));
-        keys.sort_unstable();
-        match keys.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Failure::new(Kind::Usage, format!("`{}` is set twice", pair[0]))),
-            None => Ok(()),
-        }
+        check_repeated(keys)
+    }
+}
+
+/// Whether every key is set once.
+pub fn check_repeated(mut keys: Vec<&str>) -> Result<(), Failure> {
+    keys.sort_unstable();
+    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Failure::new(Kind::Usage, format!("`{}` is set twice", pair[0]))),
+        None => Ok(()),
     }
 }
 

@@ -106,7 +106,9 @@ fn suffixed<'a>(tokens: TokenStream, types: &mut impl Iterator<Item = &'a (Span,
         TokenTree::Literal(literal) => match Lit::new(literal.clone()) {
             Lit::Float(float) if float.suffix().is_empty() => match types.next() {
                 Some((span, of)) => {
-                    let text = format!("{}{of}", float.base10_digits());
+                    // `1.` is a literal, and `1.f32` is none.
+                    let digits = float.base10_digits();
+                    let text = format!("{digits}{}{of}", if digits.ends_with('.') { "0" } else { "" });
                     let mut typed: Literal = text.parse().expect("digits and a suffix are a literal");
                     typed.set_span(*span);
                     TokenTree::Literal(typed)

@@ -2,7 +2,13 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use spmv_codegen::{Algorithm, COMMON_KEYS, KernelConfig};
 
+use mutation::{Outcome, Target, mutate_text};
+
 use crate::{check, kernel, parse};
+
+#[path = "../../tests/fuzz/mutation.rs"]
+#[allow(dead_code, reason = "other inputs are edited byte by byte")]
+mod mutation;
 
 fn checked(arguments: &str) -> (KernelConfig, Vec<String>) {
     let (settings, mut errors) = parse::settings(arguments.parse().unwrap());
@@ -215,4 +221,91 @@ fn any_tokens_are_an_error_and_never_a_panic() {
         let expansion = kernel(quote!(algorithm = csr_vector), item.parse().unwrap());
         assert!(expansion.to_string().contains("compile_error"), "{item}");
     }
+}
+
+#[test]
+fn a_literal_may_end_with_its_point() {
+    let expanded = kernel(
+        quote!(algorithm = csr_vector, map_value = |a| a + 1.),
+        quote!(
+            struct S;
+        ),
+    );
+    assert!(expanded.to_string().contains("a + 1.0f32"), "{expanded}");
+}
+
+/// The attribute's arguments, and the item in the last line.
+const SEEDS: &[&str] = &[
+    "algorithm = csr_vector, threads_per_vector = 8, value = f32, accumulator = f64, beta = 0\npub struct Wide;",
+    "algorithm = light_vector, alpha = -1, semiring = plus_times, crate = crate::gpu::spmv,\n/// Doc.\n#[derive(Clone)] struct S;",
+    "algorithm = csr_vector, epilogue = |row, sum, y, x, b, omega| x + omega * (b - sum), vectors = [x, b], scalars = [omega]\nstruct J;",
+    "algorithm = ell, map_value = |a| if a > 0.5 { a.sqrt() } else { -a }, combine = |a, x| a.min(x)\nstruct M;",
+    "algorithm = hola, reduce = |s, t| s.max(t), identity = 0.0\nstruct R;",
+];
+
+#[test]
+fn fuzz_macro() {
+    let words: Vec<String> = Algorithm::ALL
+        .iter()
+        .flat_map(|spec| keys(spec.name))
+        .flat_map(|(key, allowed)| allowed.into_iter().map(move |value| format!(", {key} = {value}")))
+        .chain(
+            [
+                "{",
+                "}",
+                "(",
+                ")",
+                "[",
+                "]",
+                "|",
+                "||",
+                "=",
+                ",",
+                "crate",
+                "r#type",
+                "'a",
+                "\"s\"",
+                "b'x'",
+                "1u8",
+                "-1",
+                "struct S<T>(T);",
+                "enum E {}",
+                "\n",
+            ]
+            .map(str::to_owned),
+        )
+        .collect();
+    let mut number = 0u64;
+    Target {
+        name: "macro",
+        seeds: SEEDS.iter().map(|text| text.as_bytes().to_vec()).collect(),
+        mutate: &|text, random| mutate_text(text, &words, random),
+        run: &mut |text| {
+            let text = String::from_utf8_lossy(text);
+            let (arguments, item) = text.split_once('\n').unwrap_or((&text, "struct S;"));
+            // What is no tokens never comes to a macro.
+            let (Ok(arguments), Ok(item)) = (arguments.parse::<TokenStream>(), item.parse::<TokenStream>())
+            else {
+                return Outcome::Refused("no tokens".into());
+            };
+            let (settings, mut errors) = parse::settings(arguments.clone());
+            errors.extend(check::check(&settings).1);
+            let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            number += 1;
+            // The whole text of a kernel is slow to make tokens of.
+            if number.is_multiple_of(64) {
+                let expanded = kernel(arguments, item.clone());
+                let is_item = syn::parse2::<syn::Item>(item).is_ok();
+                assert!(
+                    !is_item || syn::parse2::<syn::File>(expanded).is_ok(),
+                    "what is expanded is no Rust"
+                );
+            }
+            match told.is_empty() {
+                true => Outcome::Taken,
+                false => Outcome::Refused(told.join("; ")),
+            }
+        },
+    }
+    .fuzz(2_000);
 }

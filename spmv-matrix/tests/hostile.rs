@@ -349,8 +349,9 @@ fn every_case_says_what_is_wrong_and_where() {
 }
 
 #[test]
-fn there_are_at_least_forty_hostile_files() {
-    const { assert!(CASES.len() + COMPLEX_CASES.len() >= 40) };
+fn there_are_at_least_sixty_hostile_files() {
+    println!("{} hostile files, each with its error", CASES.len() + COMPLEX_CASES.len());
+    const { assert!(CASES.len() + COMPLEX_CASES.len() >= 60) };
 }
 
 #[test]

@@ -464,6 +464,17 @@ fn work_is_that_of_the_values_there_are() {
 }
 
 #[test]
+fn rows_that_are_too_many_are_refused_before_they_are_looked_at() {
+    let mut arrays = unpacked(&std::fs::read(path("dia")).unwrap());
+    let shape = arrays.iter_mut().find(|(name, _)| name == "shape.npy").expect("it has sizes");
+    shape.1 = npy(1, "<i8", "(2,)", &int64(&[900_000_000, 5]));
+    let limit = ReadOptions::new().max_bytes(1 << 24);
+    let error = read_bytes_with::<f32, u32>(&packed(&arrays), &limit).unwrap_err().to_string();
+    // The row offsets alone: entries were not counted.
+    assert_eq!(error, "the matrix takes 3600000004 bytes: at most 16777216 are allowed");
+}
+
+#[test]
 fn files_are_replaced_whole() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.npz");

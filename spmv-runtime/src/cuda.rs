@@ -16,17 +16,15 @@ use crate::nvrtc::Version;
 
 const INSTALL_DRIVER: &str = "install NVIDIA's driver (12.0 or newer), or use the embedded simulator (`Device::simulator()`, --device sim)";
 
+/// The oldest major version of CUDA whose drivers have every function that is called.
+const OLDEST_MAJOR: u32 = 12;
+
 /// The newest CUDA version that the installed driver supports.
 ///
 /// # Errors
 /// [`Error::NoDevice`] where there is no driver or it does not answer.
 pub fn driver_version() -> Result<Version, Error> {
-    initialise()?;
-    let mut number = 0;
-    // SAFETY: the driver is loaded and writes one integer through a valid pointer.
-    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut number) }.result())?;
-    let number = u32::try_from(number).unwrap_or(0);
-    Ok(Version { major: number / 1000, minor: number % 1000 / 10 })
+    initialise()
 }
 
 /// Properties of every CUDA device, by ordinal.
@@ -41,8 +39,9 @@ pub fn devices() -> Result<Vec<DeviceProperties>, Error> {
         .collect()
 }
 
-/// Loads and initialises the driver. cudarc panics on a missing library, so its presence is asked for first.
-fn initialise() -> Result<(), Error> {
+/// Loads and initialises the driver, and says which CUDA version it supports. cudarc panics on a missing library, so its
+/// presence is asked for first, and on functions that an old driver lacks, so such a driver is refused.
+fn initialise() -> Result<Version, Error> {
     // SAFETY: the probe only loads libcuda.
     if !unsafe { sys::is_culib_present() } {
         return Err(Error::NoDevice {
@@ -56,7 +55,19 @@ fn initialise() -> Result<(), Error> {
             reason: format!("the CUDA driver was found and cuInit failed with {name} ({message})"),
             help: INSTALL_DRIVER.into(),
         }
-    })
+    })?;
+    let mut number = 0;
+    // SAFETY: the driver is loaded and writes one integer through a valid pointer.
+    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut number) }.result())?;
+    let number = u32::try_from(number).unwrap_or(0);
+    let version = Version { major: number / 1000, minor: number % 1000 / 10 };
+    if version.major < OLDEST_MAJOR {
+        return Err(Error::NoDevice {
+            reason: format!("the CUDA driver supports CUDA {version}, and {OLDEST_MAJOR}.0 is needed"),
+            help: INSTALL_DRIVER.into(),
+        });
+    }
+    Ok(version)
 }
 
 fn properties(device: sys::CUdevice, driver: Version) -> Result<DeviceProperties, Error> {
@@ -379,9 +390,12 @@ unsafe impl Sync for CudaModule {}
 impl Module for CudaModule {
     fn function(&self, name: &str) -> Result<Function, Error> {
         check("cuCtxSetCurrent", self.context.bind_to_thread())?;
-        let name = CString::new(name).unwrap_or_default();
+        let kernel = CString::new(name).unwrap_or_default();
         // SAFETY: the module is loaded.
-        let function = unsafe { result::module::get_function(self.handle, name) };
+        let function = unsafe { result::module::get_function(self.handle, kernel) };
+        if function.as_ref().is_err_and(|error| error.0 == sys::CUresult::CUDA_ERROR_NOT_FOUND) {
+            return Err(Error::MissingKernel { kernel: name.to_owned() });
+        }
         Ok(Function(check("cuModuleGetFunction", function)? as u64))
     }
 

@@ -71,7 +71,7 @@ impl Kernel {
     /// Blocks of a pass of the program that are resident on one multiprocessor at a time.
     ///
     /// # Errors
-    /// [`Error::Driver`] where the program has no such pass.
+    /// [`Error::MissingKernel`] where the program has no such pass.
     pub fn resident_blocks(&self, pass: &Pass) -> Result<u32, Error> {
         let function = self.module.function(&pass.kernel)?;
         self.module.resident_blocks(function, pass.threads_per_block, pass.shared_bytes)

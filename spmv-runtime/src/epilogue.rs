@@ -69,6 +69,9 @@ impl EpilogueOperands {
     pub(crate) fn set_scalar(&mut self, name: &str, number: Scalar) -> Result<(), Error> {
         let place = self.place(name, "scalar")?;
         if let Operand::Scalar { value, .. } = self.operands[place] {
+            if !number.fits(value) {
+                return Err(Error::OperandScalar { name: name.into(), expected: value, got: number });
+            }
             [self.slots[place], _] = number.bits(value);
         }
         self.bound[place] = Some(Bound { _owner: None, bytes: 0 });

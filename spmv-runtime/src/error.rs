@@ -4,7 +4,7 @@ use spmv_codegen::{ConfigError, IndexType, Operation, Slots, StorageFormat, Valu
 use spmv_matrix::MatrixError;
 
 use crate::nvrtc::{CompileError, NvrtcError};
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, numbers};
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
@@ -96,10 +96,7 @@ pub enum Error {
         wanted: &'static str,
     },
     /// The algorithm does not compute this operation from the arrays of the matrix.
-    #[error(
-        "{algorithm} does not compute the {operation} product of a matrix in {storage}; {}",
-        able(algorithms)
-    )]
+    #[error("{}", not_computed(algorithm, *operation, *storage, algorithms))]
     Operation {
         /// The algorithm.
         algorithm: &'static str,
@@ -107,7 +104,7 @@ pub enum Error {
         operation: Operation,
         /// How the matrix is stored.
         storage: StorageFormat,
-        /// The algorithms that compute it.
+        /// The algorithms that compute it; none where there is no such product.
         algorithms: Vec<&'static str>,
     },
     /// No kernel keeps the constraints that a choice is under.
@@ -150,6 +147,14 @@ pub enum Error {
         /// What holds them: `value`, `x` or `y`.
         what: &'static str,
         /// The configuration's type.
+        expected: ValueType,
+        /// The type given.
+        got: ValueType,
+    },
+    /// New values have another type than those of the matrix.
+    #[error("the matrix on the device holds {expected} and the new values are {got}; convert them")]
+    NewValueType {
+        /// The type of the matrix's values.
         expected: ValueType,
         /// The type given.
         got: ValueType,
@@ -211,7 +216,7 @@ pub enum Error {
         got: Scalar,
     },
     /// α or β is no number of the type that sums are in.
-    #[error("{what} = {got} is no number of type {accumulator}, which sums are in")]
+    #[error("{what} = {got} is no number of type {accumulator}, which sums are in; allowed: {}", numbers(*accumulator))]
     ScalarType {
         /// `alpha` or `beta`.
         what: &'static str,
@@ -323,6 +328,16 @@ pub enum Error {
         /// The type given.
         got: ValueType,
     },
+    /// A number for the kernel's epilogue is none of the type that it computes in.
+    #[error("the scalar `{name}` takes a number of type {expected}, and {got} is none")]
+    OperandScalar {
+        /// The name of the epilogue's parameter.
+        name: String,
+        /// The type of sums.
+        expected: ValueType,
+        /// The number given.
+        got: Scalar,
+    },
     /// The product would write to a vector that its epilogue reads.
     #[error(
         "y shares memory with the vector `{name}` of the epilogue; the parameter `y` is what it held before"
@@ -330,6 +345,14 @@ pub enum Error {
     OperandIsResult {
         /// The name of the epilogue's parameter.
         name: String,
+    },
+    /// The compiled text lacks a kernel that a pass launches.
+    #[error(
+        "the compiled text has no kernel `{kernel}`; it must have one of this name, `extern \"C\" __global__`"
+    )]
+    MissingKernel {
+        /// The kernel.
+        kernel: String,
     },
     /// A kernel's blocks need more shared memory than the device gives to a block.
     #[error(
@@ -380,6 +403,7 @@ impl Error {
             | Error::Storage { .. }
             | Error::Length { .. }
             | Error::ValueType { .. }
+            | Error::NewValueType { .. }
             | Error::OffsetType { .. }
             | Error::OffsetRange { .. }
             | Error::StaleValues { .. }
@@ -396,7 +420,9 @@ impl Error {
             | Error::UnboundOperand { .. }
             | Error::OperandLength { .. }
             | Error::OperandType { .. }
+            | Error::OperandScalar { .. }
             | Error::OperandIsResult { .. }
+            | Error::MissingKernel { .. }
             | Error::SharedMemory { .. }
             | Error::GridTooLarge { .. } => ErrorKind::Usage,
             Error::Matrix(_) => ErrorKind::Input,
@@ -420,9 +446,21 @@ impl Error {
     }
 }
 
-fn able(algorithms: &[&str]) -> String {
-    match algorithms {
-        [] => "none does: use the plain product, with -alpha where the matrix is skew-symmetric".into(),
-        _ => format!("these do: {}", algorithms.join(", ")),
+fn not_computed(
+    algorithm: &str,
+    operation: Operation,
+    storage: StorageFormat,
+    algorithms: &[&str],
+) -> String {
+    let product = format!("the {operation} product of a matrix in {storage}");
+    if !algorithms.is_empty() {
+        return format!("{algorithm} does not compute {product}; these do: {}", algorithms.join(", "));
     }
+    let products = Operation::ALL.iter().filter(|operation| storage.of_arrays(**operation).is_some());
+    let products: Vec<_> = products.map(ToString::to_string).collect();
+    let negated = match (storage, operation) {
+        (StorageFormat::SkewSymmetric, Operation::Transpose) => ", with -alpha for the transpose",
+        _ => "",
+    };
+    format!("no algorithm computes {product}; allowed: {}{negated}", products.join(", "))
 }

@@ -125,9 +125,9 @@ impl DeviceMatrix {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ValueType`], [`Error::Length`], [`Error::Fault`].
+    /// [`Error::NewValueType`], [`Error::Length`], [`Error::Fault`].
     pub fn update_values<V: Element>(&self, values: &[V]) -> Result<(), Error> {
-        check_value(self.value, V::TYPE)?;
+        self.check_new(V::TYPE)?;
         check_length("the slice of values", self.nnz, values.len())?;
         if self.nnz > 0 {
             // SAFETY: the allocation was made for so many values of this type.
@@ -142,8 +142,11 @@ impl DeviceMatrix {
     /// # Errors
     /// As [`update_values`](Self::update_values); [`Error::OtherDevice`], and those of [`Vector::copy_from`].
     pub fn update_values_from<V: Element>(&self, values: &Vector<V>) -> Result<(), Error> {
-        check_value(self.value, V::TYPE)?;
+        self.check_new(V::TYPE)?;
         check_length("the vector of values", self.nnz, values.len())?;
+        if !values.device().is(&self.device) {
+            return Err(Error::OtherDevice { what: "the vector of values", with: "the matrix" });
+        }
         // SAFETY: the allocation holds so many values of this type, outlives the copy and is written by nobody else meanwhile.
         let mut own = unsafe { Vector::<V>::from_raw(&self.device, self.values.address(), self.nnz) };
         own.copy_from(values)?;
@@ -176,6 +179,11 @@ impl DeviceMatrix {
     pub fn has_structure_of<V: Element, O: DeviceOffset>(&self, a: &CsrMatrix<V, O>) -> Result<bool, Error> {
         let same_size = self.shape() == (a.num_rows(), a.num_cols(), a.nnz());
         Ok(same_size && self.fingerprint()? == Fingerprint::of(a, self.offset))
+    }
+
+    /// Whether values of this type may take the place of the matrix's.
+    fn check_new(&self, got: ValueType) -> Result<(), Error> {
+        if self.value == got { Ok(()) } else { Err(Error::NewValueType { expected: self.value, got }) }
     }
 
     /// Rows, columns and entries of the arrays.

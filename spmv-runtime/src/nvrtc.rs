@@ -336,7 +336,16 @@ impl Nvrtc {
 
     fn describe(&self, result: nvrtcResult) -> String {
         // SAFETY: NVRTC returns a static C string for every result.
-        unsafe { CStr::from_ptr((self.error_string)(result)) }.to_string_lossy().into_owned()
+        let name = unsafe { CStr::from_ptr((self.error_string)(result)) }.to_string_lossy();
+        if result != nvrtcResult::NVRTC_ERROR_BUILTIN_OPERATION_FAILURE {
+            return name.into_owned();
+        }
+        format!(
+            "{name}: it lacks its builtins, libnvrtc-builtins.so.{} beside {}; run `make nvrtc`, or set {NVRTC_VARIABLE} to a \
+             library that has them",
+            self.version,
+            self.path.display()
+        )
     }
 }
 

@@ -1,6 +1,7 @@
 //! α and β, and the types that vectors hold.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use spmv_codegen::{ValueKind, ValueType};
 use spmv_matrix::{Complex32, Complex64, Number, Value, bf16, f16};
@@ -92,13 +93,7 @@ impl Scalar {
                 re as i64
             }
         };
-        let (least, greatest) = match in_type {
-            ValueType::Bool => (0, 1),
-            ValueType::U32 => (0, u32::MAX.into()),
-            ValueType::I32 => (i32::MIN.into(), i32::MAX.into()),
-            _ => (i64::MIN, i64::MAX),
-        };
-        (least..=greatest).contains(&number).then_some(number)
+        integers(in_type).contains(&number).then_some(number)
     }
 
     /// Whether a type of sums has a number for it: a real one no imaginary part, one of integers no fraction either and
@@ -127,9 +122,34 @@ impl Scalar {
     }
 }
 
+/// The numbers of a type that has whole numbers only.
+fn integers(value: ValueType) -> RangeInclusive<i64> {
+    match value {
+        ValueType::Bool => 0..=1,
+        ValueType::U32 => 0..=u32::MAX.into(),
+        ValueType::I32 => i32::MIN.into()..=i32::MAX.into(),
+        _ => i64::MIN..=i64::MAX,
+    }
+}
+
+/// The numbers that [fit](Scalar::fits), in words.
+pub(crate) fn numbers(accumulator: ValueType) -> String {
+    match accumulator.kind() {
+        ValueKind::Complex => "complex numbers".into(),
+        ValueKind::Float => "real numbers".into(),
+        _ => {
+            let integers = integers(accumulator);
+            format!("whole numbers from {} to {}", integers.start(), integers.end())
+        }
+    }
+}
+
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // No rows of zeros.
+            Scalar::F32(value) if value.abs() >= 1e17 => write!(f, "{value:e}"),
+            Scalar::F64(value) if value.abs() >= 1e17 => write!(f, "{value:e}"),
             Scalar::F32(value) => value.fmt(f),
             Scalar::F64(value) => value.fmt(f),
             Scalar::Integer(value) => value.fmt(f),

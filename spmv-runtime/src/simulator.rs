@@ -186,8 +186,7 @@ struct SimulatedModule {
 impl Module for SimulatedModule {
     fn function(&self, name: &str) -> Result<Function, Error> {
         if self.module.kernel(name).is_none() {
-            let message = format!("the module has no kernel `{name}`");
-            return Err(Error::Driver { call: "function", name: "simulator".into(), message });
+            return Err(Error::MissingKernel { kernel: name.to_owned() });
         }
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         let known =

@@ -104,7 +104,7 @@ impl Spmv {
     /// ```
     ///
     /// # Errors
-    /// As [`with`](Self::with); [`Error::Compile`] has NVRTC's messages, [`Error::Driver`] names a kernel that is missing.
+    /// As [`with`](Self::with); [`Error::Compile`] has NVRTC's messages, [`Error::MissingKernel`] names a kernel that is missing.
     pub fn with_source(
         device: &Device,
         a: &impl MatrixSource,
@@ -415,7 +415,7 @@ impl Spmv {
     /// to the type of the sums.
     ///
     /// # Errors
-    /// [`Error::UnknownOperand`].
+    /// [`Error::UnknownOperand`]; [`Error::OperandScalar`] where the number is complex. What was bound before stays then.
     pub fn set_scalar(&mut self, name: &str, number: impl Into<Scalar>) -> Result<(), Error> {
         self.epilogue.set_scalar(name, number.into())
     }

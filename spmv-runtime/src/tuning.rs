@@ -194,7 +194,7 @@ impl Spmv {
     /// looked at.
     ///
     /// # Errors
-    /// As [`tune_with`](Self::tune_with).
+    /// As [`tune_with`](Self::tune_with); [`Error::Constraints`] where there are no candidates, too.
     pub fn tune_among(
         device: &Device,
         a: &impl MatrixSource,

@@ -143,7 +143,7 @@ fn killed_while_writing() {
     let cache = fixture.cache();
     let mut state = 42;
     let (mut kills, started) = (0, Instant::now());
-    while kills < 64 {
+    while kills < 200 {
         let mut children: Vec<Child> = (0..4)
             .map(|_| {
                 let mut command = child("writes_until_killed");

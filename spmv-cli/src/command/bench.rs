@@ -18,7 +18,7 @@ use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::{OutputArgs, fact, print_json};
-use crate::settings::{float_types, key_and_value};
+use crate::settings::{check_repeated, float_types, key_and_value};
 
 /// Measure products side by side: generated kernels, cuSPARSE and the CPU
 #[derive(Debug, clap::Args)]
@@ -73,19 +73,19 @@ pub struct Bench {
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     time_limit_per_contender: u64,
     /// alpha
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
     alpha: f64,
     /// beta; 0 stores y without reading it
-    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
     beta: f64,
     /// Seed of x, and of y where beta is not 0
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// Also count on the simulator how well our kernels use warps and loads
     #[arg(long)]
     metrics: bool,
     /// The most nonzeros of a matrix that the simulator runs
-    #[arg(long, value_name = "NNZ", default_value_t = 300_000)]
+    #[arg(long, value_name = "NNZ", default_value_t = 300_000, value_parser = quantity::parse_whole::<usize>)]
     simulated_nnz: usize,
     /// Compute and check one product of each contender and time nothing: for profilers
     #[arg(long)]
@@ -317,16 +317,18 @@ impl Bench {
 /// `NAME` or `NAME:KEY=VALUE,...`; the key `seed` is the generator's.
 fn generator(text: &str) -> Result<Generator, Failure> {
     let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+    let wrong = |message: String| Failure::new(Kind::Usage, format!("--class {text}: {message}"));
+    let settings = settings.split(',').filter(|setting| !setting.is_empty()).map(key_and_value);
+    let settings: Vec<(String, String)> = settings.collect::<Result<_, _>>().map_err(wrong)?;
+    check_repeated(settings.iter().map(|(key, _)| key.as_str()).collect())?;
     let mut generator = Generator::new(name)?;
-    for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
-        let wrong = |message: String| Failure::new(Kind::Usage, format!("--class {text}: {message}"));
-        let (key, value) = key_and_value(setting).map_err(wrong)?;
+    for (key, value) in &settings {
         generator = match key.as_str() {
             "seed" => {
-                let seed = value.parse().map_err(|_| wrong(format!("`{value}` is no seed")))?;
-                generator.seed(seed)
+                let seed = quantity::parse_whole(value);
+                generator.seed(seed.map_err(|allowed| wrong(format!("seed = {value}; {allowed}")))?)
             }
-            key => generator.set_text(key, &value)?,
+            key => generator.set_text(key, value)?,
         };
     }
     Ok(generator)

@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::quantity;
 use crate::reading::{self, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
-use crate::settings::{key_and_value, real_types, value_types};
+use crate::settings::{check_repeated, key_and_value, real_types, value_types};
 
 /// Bytes of memory that converting takes for each row.
 const ROW_BYTES: u64 = 16;
@@ -64,7 +64,7 @@ struct Make {
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: PathBuf,
     /// Seed of everything that is random
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// What the entries are
     #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(["random", "ones", "integers"]))]
@@ -174,6 +174,7 @@ struct MakeReport {
 
 impl Make {
     fn run<V: Value>(self) -> Result<(), Failure> {
+        check_repeated(self.settings.iter().map(|(key, _)| key.as_str()).collect())?;
         let mut generator = Generator::new(&self.class)?.seed(self.seed).values(self.values.parse()?);
         for (key, value) in &self.settings {
             generator = generator.set_text(key, value)?;

@@ -76,20 +76,20 @@ pub struct Run {
     #[arg(long)]
     report: bool,
     /// alpha, a real number, rounded to the type of sums
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
     alpha: f64,
     /// beta, a real number, rounded to the type of sums; 0 stores y without reading it
-    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
     beta: f64,
     /// Seed of x, and of y where beta is not 0: uniform in [-1, 1), exact in their types
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// Samples to time, at least 15; each is a batch of products that is long enough to time exactly. 0: no
     /// timing. Nothing is timed on the simulator
-    #[arg(long, value_name = "N", default_value_t = 31)]
+    #[arg(long, value_name = "N", default_value_t = 31, value_parser = quantity::parse_whole::<usize>)]
     repeat: usize,
     /// Seconds to spend on timing; 15 samples are taken all the same
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = quantity::parse_number)]
     time_limit: f64,
     #[command(flatten)]
     pub output: OutputArgs,

@@ -43,10 +43,10 @@ pub struct Tune {
     #[command(flatten)]
     constraints: ConstraintArgs,
     /// Spend the time of so many products of the fastest kernel on measuring
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = quantity::parse_whole::<u32>)]
     budget: u32,
     /// Spend so many seconds instead, making plans counted and compiling not
-    #[arg(long, value_name = "SECONDS", conflicts_with = "budget")]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "budget", value_parser = quantity::parse_number)]
     time_limit: Option<f64>,
     /// Measure although the fastest kernel is known from before
     #[arg(long)]

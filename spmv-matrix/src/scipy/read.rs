@@ -182,6 +182,8 @@ impl<R: Read + Seek> Parts<R> {
         options: &ReadOptions,
     ) -> Result<CsrMatrix<V, O>, ReadError> {
         let Header { num_rows, num_cols, .. } = self.header;
+        // Before every row is looked at: a short file may say that there are very many.
+        check_bytes::<V, O>(num_rows, 0, options)?;
         let [diagonals, length] = [0, 1].map(|axis| self.data.shape[axis] as usize);
         let dtype = self.dtype("offsets")?;
         let bound = MAX_DIMENSION as i128;

@@ -7,20 +7,22 @@ use spmv_matrix::{Complex64, CsrMatrix, Entry};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
+use super::mutation::{Outcome, Random, edit_byte, how_many};
+
 /// Files that SciPy wrote.
 pub const FIXTURES: [&[u8]; 12] = [
-    include_bytes!("../tests/scipy/csr.npz"),
-    include_bytes!("../tests/scipy/csr_array_stored.npz"),
-    include_bytes!("../tests/scipy/csr_bool.npz"),
-    include_bytes!("../tests/scipy/csr_complex64.npz"),
-    include_bytes!("../tests/scipy/csr_float16.npz"),
-    include_bytes!("../tests/scipy/csr_int64_indices.npz"),
-    include_bytes!("../tests/scipy/csc.npz"),
-    include_bytes!("../tests/scipy/coo.npz"),
-    include_bytes!("../tests/scipy/coo_array_stored.npz"),
-    include_bytes!("../tests/scipy/bsr_fortran.npz"),
-    include_bytes!("../tests/scipy/dia.npz"),
-    include_bytes!("../tests/scipy/dia_fortran.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/csr.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/csr_array_stored.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/csr_bool.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/csr_complex64.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/csr_float16.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/csr_int64_indices.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/csc.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/coo.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/coo_array_stored.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/bsr_fortran.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/dia.npz"),
+    include_bytes!("../../spmv-matrix/tests/scipy/dia_fortran.npz"),
 ];
 
 /// What an array's head may say.
@@ -61,29 +63,6 @@ const NUMBERS: [i64; 9] = [-1, 0, 1, 127, 1 << 31, 1 << 32, i64::MAX, i64::MIN, 
 /// Bytes that a matrix may take.
 const MAX_BYTES: u64 = 1 << 24;
 
-/// SplitMix64.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-}
-
-/// What came of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    Refused,
-    Read,
-}
-
 /// Reads a file, and checks the matrix if there is one.
 pub fn read(file: &[u8]) -> Outcome {
     let options = ReadOptions::new().max_bytes(MAX_BYTES);
@@ -94,11 +73,8 @@ pub fn read(file: &[u8]) -> Outcome {
         read => read.map(|a| check(file, &a)),
     };
     match read {
-        Ok(()) => Outcome::Read,
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            Outcome::Refused
-        }
+        Ok(()) => Outcome::Taken,
+        Err(error) => Outcome::Refused(error.to_string()),
     }
 }
 
@@ -120,7 +96,7 @@ fn check<V: Entry>(file: &[u8], a: &CsrMatrix<V, u32>) {
 
 /// Changes a file in one place, or in up to four: its bytes, or an array of it.
 pub fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
-    let edits = if random.below(2) == 0 { 1 } else { 2 + random.below(3) };
+    let edits = how_many(random);
     match unpacked(file) {
         Some(mut arrays) if !arrays.is_empty() && random.below(4) > 0 => {
             for _ in 0..edits {
@@ -131,7 +107,7 @@ pub fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
         _ => {
             let mut bytes = file.to_vec();
             for _ in 0..edits {
-                edit_bytes(&mut bytes, random);
+                edit_byte(&mut bytes, random);
             }
             bytes
         }
@@ -157,7 +133,7 @@ fn edit_array(arrays: &mut Vec<Array>, random: &mut Random) {
         }
         2..=4 => edit_head(&mut arrays[index].1, random),
         5 => edit_number(&mut arrays[index].1, random),
-        _ => edit_bytes(&mut arrays[index].1, random),
+        _ => edit_byte(&mut arrays[index].1, random),
     }
 }
 
@@ -192,20 +168,6 @@ fn edit_number(bytes: &mut [u8], random: &mut Random) {
     if places > 0 {
         let from = bytes.len() - 8 * (1 + random.below(places));
         bytes[from..from + 8].copy_from_slice(&number);
-    }
-}
-
-fn edit_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(bytes.len());
-    match random.below(4) {
-        0 => bytes.truncate(at),
-        1 => bytes.insert(at, random.next() as u8),
-        2 if !bytes.is_empty() => drop(bytes.remove(at)),
-        _ => {
-            if let Some(byte) = bytes.get_mut(at) {
-                *byte ^= 1 << random.below(8);
-            }
-        }
     }
 }
 
