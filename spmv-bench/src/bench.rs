@@ -846,7 +846,7 @@ mod tests {
             _ => {}
         });
         assert_eq!(unreadable, ["gone"]);
-        assert_eq!(so_far, [record.clone()]);
+        assert_eq!(so_far.as_slice(), std::slice::from_ref(&record));
         assert!(record.head.notes[0].starts_with("gone: "), "{:?}", record.head.notes);
         assert_eq!(record.rows.len(), 2);
     }
