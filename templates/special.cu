@@ -113,6 +113,7 @@ __device__ __forceinline__ uint32_t piece_at(uint32_t place, uint32_t num_moved,
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                     uint64_t* num_misfits) {
+  if constexpr (kBlock == 1) return;
   const uint32_t block_row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint64_t first_row = uint64_t(block_row) * kBlock;
   if (first_row >= num_rows) return;
@@ -144,6 +145,7 @@ __device__ __forceinline__ uint64_t value_key(T value) {
 // num_others <- how many values are no f32; -0 and all NaNs that come back as they were are.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_narrow(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* num_others) {
+  if constexpr (kEncoding != 1) return;
   const uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
   const ValueT value = i < nnz ? __ldcs(values + i) : ValueT(0);
   const uint32_t others = __ballot_sync(0xffffffffu, value_key(double(float(value))) != value_key(double(value)));
@@ -157,6 +159,7 @@ constexpr uint32_t kHashEntries = 4 * kMostDistinct;
 // A thread a value: puts it into the hash table. num_distinct <- how many there are, or some number above kMostDistinct.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_distinct(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* hashed, uint64_t* num_distinct) {
+  if constexpr (kEncoding != 2) return;
   const uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
   if (i >= nnz) return;
   const uint64_t key = value_key(__ldcs(values + i));
@@ -177,6 +180,7 @@ spmv_special_distinct(uint64_t nnz, const ValueT* __restrict__ values, uint64_t*
 // One block: table <- the values, by their keys.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_table(const uint64_t* __restrict__ hashed, uint64_t* __restrict__ table) {
+  if constexpr (kEncoding != 2) return;
   __shared__ uint64_t keys[kHashEntries];
   for (uint32_t i = threadIdx.x; i < kHashEntries; i += kThreadsPerBlock) keys[i] = hashed[i];
   __syncthreads();
@@ -253,6 +257,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_sort(uint32_t num_pieces, const OffsetT* __restrict__ row_offsets,
                   const uint32_t* __restrict__ piece_offsets, const uint32_t* __restrict__ piece_rows,
                   uint16_t* __restrict__ permutation, uint64_t* num_moved) {
+  if constexpr (kSigma == 1) return;
   const Pieces pieces = {num_pieces, row_offsets, piece_offsets, piece_rows};
   __shared__ uint64_t keys[kSigma];
   const uint64_t first = uint64_t(blockIdx.x) * kSigma;

@@ -9,8 +9,8 @@ struct Chunk {
 
 // The block's share of `length` entries: contiguous, whole tiles of one entry a thread.
 __device__ __forceinline__ Chunk block_chunk(uint64_t length) {
-  const uint64_t num_tiles = (length + kThreadsPerBlock - 1) / kThreadsPerBlock;
-  const uint64_t share = (num_tiles + gridDim.x - 1) / gridDim.x * kThreadsPerBlock;
+  const uint32_t num_tiles = uint32_t((length + kThreadsPerBlock - 1) / kThreadsPerBlock);
+  const uint64_t share = uint64_t((num_tiles + gridDim.x - 1) / gridDim.x) * kThreadsPerBlock;
   const uint64_t begin = min(blockIdx.x * share, length);
   return {begin, min(begin + share, length)};
 }
