@@ -180,6 +180,7 @@ algorithms! {
     jds_t: JdsT,
     pkt: Pkt,
     cache_blocked: CacheBlocked over Semiring::ALL,
+    two_phase: TwoPhase over Semiring::ALL,
     bccoo: Bccoo,
     special: Special over Semiring::ALL,
     naive_t: NaiveT,

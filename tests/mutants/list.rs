@@ -596,4 +596,42 @@ pub const MUTANTS: &[Mutant] = &[
         "for (uint32_t c = first_stored_with(col, before); c < col; ++c) store_scaled(y, c, AccumT(0), alpha, beta);",
         "",
     ),
+    found(
+        "two_phase",
+        "a chunk goes on into the next bin",
+        "rows[pair.y] / kBinRows != rows[pairs[i - 1].y] / kBinRows",
+        "false",
+    ),
+    found("two_phase", "a chunk goes on into the next tile", "i == tile_begins[pair.x] || ", ""),
+    found(
+        "two_phase",
+        "neighbours of one row overwrite each other",
+        "if (heads != 0xffffffffu) {",
+        "if (false) {",
+    ),
+    found(
+        "two_phase",
+        "a lane adds before the chunk before is added",
+        "sums[row] = reduce(sums[row], product);\n  __syncwarp();",
+        "sums[row] = reduce(sums[row], product);",
+    ),
+    found(
+        "two_phase",
+        "tiles begin where the one before ends, not with a packet",
+        "tile_begins[tile] + kPacket - 1) / kPacket",
+        "tile_begins[tile]) / kPacket",
+    ),
+    found(
+        "two_phase",
+        "the columns of the tile before are overwritten while they are read",
+        "      __syncthreads();\n      stage(",
+        "      stage(",
+    ),
+    found(
+        "two_phase",
+        "the last part of a bin is left out",
+        "part < cut.z; part += kWarps",
+        "part + 1 < cut.z; part += kWarps",
+    ),
+    found("two_phase", "alpha = 0 looks at the product", "skips_product(alpha) ? part.x", "false ? part.x"),
 ];

@@ -1,26 +1,32 @@
-//! What cache_blocked could get wrong and small matrices do not show: many row tiles, column tiles that are copied and
-//! stretches that are not, rows of more slots than a block has warps, and that its bits never change.
+//! What cache_blocked and two_phase could get wrong and small matrices do not show: many row tiles, column tiles that are
+//! copied and columns that are not, rows in many parts, and that their bits never change.
 
 mod structures;
 
-use spmv_codegen::{CacheBlocked, KernelConfig, ValueType};
+use spmv_codegen::{Algorithm, CacheBlocked, KernelConfig, TwoPhase, ValueType};
 use spmv_matrix::CsrMatrix;
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Spmv, Vector};
 
-fn config() -> KernelConfig {
-    KernelConfig::builder(CacheBlocked { shared_kib: 16, blocks: 20 }).value(ValueType::F64).build().unwrap()
+fn cache_blocked() -> Algorithm {
+    CacheBlocked { shared_kib: 16, blocks: 20 }.into()
+}
+
+fn two_phase() -> Algorithm {
+    TwoPhase { tile_kib: 16, bin_kib: 1 }.into()
 }
 
 /// y <- 2 A x - y, `times` in a row on one plan, each from y = 1, and the counts of the plan.
 fn products(
+    algorithm: Algorithm,
     schedule: Schedule,
     a: &CsrMatrix<f64>,
     x: &[f64],
     times: usize,
 ) -> (Vec<Vec<f64>>, Vec<(String, u64)>) {
     let device = Device::simulator_with(schedule);
-    let mut plan = Spmv::with(&device, a, config()).unwrap();
+    let config = KernelConfig::builder(algorithm).value(ValueType::F64).build().unwrap();
+    let mut plan = Spmv::with(&device, a, config).unwrap();
     let x = Vector::from_slice(&device, x).unwrap();
     let product = |_| {
         let mut y = Vector::<f64>::zeros(&device, a.num_rows()).unwrap();
@@ -74,28 +80,48 @@ fn uneven(whole: bool) -> CsrMatrix<f64> {
     structures::from_rows(num_cols as usize, rows)
 }
 
-#[test]
-fn many_cells() {
+/// Exact products in three schedules, and each plan's counts as `check` wants them.
+fn is_exact(algorithm: Algorithm, check: impl Fn(&CsrMatrix<f64>, &dyn Fn(&str) -> u64)) {
     let a = uneven(true);
     let x: Vec<f64> = (0..a.num_cols()).map(|col| (col % 9) as f64 - 4.0).collect();
     let expected = expected(&a, &x);
     for schedule in [Schedule::Natural, Schedule::Adversarial(1), Schedule::Adversarial(2)] {
-        let (products, counts) = products(schedule, &a, &x, 2);
+        let (products, counts) = products(algorithm, schedule, &a, &x, 2);
         assert_eq!(products, [expected.clone(), expected.clone()]);
-        let count = |name: &str| counts.iter().find(|(known, _)| known == name).unwrap().1;
+        check(&a, &|name| counts.iter().find(|(known, _)| known == name).unwrap().1);
+    }
+}
+
+#[test]
+fn many_cells() {
+    is_exact(cache_blocked(), |a, count| {
         assert!(count("row_slots") > 3 * 1024 && count("row_slots") > a.num_rows() as u64 * 4 / 5);
         assert!(count("cells") > 3 * 3);
-    }
+    });
+}
+
+#[test]
+fn many_parts_of_bins() {
+    is_exact(two_phase(), |a, count| {
+        // The last packet of a tile is seldom full, and chunks are less than full here.
+        let nnz = a.nnz() as u64;
+        assert!(4 * count("packets") > nnz && 32 * count("chunks") > 2 * nnz);
+        let num_bins = a.num_rows().div_ceil(128) as u64;
+        assert!(count("cut_bins") > num_bins / 2 && count("parts") > 2 * num_bins);
+    });
 }
 
 #[test]
 fn the_same_bits_in_every_schedule() {
     let a = uneven(false);
     let x = structures::random(a.num_cols(), 12);
-    let first = products(Schedule::Natural, &a, &x, 1).0.remove(0);
-    for seed in 0..4 {
-        let (products, _) = products(Schedule::Adversarial(seed), &a, &x, 1);
-        assert!(products[0].iter().zip(&first).all(|(a, b)| a.to_bits() == b.to_bits()), "schedule {seed}");
+    for algorithm in [cache_blocked(), two_phase()] {
+        let first = products(algorithm, Schedule::Natural, &a, &x, 1).0.remove(0);
+        for seed in 0..4 {
+            let (products, _) = products(algorithm, Schedule::Adversarial(seed), &a, &x, 1);
+            let same = products[0].iter().zip(&first).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(same, "{}, schedule {seed}", algorithm.name());
+        }
     }
 }
 
@@ -106,8 +132,10 @@ fn fill_touches_no_x() {
     let mut x = vec![1.0; a.num_cols()];
     x[0] = f64::INFINITY;
     x[65_536] = f64::NAN;
-    let (products, _) = products(Schedule::Natural, &a, &x, 1);
-    for (row, (y, expected)) in products[0].iter().zip(expected(&a, &x)).enumerate() {
-        assert!(*y == expected || y.is_nan() && expected.is_nan(), "row {row}: {y}, not {expected}");
+    for algorithm in [cache_blocked(), two_phase()] {
+        let (products, _) = products(algorithm, Schedule::Natural, &a, &x, 1);
+        for (row, (y, expected)) in products[0].iter().zip(expected(&a, &x)).enumerate() {
+            assert!(*y == expected || y.is_nan() && expected.is_nan(), "row {row}: {y}, not {expected}");
+        }
     }
 }
