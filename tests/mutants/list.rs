@@ -602,7 +602,6 @@ pub const MUTANTS: &[Mutant] = &[
         "rows[pair.y] / kBinRows != rows[pairs[i - 1].y] / kBinRows",
         "false",
     ),
-    found("two_phase", "a chunk goes on into the next tile", "i == tile_begins[pair.x] || ", ""),
     found(
         "two_phase",
         "neighbours of one row overwrite each other",
@@ -623,15 +622,8 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     found(
         "two_phase",
-        "the columns of the tile before are overwritten while they are read",
-        "      __syncthreads();\n      stage(",
-        "      stage(",
-    ),
-    found(
-        "two_phase",
         "the last part of a bin is left out",
         "part < cut.z; part += kWarps",
         "part + 1 < cut.z; part += kWarps",
     ),
-    found("two_phase", "alpha = 0 looks at the product", "skips_product(alpha) ? part.x", "false ? part.x"),
 ];
