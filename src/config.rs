@@ -276,6 +276,7 @@ impl KernelConfig {
             storage: match self.operation {
                 Operation::Symmetric => StorageFormat::Symmetric,
                 Operation::SkewSymmetric => StorageFormat::SkewSymmetric,
+                Operation::Hermitian => StorageFormat::Hermitian,
                 _ => StorageFormat::Csr,
             },
             guarantees: plan.guarantees,
@@ -327,6 +328,21 @@ impl KernelConfig {
 }
 
 impl KernelConfig {
+    /// A Hermitian matrix of real values is a symmetric one, which has kernels of its own.
+    fn hermitian_problem(&self) -> Option<ConfigError> {
+        let value = self.types.value;
+        if self.operation != Operation::Hermitian || value.kind() == ValueKind::Complex {
+            return None;
+        }
+        let complex = ValueType::ALL.iter().filter(|value| value.kind() == ValueKind::Complex);
+        let complex = complex.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let reason = format!(
+            "operation = hermitian mirrors conjugates, and value = {value} has no imaginary part: use operation = symmetric, \
+             which is the same there, or value = {complex}"
+        );
+        Some(ConfigError::Combination { key: "operation", reason })
+    }
+
     /// What the semiring excludes: an algorithm that sums, and α and β that would scale.
     fn semiring_problem(&self) -> Option<ConfigError> {
         let (spec, semiring) = (self.algorithm.spec(), self.semiring);
@@ -737,6 +753,7 @@ impl KernelConfigBuilder {
                 algorithms: AlgorithmSpec::computing(config.operation),
             });
         }
+        problems.extend(config.hermitian_problem());
         problems.extend(config.semiring_problem());
         if config.user.is_some() {
             problems.extend(config.user_problems(&self.user));

@@ -96,8 +96,10 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
     constants += &constant("Coefficient", "alpha", format_args!("Coefficient::{}", scaling.alpha.cuda()));
     constants += &constant("Coefficient", "beta", format_args!("Coefficient::{}", scaling.beta.cuda()));
     if config.operation().is_of_triangle() {
-        let is_skew = config.operation() == Operation::SkewSymmetric;
-        constants += &constant("int", "mirror_sign", if is_skew { -1 } else { 1 });
+        let operation = config.operation();
+        let sign = if operation == Operation::SkewSymmetric { -1 } else { 1 };
+        constants += &constant("int", "mirror_sign", sign);
+        constants += &constant("bool", "mirror_conjugates", operation == Operation::Hermitian);
     }
     let values = [types.value, types.x, types.y, types.accumulator];
     let entries =

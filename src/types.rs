@@ -69,11 +69,14 @@ pub enum StorageFormat {
     Symmetric,
     /// The lower triangle of a skew-symmetric matrix in compressed sparse rows.
     SkewSymmetric,
+    /// The lower triangle of a Hermitian matrix, diagonal included, in compressed sparse rows.
+    Hermitian,
 }
 
 impl StorageFormat {
     /// What an algorithm computes from the arrays where the product is that with op(A); `None` where there is no such
-    /// product. A symmetric matrix is its own transpose; of a skew-symmetric one the transpose is −A.
+    /// product. A symmetric matrix is its own transpose; of a skew-symmetric one the transpose is −A, of a Hermitian one
+    /// its conjugate.
     pub const fn of_arrays(self, operation: Operation) -> Option<Operation> {
         use Operation::{NonTranspose, Transpose};
         match (self, operation) {
@@ -82,6 +85,7 @@ impl StorageFormat {
             (StorageFormat::Csc, Transpose) => Some(NonTranspose),
             (StorageFormat::Symmetric, NonTranspose | Transpose) => Some(Operation::Symmetric),
             (StorageFormat::SkewSymmetric, NonTranspose) => Some(Operation::SkewSymmetric),
+            (StorageFormat::Hermitian, NonTranspose) => Some(Operation::Hermitian),
             _ => None,
         }
     }
@@ -99,12 +103,15 @@ pub enum Operation {
     Symmetric,
     /// The arrays hold the lower triangle L of A, whose diagonal is zero: op(L) = L − Lᵀ.
     SkewSymmetric,
+    /// The arrays hold the lower triangle L of A, diagonal D included: op(L) = L + Lᴴ − D. Kernels use the diagonal as it
+    /// is stored, its imaginary parts too.
+    Hermitian,
 }
 
 impl Operation {
     /// Whether the arrays hold one triangle of a matrix.
     pub const fn is_of_triangle(self) -> bool {
-        matches!(self, Operation::Symmetric | Operation::SkewSymmetric)
+        matches!(self, Operation::Symmetric | Operation::SkewSymmetric | Operation::Hermitian)
     }
 
     /// Entries of x and of y for a matrix of this size: the columns and the rows of op(A).
@@ -176,12 +183,14 @@ named!(StorageFormat, "storage format", {
     Csc = "csc",
     Symmetric = "symmetric",
     SkewSymmetric = "skew_symmetric",
+    Hermitian = "hermitian",
 });
 named!(Operation, "operation", {
     NonTranspose = "non_transpose",
     Transpose = "transpose",
     Symmetric = "symmetric",
     SkewSymmetric = "skew_symmetric",
+    Hermitian = "hermitian",
 });
 
 impl ValueType {

@@ -175,6 +175,8 @@ fn a_matrix_by_columns_and_one_triangle_are_right() {
     let triangle = ["--storage", "symmetric"];
     assert_eq!(product("karate.mtx", &triangle), as_told("sym_csr", "non_transpose", "symmetric"));
     assert_eq!(product("skew_fp64.mtx", &triangle), as_told("sym_csr", "non_transpose", "skew_symmetric"));
+    let complex = "../../spmv-cli/tests/files/complex.mtx";
+    assert_eq!(product(complex, &triangle), as_told("sym_csr", "non_transpose", "hermitian"));
 
     let refused = |name: &str, arguments: &[&str]| {
         let output = spmv(&cache).arg("run").arg(folder.join(name)).args(arguments).output().unwrap();
@@ -261,6 +263,7 @@ fn complex_products_are_right() {
         (&scipy, &["--value", "c32", "--set", "x=f32", "--algorithm", "sell_c_sigma"], "c32"),
         (&real, &["--set", "x=c32", "--set", "y=c32", "--algorithm", "merge_path", "--beta", "-1"], "c32"),
         (&real, &["--value", "c64", "--storage", "symmetric"], "c64"),
+        (&complex, &["--storage", "symmetric", "--alpha", "0.5", "--beta", "-1"], "c64"),
         (&real, &["--set", "alpha=device", "--alpha", "0.3", "--algorithm", "coo"], "f32"),
         (
             &complex,

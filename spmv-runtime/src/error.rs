@@ -458,9 +458,10 @@ fn not_computed(
     }
     let products = Operation::ALL.iter().filter(|operation| storage.of_arrays(**operation).is_some());
     let products: Vec<_> = products.map(ToString::to_string).collect();
-    let negated = match (storage, operation) {
+    let instead = match (storage, operation) {
         (StorageFormat::SkewSymmetric, Operation::Transpose) => ", with -alpha for the transpose",
+        (StorageFormat::Hermitian, Operation::Transpose) => ", which is that of the conjugate transpose too",
         _ => "",
     };
-    format!("no algorithm computes {product}; allowed: {}{negated}", products.join(", "))
+    format!("no algorithm computes {product}; allowed: {}{instead}", products.join(", "))
 }

@@ -93,7 +93,7 @@ impl DeviceMatrix {
         Ok(DeviceMatrix { num_rows, num_cols, storage: StorageFormat::Csc, ..transpose })
     }
 
-    /// Copies the stored triangle of a symmetric or skew-symmetric matrix to a device, as it is.
+    /// Copies the stored triangle of a symmetric, skew-symmetric or Hermitian matrix to a device, as it is.
     ///
     /// # Errors
     /// As [`DeviceMatrix::upload`].
@@ -330,6 +330,7 @@ impl<V: Element, O: DeviceOffset> MatrixSource for SymmetricCsr<V, O> {
     fn storage(&self) -> StorageFormat {
         match self.symmetry() {
             Symmetry::SkewSymmetric => StorageFormat::SkewSymmetric,
+            Symmetry::Hermitian => StorageFormat::Hermitian,
             _ => StorageFormat::Symmetric,
         }
     }

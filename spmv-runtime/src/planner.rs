@@ -288,7 +288,7 @@ fn rules(operation: Operation, features: &Features, constraints: &Constraints) -
                 _ => vec![planned, direct],
             }
         }
-        Operation::Symmetric | Operation::SkewSymmetric => {
+        operation if operation.is_of_triangle() => {
             vec![(SymCsr::default().into(), "one triangle of the matrix is stored".to_owned())]
         }
         _ => {

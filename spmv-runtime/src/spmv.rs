@@ -62,7 +62,7 @@ impl Spmv {
     /// [`CscMatrix::transpose`](crate::matrix::CscMatrix::transpose), or of [`with_operation`](Self::with_operation).
     ///
     /// For a matrix of which one triangle is stored, op(A) is A itself, and the matrix decides between
-    /// [`Operation::Symmetric`] and [`Operation::SkewSymmetric`] for the configuration.
+    /// [`Operation::Symmetric`], [`Operation::SkewSymmetric`] and [`Operation::Hermitian`] for the configuration.
     ///
     /// # Errors
     /// [`Error::Operation`] where the algorithm is not for a matrix in CSC; [`Error::Storage`] where it is for one triangle
@@ -76,7 +76,8 @@ impl Spmv {
     ///
     /// # Errors
     /// As [`with`](Self::with); [`Error::Operation`] where the algorithm does not compute op(A) from the matrix as it is
-    /// stored, as no algorithm does for the transpose of a skew-symmetric matrix: that is the product with −α.
+    /// stored, as no algorithm does for the transpose of a skew-symmetric matrix, which is the product with −α, or of a
+    /// Hermitian one.
     pub fn with_operation(
         device: &Device,
         a: &impl MatrixSource,

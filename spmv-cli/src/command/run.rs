@@ -60,8 +60,8 @@ pub struct Run {
     settings: SettingArgs,
     #[command(flatten)]
     constraints: ConstraintArgs,
-    /// How the kernel gets the matrix: by rows, by columns, or the lower triangle alone of one that is symmetric or
-    /// skew-symmetric
+    /// How the kernel gets the matrix: by rows, by columns, or the lower triangle alone of one that is symmetric,
+    /// skew-symmetric or hermitian
     #[arg(long, value_name = "csr|csc|symmetric", default_value = "csr", hide_possible_values = true)]
     storage: Storage,
     /// Where to compute: a GPU, the simulator, which runs the same kernel without one, or the CPU, which runs
