@@ -47,10 +47,12 @@ pub enum ValueKind {
     Complex,
 }
 
-/// The type of a row offset or a column index.
+/// The type of a row offset ([`IndexType::OFFSETS`]) or a column index ([`IndexType::INDICES`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum IndexType {
+    /// 16-bit unsigned.
+    U16,
     /// 32-bit unsigned.
     U32,
     /// 64-bit unsigned.
@@ -177,7 +179,7 @@ named!(ValueKind, "kind of values", {
     Bool = "truth",
     Complex = "complex",
 });
-named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
+named!(IndexType, "index type", { U16 = "u16", U32 = "u32", U64 = "u64" });
 named!(StorageFormat, "storage format", {
     Csr = "csr",
     Csc = "csc",
@@ -379,9 +381,19 @@ impl ValueType {
 }
 
 impl IndexType {
+    /// What row offsets may be.
+    pub const OFFSETS: &'static [IndexType] = &[IndexType::U32, IndexType::U64];
+
+    /// What column indices may be: a matrix has fewer than 2³¹ columns, so no index needs 64 bits.
+    pub const INDICES: &'static [IndexType] = &[IndexType::U16, IndexType::U32];
+
+    /// Columns that 16-bit indices tell apart.
+    pub const MAX_NARROW_COLUMNS: u64 = 1 << 16;
+
     /// Size in bytes.
     pub const fn size(self) -> usize {
         match self {
+            IndexType::U16 => 2,
             IndexType::U32 => 4,
             IndexType::U64 => 8,
         }
@@ -390,6 +402,7 @@ impl IndexType {
     /// The type's name in the generated prelude.
     pub const fn cuda(self) -> &'static str {
         match self {
+            IndexType::U16 => "uint16_t",
             IndexType::U32 => "uint32_t",
             IndexType::U64 => "uint64_t",
         }

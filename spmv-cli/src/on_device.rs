@@ -88,17 +88,12 @@ impl Product for OnDevice {
         let types = self.plan.config().types();
         let y_passes = if self.beta.number == 0.0 { 1 } else { 2 };
         let (x_length, y_length) = self.plan.vector_lengths();
-        matrix_bytes(matrix) + (x_length * types.x.size() + y_passes * y_length * types.y.size()) as u64
+        matrix.bytes() + (x_length * types.x.size() + y_passes * y_length * types.y.size()) as u64
     }
 
     fn take_counters(&mut self) -> Option<Counters> {
         self.plan.device().take_counters()
     }
-}
-
-/// Bytes of the matrix as it is stored on the device.
-pub fn matrix_bytes(matrix: &DeviceMatrix) -> u64 {
-    DeviceMatrix::predict_bytes(matrix.num_rows(), matrix.nnz(), matrix.value_type(), matrix.offset_type())
 }
 
 fn events(device: &Device) -> Result<Option<[CudaEvent; 2]>, Failure> {

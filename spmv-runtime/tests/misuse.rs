@@ -125,7 +125,9 @@ fn configurations() {
             set("csr_vector", &[("value", "")]) => "Value", "`value` cannot be ``; allowed: f16, bf16, f32, f64, i8, i32, i64, u32, bool, c32, c64";
             set("csr_vector", &[("accumulator", "f16")]) => "Value", "`accumulator` cannot be `f16`; allowed: f32, f64, i32, i64, u32, bool, c32, c64";
             set("csr_vector", &[("offset", "i32")]) => "Value", "`offset` cannot be `i32`; allowed: u32, u64";
-            set("csr_vector", &[("index", "u64")]) => "Value", "`index` cannot be `u64`; allowed: u32";
+            set("csr_vector", &[("index", "u64")]) => "Value", "`index` cannot be `u64`: a matrix has fewer than 2^31 columns, so no index needs 64 bits; allowed: u16, u32";
+            set("csr_vector", &[("offset", "u16")]) => "Value", "`offset` cannot be `u16`; allowed: u32, u64";
+            set("dia", &[("index", "u16")]) => "Combination", "dia keeps columns in a form of its own, which index = u16 makes no smaller; use index = u32, or one of csr_scalar, …";
             set("csr_vector", &[("operation", "inverse")]) => "Value", "`operation` cannot be `inverse`; allowed: non_transpose, transpose, symmetric, skew_symmetric, hermitian";
             set("csr_vector", &[("semiring", "min_times")]) => "Value", "`semiring` cannot be `min_times`; allowed: plus_times, min_plus, max_plus, max_times, or_and, plus_pair";
             set("csr_vector", &[("alpha", "2")]) => "Value", "`alpha` cannot be `2`; allowed: any, device, 1, -1";
@@ -136,7 +138,7 @@ fn configurations() {
             KernelConfig::builder(Special { lanes_per_row: 64, ..Special::default() }).build() => "Value", "`lanes_per_row` cannot be `64`; allowed: 1, 2, 4, 8, 16, 32";
             KernelConfig::builder(Special { block: 6, rows_per_lane: 4, ..Special::default() }).build() => "Combination", "a lane has at most 72 values in a step";
             set("special", &[("value", "i32")]) => "Combination", "special encodes floating-point values, and value = i32 is none; use sell_c_sigma or another algorithm; allowed: f16, bf16, f32, f64";
-            KernelConfig::builder(CsrVector::default()).index(IndexType::U64).build() => "Value", "`index` cannot be `u64`; allowed: u32";
+            KernelConfig::builder(CsrVector::default()).index(IndexType::U64).build() => "Value", "`index` cannot be `u64`: a matrix has fewer than 2^31 columns, so no index needs 64 bits; allowed: u16, u32";
             KernelConfig::builder(CsrVector::default()).alpha(Coefficient::Zero).build() => "Value", "`alpha` cannot be `0`; allowed: any, device, 1, -1";
             KernelConfig::builder(CsrVector::default()).accumulator(ValueType::I8).build() => "Value", "`accumulator` cannot be `i8`; allowed: f32, f64, i32, i64, u32, bool, c32, c64";
             set("csr_vector", &[("operation", "symmetric")]) => "Operation", "csr_vector computes non_transpose and transpose, not symmetric, which is computed by sym_csr";
@@ -153,7 +155,7 @@ fn configurations() {
             set("csr_vector", &[("value", "c32"), ("semiring", "min_plus")]) => "Combination", "accumulator = c32: complex numbers are combined by plus_times, not by min_plus; use types that are not complex";
             set("dia", &[("value", "i32")]) => "Combination", "dia marks fill by bits that no value has, and value = i32 has a use for all; use ell, sell_c_sigma or an algorithm without a layout";
             "f80".parse::<ValueType>() => "UnknownName", "unknown value type `f80`; allowed: f16, bf16, f32, f64, i8, i32, i64, u32, bool, c32, c64";
-            "u16".parse::<IndexType>() => "UnknownName", "unknown index type `u16`; allowed: u32, u64";
+            "u8".parse::<IndexType>() => "UnknownName", "unknown index type `u8`; allowed: u16, u32, u64";
             "inverse".parse::<Operation>() => "UnknownName", "unknown operation `inverse`; allowed: non_transpose, transpose, symmetric, skew_symmetric, hermitian";
             "csr5".parse::<StorageFormat>() => "UnknownName", "unknown storage format `csr5`; allowed: csr, csc, symmetric, skew_symmetric, hermitian";
             "plus".parse::<Semiring>() => "UnknownName", "unknown semiring `plus`; allowed: plus_times, min_plus, max_plus, max_times, or_and, plus_pair";
@@ -272,6 +274,9 @@ fn plans() {
             Spmv::pair(&device, &a, named("hola_t"), named("hola_t")) => "Operation", "hola_t does not compute the non_transpose product of a matrix in csr; these do: csr_scalar, csr_vector, …";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&other, &a, IndexType::U32).expect("room")), named("csr_vector")) => "OtherDevice", "the matrix lives on another device than the plan; upload it to that one";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U64).expect("room")), named("csr_vector")) => "OffsetType", "the matrix on the device has u64 offsets and the kernel was generated for u32; set `offset` in the configuration";
+            Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32).expect("room")), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexType", "the matrix on the device has u32 column indices and the kernel was generated for u16; set `index` in the configuration";
+            Spmv::with(&device, &giant(3, 65_537), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexRange", "the matrix has 65537 columns and 16-bit indices serve up to 65536 here; set `index = u32`";
+            DeviceMatrix::upload(&device, &a, IndexType::U16) => "Config/Value", "`offset` cannot be `u16`; allowed: u32, u64";
             Spmv::with(&device, &giant(1 << 20, 64), named("ell")) => "Fill", "ell would store 67108864 slots or more for 64 nonzeros: 536870912 bytes, and the matrix takes 4194820 in CSR; a layout of more than 8 slots a nonzero may hold 67108864 bytes of fill; these store none, or little: sell_c_sigma, hyb, jds, csr5, merge_path";
             Spmv::with(&device, &a, set("special", &[("block", "2")]).expect("it is right")) => "Misfit", "1 parts of the matrix are not what special is set for, rows of blocks whose entries are whole blocks, in the same order in each row";
             Spmv::with_source(&device, &a, named("csr_vector"), "no CUDA") => "Compile/CompileError", "NVRTC V could not compile for sm_90: NVRTC_ERROR_COMPILATION…";

@@ -96,7 +96,7 @@ impl Inspect {
     fn look<V: Entry>(&self, header: Option<Header>) -> Result<InspectReport, Failure> {
         let (a, read_ms) = reading::read::<V, u64>(&self.matrix)?;
         let offset = reading::offset_type(header.as_ref());
-        let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset);
+        let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset, IndexType::U32);
         let statistics = Statistics::of(&a);
         let of_complex = |value: ValueType| V::COMPLEX.then(|| bytes(value));
         let of_triangle = |value: ValueType| {
@@ -104,7 +104,8 @@ impl Inspect {
             let header = header.as_ref().filter(|_| V::COMPLEX == is_complex)?;
             let has_triangle = header.symmetry.is_some_and(reading::has_triangle);
             let nnz = (statistics.nnz + statistics.diagonal_entries) / 2;
-            has_triangle.then(|| DeviceMatrix::predict_bytes(a.num_rows(), nnz, value, offset))
+            has_triangle
+                .then(|| DeviceMatrix::predict_bytes(a.num_rows(), nnz, value, offset, IndexType::U32))
         };
         let value = if V::COMPLEX { ValueType::C64 } else { ValueType::F32 };
         let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
