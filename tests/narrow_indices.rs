@@ -59,13 +59,16 @@ fn products_are_right_up_to_the_last_column() {
         let device = Device::simulator_with(schedule);
         for (spec, most) in narrow() {
             let a = matrix(most);
-            let sorts = spec.parameters.iter().any(|parameter| parameter.name == "sort_columns");
-            let variants =
-                if sorts { &[("sort_columns", "0"), ("sort_columns", "1")] } else { &[("index", "u16")][..] };
+            // What else the kernels do with columns.
+            let variants: &[&[(&str, &str)]] = match spec.name {
+                "hola" => &[&[], &[("sort_columns", "1")]],
+                "hola_t" => &[&[], &[("combine", "0")], &[("combine", "0"), ("sort_columns", "1")]],
+                _ => &[&[]],
+            };
             for &operation in spec.operations.iter().take(num_operations) {
-                for (key, value) in variants {
+                for settings in variants {
                     let mut builder = configured(spec, operation);
-                    builder.set(key, value).unwrap();
+                    settings.iter().for_each(|(key, value)| builder.set(key, value).unwrap());
                     let mut plan = match Spmv::with(&device, &a, builder.build().unwrap()) {
                         // A column with an entry in every row is a long row of the transpose.
                         Err(Error::Fill { .. }) if operation == Operation::Transpose => continue,

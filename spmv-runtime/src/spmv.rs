@@ -141,8 +141,8 @@ impl Spmv {
     /// ```
     ///
     /// # Errors
-    /// Those of [`with_operation`](Self::with_operation); [`Error::ValueType`] and [`Error::OffsetType`] where the
-    /// configurations differ in the types that the matrix is stored with.
+    /// Those of [`with_operation`](Self::with_operation); [`Error::ValueType`], [`Error::OffsetType`] and
+    /// [`Error::IndexType`] where the configurations differ in the types that the matrix is stored with.
     pub fn pair(
         device: &Device,
         a: &impl MatrixSource,
