@@ -6,7 +6,7 @@ use spmv_runtime::codegen::{Coefficient, ValueType};
 use spmv_runtime::cudarc::driver::{CudaEvent, DriverError, sys::CUevent_flags};
 use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16};
 use spmv_runtime::ptx_sim::Counters;
-use spmv_runtime::{Device, DeviceMatrix, Error, Factor, Spmv, Vector};
+use spmv_runtime::{Device, Error, Factor, Spmv, Vector};
 
 use crate::failure::Failure;
 use crate::operands::{Operands, entries, numbers, parts};
