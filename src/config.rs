@@ -1141,7 +1141,7 @@ mod tests {
         assert_eq!(error.to_string(), "`alpha` cannot be `0`; allowed: any, device, 1, -1");
         assert_eq!(
             builder.set("index", "u64").unwrap_err().to_string(),
-            "`index` cannot be `u64`; allowed: u32"
+            "`index` cannot be `u64`: a matrix has fewer than 2^31 columns, so no index needs 64 bits; allowed: u16, u32"
         );
     }
 
@@ -1153,7 +1153,9 @@ mod tests {
             for &operation in Operation::ALL {
                 let able = AlgorithmSpec::computing(operation);
                 assert!(!able.is_empty(), "{operation}");
-                match builder.clone().operation(operation).build() {
+                // Of real values it is another operation.
+                let value = if operation == Operation::Hermitian { ValueType::C32 } else { ValueType::F32 };
+                match builder.clone().operation(operation).value(value).build() {
                     Ok(config) => {
                         assert!(able.contains(&spec.name));
                         assert_eq!(config.program().guarantees.operation, operation);
