@@ -47,6 +47,9 @@ pub struct AlgorithmSpec {
     pub operations: &'static [Operation],
     /// The semirings that it computes over.
     pub semirings: &'static [Semiring],
+    /// The most columns that 16-bit indices serve in its kernels: 65,536, one less where one index names fill, 0 where they
+    /// have no use.
+    pub narrow_columns: u32,
     /// The CUDA template, with the header that describes the algorithm.
     pub template: &'static str,
     /// The algorithm with every parameter at its default.
@@ -98,12 +101,15 @@ impl AlgorithmSpec {
     }
 }
 
-/// The entries of the registry: the module, the parameters, and the semirings where the template reduces rows by the
+/// The entries of the registry: the module, the parameters, the columns that 16-bit indices serve where its kernels read
+/// columns as the matrix has them, and the semirings where the template reduces rows by the
 /// functions of `prelude/plus_times.cuh` alone.
 macro_rules! algorithms {
+    (@narrow) => { 0 };
+    (@narrow $columns:literal) => { $columns };
     (@semirings) => { &[Semiring::PlusTimes] };
     (@semirings $semirings:path) => { $semirings };
-    ($($module:ident: $variant:ident $(over $semirings:path)?,)+) => {
+    ($($module:ident: $variant:ident $(narrow $columns:literal)? $(over $semirings:path)?,)+) => {
         $(mod $module;)+
         $(pub use $module::$variant;)+
 
@@ -129,6 +135,7 @@ macro_rules! algorithms {
                     parameters: $variant::PARAMETERS,
                     operations: $variant::OPERATIONS,
                     semirings: algorithms!(@semirings $($semirings)?),
+                    narrow_columns: algorithms!(@narrow $($columns)?),
                     template: include_str!(concat!("../templates/", stringify!($module), ".cu")),
                     default: || Algorithm::$variant($variant::default()),
                 },)+
@@ -157,24 +164,24 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    csr_scalar: CsrScalar over Semiring::ALL,
-    csr_vector: CsrVector over Semiring::ALL,
-    light_vector: LightVector over Semiring::ALL,
-    hola: Hola,
-    merge_path: MergePath over Semiring::ALL,
-    csr5: Csr5,
-    light_warp: LightWarp over Semiring::ALL,
-    pcsr: Pcsr over Semiring::ALL,
-    csr_adaptive: CsrAdaptive over Semiring::ALL,
-    coalesced_bins: CoalescedBins over Semiring::ALL,
-    hybrid: Hybrid,
+    csr_scalar: CsrScalar narrow 65_536 over Semiring::ALL,
+    csr_vector: CsrVector narrow 65_536 over Semiring::ALL,
+    light_vector: LightVector narrow 65_536 over Semiring::ALL,
+    hola: Hola narrow 65_536,
+    merge_path: MergePath narrow 65_536 over Semiring::ALL,
+    csr5: Csr5 narrow 65_536,
+    light_warp: LightWarp narrow 65_536 over Semiring::ALL,
+    pcsr: Pcsr narrow 65_536 over Semiring::ALL,
+    csr_adaptive: CsrAdaptive narrow 65_536 over Semiring::ALL,
+    coalesced_bins: CoalescedBins narrow 65_536 over Semiring::ALL,
+    hybrid: Hybrid narrow 65_536,
     dasp: Dasp,
-    coo: Coo,
-    ell: Ell over Semiring::ALL,
-    sell_c_sigma: SellCSigma over Semiring::ALL,
+    coo: Coo narrow 65_536,
+    ell: Ell narrow 65_535 over Semiring::ALL,
+    sell_c_sigma: SellCSigma narrow 65_535 over Semiring::ALL,
     dia: Dia,
-    hyb: Hyb,
-    jds: Jds over Semiring::ALL,
+    hyb: Hyb narrow 65_535,
+    jds: Jds narrow 65_535 over Semiring::ALL,
     bsr: Bsr,
     csc: Csc,
     jds_t: JdsT,
@@ -183,8 +190,8 @@ algorithms! {
     two_phase: TwoPhase over Semiring::ALL,
     bccoo: Bccoo,
     special: Special over Semiring::ALL,
-    naive_t: NaiveT,
-    hola_t: HolaT,
+    naive_t: NaiveT narrow 65_536,
+    hola_t: HolaT narrow 65_536,
     planned_t: PlannedT,
     sym_csr: SymCsr,
 }

@@ -6,7 +6,7 @@ use crate::program::{Arg, Buffer, Pass};
 use crate::source::analysis_source;
 use crate::types::IndexType;
 
-/// Generated CUDA text that counts a structure's features, for one type of row offsets, and how to run it: `structure`,
+/// Generated CUDA text that counts a structure's features, for one type of row offsets and one of column indices, and how to run it: `structure`,
 /// then, where the features say that diagonals are worth counting, `diagonals`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnalysisProgram {
@@ -38,8 +38,8 @@ impl AnalysisProgram {
     /// How many counters there are, of 64 bits each.
     pub const NUM_COUNTERS: usize = COUNTERS as usize;
 
-    /// Generates the program for row offsets of this type.
-    pub fn new(offset: IndexType) -> AnalysisProgram {
+    /// Generates the program for row offsets and column indices of these types.
+    pub fn new(offset: IndexType, index: IndexType) -> AnalysisProgram {
         let (rows, nnz) = (Expr::from(Variable::NumRows), Expr::from(Variable::Nnz));
         let words = (rows.clone() + Expr::from(Variable::NumCols)).div_ceil(32);
         let pass = |name: &str, grid: Expr, args: Vec<Arg>| Pass {
@@ -62,7 +62,7 @@ impl AnalysisProgram {
         let lengths = || Arg::Buffer(Self::LENGTHS);
         let cols = Expr::from(Variable::NumCols);
         AnalysisProgram {
-            source: analysis_source(offset, THREADS_PER_BLOCK),
+            source: analysis_source(offset, index, THREADS_PER_BLOCK),
             buffers: [
                 Buffer::new("counters", COUNTERS * 8).zeroed(),
                 Buffer::new("diagonals", words.clone() * 4).zeroed(),

@@ -226,6 +226,17 @@ impl KernelConfig {
         }
     }
 
+    /// The most rows and columns that the column indices serve, of the matrix whose arrays kernels are given. The columns of
+    /// a transposed copy are its rows.
+    pub fn max_size(&self) -> (u64, u64) {
+        let narrow = u64::from(self.algorithm.spec().narrow_columns);
+        match self.types.index {
+            IndexType::U16 if transposed_copy::is_needed(self) => (narrow, IndexType::MAX_NARROW_COLUMNS),
+            IndexType::U16 => (u64::MAX, narrow),
+            _ => (u64::MAX, u64::MAX),
+        }
+    }
+
     /// What of α and β, in this order, a product may not have, and what it may: only sums of products are scaled, and an
     /// epilogue says itself what is stored.
     pub fn refused_scaling(&self, alpha: f64, beta: f64) -> Option<(&'static str, f64, &'static str)> {
@@ -276,6 +287,7 @@ impl KernelConfig {
             storage: match self.operation {
                 Operation::Symmetric => StorageFormat::Symmetric,
                 Operation::SkewSymmetric => StorageFormat::SkewSymmetric,
+                Operation::Hermitian => StorageFormat::Hermitian,
                 _ => StorageFormat::Csr,
             },
             guarantees: plan.guarantees,
@@ -327,6 +339,37 @@ impl KernelConfig {
 }
 
 impl KernelConfig {
+    /// A Hermitian matrix of real values is a symmetric one, which has kernels of its own.
+    fn hermitian_problem(&self) -> Option<ConfigError> {
+        let value = self.types.value;
+        if self.operation != Operation::Hermitian || value.kind() == ValueKind::Complex {
+            return None;
+        }
+        let complex = ValueType::ALL.iter().filter(|value| value.kind() == ValueKind::Complex);
+        let complex = complex.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let reason = format!(
+            "operation = hermitian mirrors conjugates, and value = {value} has no imaginary part: use operation = symmetric, \
+             which is the same there, or value = {complex}"
+        );
+        Some(ConfigError::Combination { key: "operation", reason })
+    }
+
+    /// Column indices of 16 bits are for algorithms whose kernels read columns as the matrix has them.
+    fn index_problem(&self) -> Option<ConfigError> {
+        let spec = self.algorithm.spec();
+        if self.types.index != IndexType::U16 || spec.narrow_columns > 0 {
+            return None;
+        }
+        let able = Algorithm::ALL.iter().filter(|spec| spec.narrow_columns > 0);
+        let able: Vec<_> = able.map(|spec| spec.name).collect();
+        let reason = format!(
+            "{} keeps columns in a form of its own, which index = u16 makes no smaller; use index = u32, or one of {}",
+            spec.name,
+            able.join(", ")
+        );
+        Some(ConfigError::Combination { key: "index", reason })
+    }
+
     /// What the semiring excludes: an algorithm that sums, and α and β that would scale.
     fn semiring_problem(&self) -> Option<ConfigError> {
         let (spec, semiring) = (self.algorithm.spec(), self.semiring);
@@ -507,14 +550,14 @@ pub const COMMON_KEYS: &[CommonKey] = &[
     CommonKey {
         name: "offset",
         doc: "Type of the row offsets; u32 serves up to 2^31 - 1 nonzeros.",
-        allowed: || IndexType::ALL.iter().map(|t| t.to_string()).collect(),
+        allowed: || IndexType::OFFSETS.iter().map(|t| t.to_string()).collect(),
         get: |config| config.types.offset.to_string(),
         set: |builder, text| text.parse().map(|offset| builder.offset = offset).is_ok(),
     },
     CommonKey {
         name: "index",
-        doc: "Type of the column indices.",
-        allowed: || vec![IndexType::U32.to_string()],
+        doc: "Type of the column indices; u16 serves up to 65,536 columns, one less in layouts with fill.",
+        allowed: || IndexType::INDICES.iter().map(|t| t.to_string()).collect(),
         get: |config| config.types.index.to_string(),
         set: |builder, text| text.parse().map(|index| builder.index = index).is_ok(),
     },
@@ -671,7 +714,12 @@ impl KernelConfigBuilder {
     /// then unchanged.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let spec = self.algorithm.spec();
-        let wrong = |key, allowed| ConfigError::Value { key, value: value.to_owned(), allowed };
+        let wrong = |key, allowed| ConfigError::Value {
+            key,
+            value: value.to_owned(),
+            allowed,
+            why: why_not(key, value),
+        };
         if let Some(parameter) = spec.parameters.iter().find(|parameter| parameter.name == key) {
             let parsed = value.parse().ok().filter(|number| parameter.allowed.contains(number));
             let number = parsed.ok_or_else(|| wrong(parameter.name, numbers(parameter.allowed)))?;
@@ -717,7 +765,8 @@ impl KernelConfigBuilder {
         let mut problems = Vec::new();
         let mut value = |key, value: String, allowed: Vec<String>| {
             if !allowed.contains(&value) {
-                problems.push(ConfigError::Value { key, value, allowed });
+                let why = why_not(key, &value);
+                problems.push(ConfigError::Value { key, value, allowed, why });
             }
         };
         for (parameter, number) in
@@ -737,6 +786,8 @@ impl KernelConfigBuilder {
                 algorithms: AlgorithmSpec::computing(config.operation),
             });
         }
+        problems.extend(config.hermitian_problem());
+        problems.extend(config.index_problem());
         problems.extend(config.semiring_problem());
         if config.user.is_some() {
             problems.extend(config.user_problems(&self.user));
@@ -846,6 +897,12 @@ fn usual_scaling(semiring: Semiring, user: &UserFunctions) -> Scaling {
     }
 }
 
+/// Why a value is not allowed that one could expect.
+fn why_not(key: &str, value: &str) -> Option<&'static str> {
+    let is_wide_index = key == "index" && value == IndexType::U64.name();
+    is_wide_index.then_some("a matrix has fewer than 2^31 columns, so no index needs 64 bits")
+}
+
 fn numbers(allowed: &[u32]) -> Vec<String> {
     allowed.iter().map(u32::to_string).collect()
 }
@@ -868,7 +925,7 @@ pub enum ConfigError {
         allowed: Vec<&'static str>,
     },
     /// A setting has a value that is not allowed.
-    #[error("`{key}` cannot be `{value}`; allowed: {}", allowed.join(", "))]
+    #[error("`{key}` cannot be `{value}`{}; allowed: {}", why.map(|why| format!(": {why}")).unwrap_or_default(), allowed.join(", "))]
     Value {
         /// The setting.
         key: &'static str,
@@ -876,6 +933,8 @@ pub enum ConfigError {
         value: String,
         /// What would be accepted.
         allowed: Vec<String>,
+        /// Why it is not, where one could expect it.
+        why: Option<&'static str>,
     },
     /// The algorithm does not compute this operation.
     #[error(
@@ -1082,7 +1141,7 @@ mod tests {
         assert_eq!(error.to_string(), "`alpha` cannot be `0`; allowed: any, device, 1, -1");
         assert_eq!(
             builder.set("index", "u64").unwrap_err().to_string(),
-            "`index` cannot be `u64`; allowed: u32"
+            "`index` cannot be `u64`: a matrix has fewer than 2^31 columns, so no index needs 64 bits; allowed: u16, u32"
         );
     }
 
@@ -1094,7 +1153,9 @@ mod tests {
             for &operation in Operation::ALL {
                 let able = AlgorithmSpec::computing(operation);
                 assert!(!able.is_empty(), "{operation}");
-                match builder.clone().operation(operation).build() {
+                // Of real values it is another operation.
+                let value = if operation == Operation::Hermitian { ValueType::C32 } else { ValueType::F32 };
+                match builder.clone().operation(operation).value(value).build() {
                     Ok(config) => {
                         assert!(able.contains(&spec.name));
                         assert_eq!(config.program().guarantees.operation, operation);

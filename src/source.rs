@@ -96,8 +96,10 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
     constants += &constant("Coefficient", "alpha", format_args!("Coefficient::{}", scaling.alpha.cuda()));
     constants += &constant("Coefficient", "beta", format_args!("Coefficient::{}", scaling.beta.cuda()));
     if config.operation().is_of_triangle() {
-        let is_skew = config.operation() == Operation::SkewSymmetric;
-        constants += &constant("int", "mirror_sign", if is_skew { -1 } else { 1 });
+        let operation = config.operation();
+        let sign = if operation == Operation::SkewSymmetric { -1 } else { 1 };
+        constants += &constant("int", "mirror_sign", sign);
+        constants += &constant("bool", "mirror_conjugates", operation == Operation::Hermitian);
     }
     let values = [types.value, types.x, types.y, types.accumulator];
     let entries =
@@ -158,7 +160,7 @@ pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String 
 }
 
 /// The source of the kernels that find a structure's features.
-pub(crate) fn analysis_source(offset: IndexType, threads_per_block: u32) -> String {
+pub(crate) fn analysis_source(offset: IndexType, index: IndexType, threads_per_block: u32) -> String {
     let numbers = [
         ("log_short_stretch", Features::STRETCH[0].ilog2()),
         ("log_long_stretch", Features::STRETCH[1].ilog2()),
@@ -179,9 +181,9 @@ pub(crate) fn analysis_source(offset: IndexType, threads_per_block: u32) -> Stri
     for (name, bits) in [("shape_rows", packed(|shape| shape.0)), ("shape_cols", packed(|shape| shape.1))] {
         constants += &constant("uint64_t", name, format_args!("{bits:#x}u"));
     }
-    let title = format!("analysis threads_per_block={threads_per_block} offset={offset}");
+    let title = format!("analysis threads_per_block={threads_per_block} offset={offset} index={index}");
     let template = include_str!("../templates/analysis.cu");
-    let aliases = [("OffsetT", offset.cuda()), ("IndexT", IndexType::U32.cuda())];
+    let aliases = [("OffsetT", offset.cuda()), ("IndexT", index.cuda())];
     let prelude = Prelude { values: &[], aliases: &aliases, constants: &constants };
     assemble(&title, &prelude, None, &[], "analysis.cu", template)
 }

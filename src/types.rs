@@ -47,10 +47,12 @@ pub enum ValueKind {
     Complex,
 }
 
-/// The type of a row offset or a column index.
+/// The type of a row offset ([`IndexType::OFFSETS`]) or a column index ([`IndexType::INDICES`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum IndexType {
+    /// 16-bit unsigned.
+    U16,
     /// 32-bit unsigned.
     U32,
     /// 64-bit unsigned.
@@ -69,11 +71,14 @@ pub enum StorageFormat {
     Symmetric,
     /// The lower triangle of a skew-symmetric matrix in compressed sparse rows.
     SkewSymmetric,
+    /// The lower triangle of a Hermitian matrix, diagonal included, in compressed sparse rows.
+    Hermitian,
 }
 
 impl StorageFormat {
     /// What an algorithm computes from the arrays where the product is that with op(A); `None` where there is no such
-    /// product. A symmetric matrix is its own transpose; of a skew-symmetric one the transpose is −A.
+    /// product. A symmetric matrix is its own transpose; of a skew-symmetric one the transpose is −A, of a Hermitian one
+    /// its conjugate.
     pub const fn of_arrays(self, operation: Operation) -> Option<Operation> {
         use Operation::{NonTranspose, Transpose};
         match (self, operation) {
@@ -82,6 +87,7 @@ impl StorageFormat {
             (StorageFormat::Csc, Transpose) => Some(NonTranspose),
             (StorageFormat::Symmetric, NonTranspose | Transpose) => Some(Operation::Symmetric),
             (StorageFormat::SkewSymmetric, NonTranspose) => Some(Operation::SkewSymmetric),
+            (StorageFormat::Hermitian, NonTranspose) => Some(Operation::Hermitian),
             _ => None,
         }
     }
@@ -99,12 +105,15 @@ pub enum Operation {
     Symmetric,
     /// The arrays hold the lower triangle L of A, whose diagonal is zero: op(L) = L − Lᵀ.
     SkewSymmetric,
+    /// The arrays hold the lower triangle L of A, diagonal D included: op(L) = L + Lᴴ − D. Kernels use the diagonal as it
+    /// is stored, its imaginary parts too.
+    Hermitian,
 }
 
 impl Operation {
     /// Whether the arrays hold one triangle of a matrix.
     pub const fn is_of_triangle(self) -> bool {
-        matches!(self, Operation::Symmetric | Operation::SkewSymmetric)
+        matches!(self, Operation::Symmetric | Operation::SkewSymmetric | Operation::Hermitian)
     }
 
     /// Entries of x and of y for a matrix of this size: the columns and the rows of op(A).
@@ -170,18 +179,20 @@ named!(ValueKind, "kind of values", {
     Bool = "truth",
     Complex = "complex",
 });
-named!(IndexType, "index type", { U32 = "u32", U64 = "u64" });
+named!(IndexType, "index type", { U16 = "u16", U32 = "u32", U64 = "u64" });
 named!(StorageFormat, "storage format", {
     Csr = "csr",
     Csc = "csc",
     Symmetric = "symmetric",
     SkewSymmetric = "skew_symmetric",
+    Hermitian = "hermitian",
 });
 named!(Operation, "operation", {
     NonTranspose = "non_transpose",
     Transpose = "transpose",
     Symmetric = "symmetric",
     SkewSymmetric = "skew_symmetric",
+    Hermitian = "hermitian",
 });
 
 impl ValueType {
@@ -370,9 +381,19 @@ impl ValueType {
 }
 
 impl IndexType {
+    /// What row offsets may be.
+    pub const OFFSETS: &'static [IndexType] = &[IndexType::U32, IndexType::U64];
+
+    /// What column indices may be: a matrix has fewer than 2³¹ columns, so no index needs 64 bits.
+    pub const INDICES: &'static [IndexType] = &[IndexType::U16, IndexType::U32];
+
+    /// Columns that 16-bit indices tell apart.
+    pub const MAX_NARROW_COLUMNS: u64 = 1 << 16;
+
     /// Size in bytes.
     pub const fn size(self) -> usize {
         match self {
+            IndexType::U16 => 2,
             IndexType::U32 => 4,
             IndexType::U64 => 8,
         }
@@ -381,6 +402,7 @@ impl IndexType {
     /// The type's name in the generated prelude.
     pub const fn cuda(self) -> &'static str {
         match self {
+            IndexType::U16 => "uint16_t",
             IndexType::U32 => "uint32_t",
             IndexType::U64 => "uint64_t",
         }

@@ -25,6 +25,7 @@ constexpr int kSortColumns = 0;
 #endif
 
 constexpr int kWarps = kThreadsPerBlock / 32;
+constexpr uint32_t kNoColumn = 0xffffffffu;
 // Entries that one 16-byte load of values brings, and how many such loads a thread makes.
 constexpr int kVectorSize = 16 / sizeof(ValueT) < kNnzPerThread ? 16 / sizeof(ValueT) : kNnzPerThread;
 constexpr int kVectors = kNnzPerThread / kVectorSize;
@@ -88,7 +89,8 @@ __device__ __forceinline__ void load_and_premultiply(AccumT (&products)[kNnzPerT
                                                      const ValueT* __restrict__ values, const XT* __restrict__ x) {
   const int first = (threadIdx.x & ~31) * kNnzPerThread + (threadIdx.x & 31) * kVectorSize;
   ValueT entries[kNnzPerThread];
-  IndexT cols[kNnzPerThread];
+  // Of 32 bits, because every narrow index is a column.
+  uint32_t cols[kNnzPerThread];
 #pragma unroll
   for (int i = 0; i < kVectors; ++i) {
     const int at = first + i * 32 * kVectorSize;
@@ -100,7 +102,7 @@ __device__ __forceinline__ void load_and_premultiply(AccumT (&products)[kNnzPerT
       for (int j = 0; j < kVectorSize; ++j) {
         const bool inside = at + j < share.nnz;
         entries[i * kVectorSize + j] = inside ? __ldcs(values + share.begin + at + j) : ValueT(0);
-        cols[i * kVectorSize + j] = inside ? __ldcs(col_indices + share.begin + at + j) : IndexT(-1);
+        cols[i * kVectorSize + j] = inside ? __ldcs(col_indices + share.begin + at + j) : kNoColumn;
       }
     }
   }
@@ -111,7 +113,7 @@ __device__ __forceinline__ void load_and_premultiply(AccumT (&products)[kNnzPerT
   if constexpr (kSortColumns) sort_thread(cols, order);
 #pragma unroll
   for (int i = 0; i < kNnzPerThread; ++i) {
-    gathered[i] = kFull || cols[i] != IndexT(-1) ? AccumT(__ldg(x + cols[i])) : AccumT(0);
+    gathered[i] = kFull || cols[i] != kNoColumn ? AccumT(__ldg(x + cols[i])) : AccumT(0);
   }
   if constexpr (kSortColumns) sort_thread(order, gathered);
 #pragma unroll

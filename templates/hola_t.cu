@@ -165,12 +165,12 @@ __device__ __forceinline__ void add_across(const Share& share, const uint32_t* s
                                            const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                                            YT* y, AccumT alpha, uint32_t hot) {
   const int lane = threadIdx.x & 31, first = (threadIdx.x & ~31) * kNnzPerThread;
-  IndexT cols[kNnzPerThread];
+  uint32_t cols[kNnzPerThread];
   ValueT loaded[kNnzPerThread];
 #pragma unroll
   for (int i = 0; i < kNnzPerThread; ++i) {
     const int at = first + i * 32 + lane;
-    cols[i] = at < share.nnz ? __ldcs(col_indices + share.begin + at) : IndexT(-1);
+    cols[i] = at < share.nnz ? __ldcs(col_indices + share.begin + at) : kNoColumn;
     loaded[i] = at < share.nnz ? __ldcs(values + share.begin + at) : ValueT(0);
   }
   __syncthreads();
@@ -181,7 +181,7 @@ __device__ __forceinline__ void add_across(const Share& share, const uint32_t* s
     const uint32_t word = starts[first / 32 + i], mine = word & ((2u << lane) - 1);
     const int start = mine != 0 ? first + i * 32 + 31 - __clz(mine) : before;
     if (word != 0) before = first + i * 32 + 31 - __clz(word);
-    if (cols[i] == IndexT(-1)) continue;
+    if (cols[i] == kNoColumn) continue;
     const AccumT product = AccumT(loaded[i]) * entries[start];
     if (cols[i] == hot) {
       hot_sum += product;
@@ -210,10 +210,10 @@ __device__ __forceinline__ void add_by_rows(const Share& share, uint32_t stop, c
   }
 }
 
-// kNnzPerThread consecutive nonzeros a thread, multiplied; columns past the end of the share are IndexT(-1).
+// kNnzPerThread consecutive nonzeros a thread, multiplied; columns past the end of the share are kNoColumn.
 __device__ __forceinline__ void multiply_along(const Share& share, const uint32_t* starts, const AccumT* entries,
                                                const IndexT* __restrict__ col_indices,
-                                               const ValueT* __restrict__ values, IndexT (&cols)[kNnzPerThread],
+                                               const ValueT* __restrict__ values, uint32_t (&cols)[kNnzPerThread],
                                                AccumT (&products)[kNnzPerThread]) {
   const int first = threadIdx.x * kNnzPerThread;
   ValueT loaded[kNnzPerThread];
@@ -224,7 +224,7 @@ __device__ __forceinline__ void multiply_along(const Share& share, const uint32_
 #pragma unroll
     for (int i = 0; i < kNnzPerThread; ++i) {
       const bool inside = first + i < share.nnz;
-      cols[i] = inside ? __ldcs(col_indices + share.begin + first + i) : IndexT(-1);
+      cols[i] = inside ? __ldcs(col_indices + share.begin + first + i) : kNoColumn;
       loaded[i] = inside ? __ldcs(values + share.begin + first + i) : ValueT(0);
     }
   }
@@ -240,7 +240,7 @@ __device__ __forceinline__ void multiply_along(const Share& share, const uint32_
 }
 
 // Equal columns of a thread are added before the atomic.
-__device__ __forceinline__ void add_along(IndexT (&cols)[kNnzPerThread], AccumT (&products)[kNnzPerThread], YT* y,
+__device__ __forceinline__ void add_along(uint32_t (&cols)[kNnzPerThread], AccumT (&products)[kNnzPerThread], YT* y,
                                           AccumT alpha) {
   if constexpr (kSortColumns) sort_thread(cols, products);
   AccumT sum = 0;
@@ -248,13 +248,13 @@ __device__ __forceinline__ void add_along(IndexT (&cols)[kNnzPerThread], AccumT 
   for (int i = 0; i < kNnzPerThread; ++i) {
     sum += products[i];
     if (i + 1 < kNnzPerThread && cols[i] == cols[i + 1]) continue;
-    if (cols[i] != IndexT(-1)) add_scaled(y, cols[i], sum, alpha);
+    if (cols[i] != kNoColumn) add_scaled(y, cols[i], sum, alpha);
     sum = 0;
   }
 }
 
 // Columns are summed in shared memory; then eight lanes bring a run of them.
-__device__ __forceinline__ void add_by_runs(const IndexT (&cols)[kNnzPerThread],
+__device__ __forceinline__ void add_by_runs(const uint32_t (&cols)[kNnzPerThread],
                                             const AccumT (&products)[kNnzPerThread], RunTable& table, AccumT* sums,
                                             YT* y, AccumT alpha) {
   for (int i = threadIdx.x; i < kRuns * kRunCols; i += kThreadsPerBlock) sums[i] = 0;
@@ -263,7 +263,7 @@ __device__ __forceinline__ void add_by_runs(const IndexT (&cols)[kNnzPerThread],
   int place = -1;
 #pragma unroll
   for (int i = 0; i < kNnzPerThread; ++i) {
-    if (cols[i] == IndexT(-1)) continue;
+    if (cols[i] == kNoColumn) continue;
     if (cols[i] / kRunCols != run) {
       run = cols[i] / kRunCols;
       place = place_of(table, run);
@@ -304,7 +304,7 @@ spmv_hola_t(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offs
   if (kCombine && way.order == kAcross) {
     return add_across(share, starts, room, col_indices, values, y, alpha, way.hot);
   }
-  IndexT cols[kNnzPerThread];
+  uint32_t cols[kNnzPerThread];
   AccumT products[kNnzPerThread];
   multiply_along(share, starts, room, col_indices, values, cols, products);
   if constexpr (kCombine) {

@@ -48,20 +48,31 @@ spmv_merge_path_search(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict
   tile_rows[tile] = row;
 }
 
+// A column, or behind the columns the low half of a row end: one load of either where both are words.
+template <typename ColT>
+__device__ __forceinline__ uint32_t load_item(uint32_t slot, uint32_t tile_nnz, const ColT* __restrict__ tile_cols,
+                                              const uint32_t* __restrict__ row_ends) {
+  constexpr uint32_t kWords = sizeof(OffsetT) / 4;
+  if constexpr (sizeof(ColT) == sizeof(uint32_t)) {
+    return __ldcs(slot < tile_nnz ? tile_cols + slot : row_ends + (slot - tile_nnz) * kWords);
+  } else {
+    return slot < tile_nnz ? __ldcs(tile_cols + slot) : __ldcs(row_ends + (slot - tile_nnz) * kWords);
+  }
+}
+
 // Products and row ends of the tile, in this order. Nothing is predicated: slots that have no use for a load repeat
 // one, so that all loads of a thread are in flight before the first is used. Of a row end the low half is enough.
 __device__ __forceinline__ void stage_tile(Slot* slots, uint32_t tile_nnz, uint32_t items, uint32_t first_nnz,
                                            const uint32_t* __restrict__ row_ends,
                                            const IndexT* __restrict__ tile_cols,
                                            const ValueT* __restrict__ tile_values, const XT* __restrict__ x) {
-  constexpr uint32_t kWords = sizeof(OffsetT) / 4;
   uint32_t loaded[kItemsPerThread];
   ValueT values[kItemsPerThread];
   XT entries[kItemsPerThread];
 #pragma unroll
   for (int k = 0; k < kItemsPerThread; ++k) {
     const uint32_t slot = min(threadIdx.x + k * kThreadsPerBlock, items - 1);
-    loaded[k] = __ldcs(slot < tile_nnz ? tile_cols + slot : row_ends + (slot - tile_nnz) * kWords);
+    loaded[k] = load_item(slot, tile_nnz, tile_cols, row_ends);
   }
 #pragma unroll
   for (int k = 0; k < kItemsPerThread; ++k) {

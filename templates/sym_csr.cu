@@ -1,6 +1,6 @@
-// sym_csr: the product with a symmetric matrix from its lower triangle: a thread a row, slices of 32 rows.
+// sym_csr: the product with a symmetric, skew-symmetric or Hermitian matrix from its lower triangle: a thread a row, slices of 32 rows.
 //
-// Formula:   y[i] <- alpha * (sum over j <= i of a[i][j] * x[j] + sum over k > i of sign * a[k][i] * x[k]) + beta * y[i], sign = -1 where A is skew-symmetric
+// Formula:   y[i] <- alpha * (sum over j <= i of a[i][j] * x[j] + sum over k > i of mirror(a[k][i]) * x[k]) + beta * y[i], mirror(a) = a where A is symmetric, -a where it is skew-symmetric, conj(a) where it is Hermitian
 // Paper:     none; slices as in Monakov, Lokhmotov and Avetisyan 2010 (Automatically tuning sparse matrix-vector multiplication for GPU architectures), without padding; every entry's second use is a load that a plan places, so no row waits for another
 // Suits:     stencils, finite elements and bands larger than the L2 cache: what lies above the diagonal is read a second time while it is still in a cache
 // Suffers:   columns spread at random (the second load is a sector of memory of its own); rows of very uneven length; matrices that fit in L2
@@ -227,6 +227,16 @@ __device__ __forceinline__ UpperEntry<true> load_upper(const UpperEntry<true>* f
   return {words.x, words.y};
 }
 
+// What an entry below the diagonal says of the one above, but for its sign.
+template <typename Number>
+__device__ __forceinline__ Number mirrored(Number number) {
+  if constexpr (kMirrorConjugates) {
+    return conjugate(number);
+  } else {
+    return number;
+  }
+}
+
 // What all threads know of the matrix.
 template <bool kWide>
 struct Triangle {
@@ -242,7 +252,7 @@ struct Triangle {
   }
   __device__ __forceinline__ AccumT value(uint32_t place) const { return AccumT(__ldg(values + place)); }
   __device__ __forceinline__ AccumT entry(uint32_t i) const { return AccumT(__ldg(x + i)); }
-  // The product of an entry above the diagonal with x; the row that has it is never row 0.
+  // The product of an entry above the diagonal, but for its sign, with x; the row that has it is never row 0.
   __device__ __forceinline__ AccumT upper_product(UpperEntry<kWide> entry_above, uint32_t row, AccumT sum) const {
     uint32_t of, place;
     if constexpr (kWide) {
@@ -251,7 +261,7 @@ struct Triangle {
       of = row + (entry_above.word >> 16);
       place = __ldg(&slices[of / 32].lower_begin) + (entry_above.word & (kNarrow - 1));
     }
-    return multiply_add(value(place), entry(of), sum);
+    return multiply_add(mirrored(value(place)), entry(of), sum);
   }
 };
 

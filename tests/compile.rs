@@ -160,12 +160,16 @@ fn vector_operations_compile() {
 
 #[test]
 fn the_analysis_compiles() {
-    for &offset in IndexType::ALL {
+    let types = IndexType::OFFSETS
+        .iter()
+        .flat_map(|offset| IndexType::INDICES.iter().map(move |index| (*offset, *index)));
+    for (offset, index) in types {
         for arch in ARCHS {
-            let (artifact, _) = compiler().compile_analysis(offset, arch).unwrap();
-            assert_eq!(artifact.kernels.len(), 7, "{offset} for {arch}");
+            let (artifact, _) = compiler().compile_analysis(offset, index, arch).unwrap();
+            assert_eq!(artifact.kernels.len(), 7, "{offset}, {index} for {arch}");
             assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
-            Module::load(&artifact.ptx).unwrap_or_else(|error| panic!("{offset} for {arch}: {error}"));
+            Module::load(&artifact.ptx)
+                .unwrap_or_else(|error| panic!("{offset}, {index} for {arch}: {error}"));
         }
     }
 }

@@ -16,8 +16,8 @@ use spmv_codegen::{
     ValueType,
 };
 use spmv_matrix::{
-    Accumulate, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr, Symmetry,
-    Value, reference, reference_of_complex, verify,
+    Accumulate, Complex32, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr,
+    Symmetry, Value, reference, reference_of_complex, verify,
 };
 use spmv_runtime::cudarc::driver::{CudaGraph, sys};
 use spmv_runtime::ptx_sim::Schedule;
@@ -392,6 +392,7 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("graph_capture_of_factors", true, graph_capture_of_factors),
     ("users_context_and_memory", true, users_context_and_memory),
     ("misuse_is_refused", false, misuse_is_refused),
+    ("one_hermitian_triangle", false, one_hermitian_triangle),
     ("out_of_memory_leaves_the_device_usable", false, out_of_memory_leaves_the_device_usable),
 ];
 
@@ -550,6 +551,36 @@ fn stored_by_columns(device: &Device) -> Result<(), Failed> {
         let wanted =
             format!("{name} does not compute the {operation} product of a matrix in csr; these do: ");
         expect_eq(refused.unwrap_or_default().starts_with(&wanted), true)?;
+    }
+    Ok(())
+}
+
+/// What lies above the diagonal of a Hermitian matrix is the conjugate of what lies below.
+fn one_hermitian_triangle(device: &Device) -> Result<(), Failed> {
+    let of = |re: f32, im: f32| Complex32::new(re, im);
+    let values = vec![of(3.0, 0.0), of(2.0, 1.0), of(0.0, -3.0), of(-5.0, 0.0)];
+    let lower = CsrMatrix::<Complex32>::new(3, 3, vec![0, 1, 2, 4], vec![0, 0, 1, 2], values)?;
+    let a = SymmetricCsr::new(Symmetry::Hermitian, lower)?;
+    let x = Vector::from_slice(device, &[of(1.0, 1.0), of(0.0, 10.0), of(100.0, 0.0)])?;
+    let product = vec![of(13.0, 23.0), of(1.0, 303.0), of(-470.0, 0.0)];
+    for config in every_triangular() {
+        let config = config.to_builder().value(ValueType::C32).x(ValueType::C32).y(ValueType::C32);
+        let config = config.accumulator(ValueType::C32).build()?;
+        let mut plan = Spmv::with(device, &a, config)?;
+        expect_eq(
+            (plan.operation(), plan.config().operation()),
+            (Operation::NonTranspose, Operation::Hermitian),
+        )?;
+        let mut y = Vector::from_slice(device, &[of(f32::NAN, 0.0); 3])?;
+        plan.apply(1.0, &x, 0.0, &mut y)?;
+        expect_eq(y.to_vec()?, product.clone())?;
+        let mut second = Spmv::with(device, plan.matrix(), config)?;
+        second.apply(-2.0, &x, 3.0, &mut y)?;
+        expect_eq(y.to_vec()?, product.clone())?;
+        let said = Spmv::with_operation(device, &a, Operation::Transpose, config).err();
+        let wanted = "no algorithm computes the transpose product of a matrix in hermitian; allowed: non_transpose, which \
+                      is that of the conjugate transpose too";
+        expect_eq(said.map(|error| error.to_string()).as_deref(), Some(wanted))?;
     }
     Ok(())
 }

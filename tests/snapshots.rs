@@ -69,7 +69,7 @@ fn functions() {
 
 #[test]
 fn analysis() {
-    let program = AnalysisProgram::new(IndexType::U32);
+    let program = AnalysisProgram::new(IndexType::U32, IndexType::U32);
     insta::assert_snapshot!("analysis_u32.cu", program.source);
     let AnalysisProgram { source: _, buffers, structure, diagonals, columns } = program;
     insta::assert_snapshot!(

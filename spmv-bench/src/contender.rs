@@ -123,7 +123,7 @@ impl<V: RealElement> Task<'_, V> {
 
     /// Bytes of row offsets, column indices and values as CSR with 32-bit offsets.
     pub(crate) fn csr_bytes(&self) -> u64 {
-        DeviceMatrix::predict_bytes(self.a.num_rows(), self.a.nnz(), V::TYPE, IndexType::U32)
+        DeviceMatrix::predict_bytes(self.a.num_rows(), self.a.nnz(), V::TYPE, IndexType::U32, IndexType::U32)
     }
 }
 

@@ -7,7 +7,9 @@ use rayon::prelude::*;
 use spmv_runtime::codegen::{
     Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Pass, ValueType,
 };
-use spmv_runtime::{COMMON_KEYS, Device, DeviceMatrix, Kernel, Origin, RealElement, Spmv, planner};
+use spmv_runtime::{
+    COMMON_KEYS, Device, DeviceMatrix, Kernel, MatrixSource, Origin, RealElement, Spmv, planner,
+};
 
 use crate::contender::{Absent, Contender, Facts, Prepared, Product, Task};
 use crate::request::{Operation, Request, Variants, ours_name};
@@ -169,6 +171,9 @@ impl<V: RealElement> Contender<V> for Ours<'_> {
         let device = &on.device;
         let (matrix, convert_ms) = match self.config.operation().is_of_triangle() {
             true => task.triangle(device).map(|(matrix, ms)| (matrix, Some(ms)))?,
+            false if self.config.types().index != on.matrix.index_type() => {
+                (task.a.to_device(device, self.config.types())?, None)
+            }
             false => (on.matrix.clone(), None),
         };
         let mut plan = Spmv::with(device, &matrix, self.config)?;
@@ -220,7 +225,7 @@ fn stored_bytes(plan: &Spmv, matrix: &DeviceMatrix) -> u64 {
     let of = |read: bool, bytes: u64| if read { bytes } else { 0 };
     let offsets =
         of(reads(|arg| matches!(arg, Arg::RowOffsets)), (rows + 1) * matrix.offset_type().size() as u64);
-    let entries = of(reads(|arg| matches!(arg, Arg::ColIndices)), nnz * size_of::<u32>() as u64)
+    let entries = of(reads(|arg| matches!(arg, Arg::ColIndices)), nnz * matrix.index_type().size() as u64)
         + of(reads(|arg| matches!(arg, Arg::Values)), nnz * matrix.value_type().size() as u64);
     offsets + entries.max(of(reads(|arg| matches!(arg, Arg::Buffer(_))), plan.workspace_bytes()))
 }

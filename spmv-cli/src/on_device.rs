@@ -6,7 +6,7 @@ use spmv_runtime::codegen::{Coefficient, ValueType};
 use spmv_runtime::cudarc::driver::{CudaEvent, DriverError, sys::CUevent_flags};
 use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16};
 use spmv_runtime::ptx_sim::Counters;
-use spmv_runtime::{Device, DeviceMatrix, Error, Factor, Spmv, Vector};
+use spmv_runtime::{Device, Error, Factor, Spmv, Vector};
 
 use crate::failure::Failure;
 use crate::operands::{Operands, entries, numbers, parts};
@@ -88,17 +88,12 @@ impl Product for OnDevice {
         let types = self.plan.config().types();
         let y_passes = if self.beta.number == 0.0 { 1 } else { 2 };
         let (x_length, y_length) = self.plan.vector_lengths();
-        matrix_bytes(matrix) + (x_length * types.x.size() + y_passes * y_length * types.y.size()) as u64
+        matrix.bytes() + (x_length * types.x.size() + y_passes * y_length * types.y.size()) as u64
     }
 
     fn take_counters(&mut self) -> Option<Counters> {
         self.plan.device().take_counters()
     }
-}
-
-/// Bytes of the matrix as it is stored on the device.
-pub fn matrix_bytes(matrix: &DeviceMatrix) -> u64 {
-    DeviceMatrix::predict_bytes(matrix.num_rows(), matrix.nnz(), matrix.value_type(), matrix.offset_type())
 }
 
 fn events(device: &Device) -> Result<Option<[CudaEvent; 2]>, Failure> {

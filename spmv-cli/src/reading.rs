@@ -108,7 +108,12 @@ pub fn read<V: Entry, O: Offset>(path: &Path) -> Result<(CsrMatrix<V, O>, f64), 
     Ok((matrix, quantity::in_ms(started.elapsed())))
 }
 
-/// Reads the lower triangle of a symmetric or skew-symmetric matrix, and says how many milliseconds that took. Where the
+/// Whether one triangle of a matrix of this symmetry, as a file names it, is the whole of it.
+pub fn has_triangle(symmetry: &str) -> bool {
+    symmetry != Symmetry::General.name()
+}
+
+/// Reads the lower triangle of a symmetric, skew-symmetric or Hermitian matrix, and says how many milliseconds that took. Where the
 /// file does not say that it is one, both triangles are read and compared.
 pub fn read_symmetric<V: Entry, O: Offset>(path: &Path) -> Result<(SymmetricCsr<V, O>, f64), Failure> {
     let progress = Progress::start(format!("reading {}", path.display()));
@@ -116,7 +121,7 @@ pub fn read_symmetric<V: Entry, O: Offset>(path: &Path) -> Result<(SymmetricCsr<
     let started = Instant::now();
     let said = header(path)?.and_then(|header| header.symmetry);
     let matrix = match said {
-        Some("symmetric" | "skew-symmetric") => {
+        Some(symmetry) if has_triangle(symmetry) => {
             matrix_market::read_symmetric_file(path, &ReadOptions::new().progress(&tell))
                 .map_err(|error| in_file(path, error))?
         }

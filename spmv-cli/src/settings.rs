@@ -40,7 +40,7 @@ impl SettingArgs {
     /// The types that are given, with what follows from them, and offsets of this type.
     pub fn types(&self, offset: IndexType) -> Result<Types, Failure> {
         let mut builder = KernelConfig::named("csr_vector")?.offset(offset);
-        for key in ["value", "x", "y", "accumulator", "offset"] {
+        for key in ["value", "x", "y", "accumulator", "offset", "index"] {
             if let Some(value) = self.get(key) {
                 builder.set(key, value)?;
             }

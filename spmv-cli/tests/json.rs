@@ -229,7 +229,8 @@ fn inspect() {
     keys(
         &report,
         &format!(
-            "{MATRIX} read_ms csr_bytes_f32 csr_bytes_f64 triangle_bytes_f32 triangle_bytes_f64 chosen layouts"
+            "{MATRIX} read_ms csr_bytes_f32 csr_bytes_f64 csr_bytes_c32 csr_bytes_c64 triangle_bytes_f32 \
+             triangle_bytes_f64 triangle_bytes_c32 triangle_bytes_c64 chosen layouts"
         ),
     );
     keys(&report["chosen"], "config reason");
@@ -271,6 +272,14 @@ fn matrix() {
     let complex = spmv.json("inspect TMP/d.mtx");
     assert_eq!((&complex["field"], &complex["nnz"]), (&"complex".into(), &5.into()));
     assert!(complex["chosen"]["config"].as_str().unwrap().contains("value=c64"));
+    assert!(complex["triangle_bytes_c64"].is_null() && complex["csr_bytes_c64"] == 116);
+    // Four entries with offsets for three rows.
+    let hermitian = spmv.json("inspect tests/files/complex.mtx");
+    assert_eq!(
+        (&hermitian["triangle_bytes_c32"], &hermitian["triangle_bytes_c64"]),
+        (&64.into(), &96.into())
+    );
+    assert!(hermitian["triangle_bytes_f64"].is_null());
 }
 
 #[test]

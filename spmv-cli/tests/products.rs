@@ -176,6 +176,8 @@ fn a_matrix_by_columns_and_one_triangle_are_right() {
     let triangle = ["--storage", "symmetric"];
     assert_eq!(product("karate.mtx", &triangle), as_told("sym_csr", "non_transpose", "symmetric"));
     assert_eq!(product("skew_fp64.mtx", &triangle), as_told("sym_csr", "non_transpose", "skew_symmetric"));
+    let complex = "../../spmv-cli/tests/files/complex.mtx";
+    assert_eq!(product(complex, &triangle), as_told("sym_csr", "non_transpose", "hermitian"));
 
     let refused = |name: &str, arguments: &[&str]| {
         let output = spmv(&cache).arg("run").arg(folder.join(name)).args(arguments).output().unwrap();
@@ -262,6 +264,7 @@ fn complex_products_are_right() {
         (&scipy, &["--value", "c32", "--set", "x=f32", "--algorithm", "sell_c_sigma"], "c32"),
         (&real, &["--set", "x=c32", "--set", "y=c32", "--algorithm", "merge_path", "--beta", "-1"], "c32"),
         (&real, &["--value", "c64", "--storage", "symmetric"], "c64"),
+        (&complex, &["--storage", "symmetric", "--alpha", "0.5", "--beta", "-1"], "c64"),
         (&real, &["--set", "alpha=device", "--alpha", "0.3", "--algorithm", "coo"], "f32"),
         (
             &complex,
@@ -283,6 +286,32 @@ fn complex_products_are_right() {
     let output = spmv(&cache).arg("run").arg(&complex).args(["--value", "f32"]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && errors.contains("--value c32 or c64"), "{errors}");
+}
+
+/// 27 rows and 102 entries: offsets of 4 bytes, values of 4, and indices of 4 or 2.
+#[test]
+fn narrow_indices_take_fewer_bytes() {
+    let cache = tempfile::tempdir().unwrap();
+    let matrix = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices/lp_afiro.mtx");
+    for (index, bytes) in [("index=u32", 112 + 102 * 8), ("index=u16", 112 + 102 * 6)] {
+        for algorithm in ["csr_vector", "merge_path", "hola_t"] {
+            let named = ["--device", "sim", "--set", index, "--algorithm", algorithm];
+            let report = run(&cache, &matrix, &named);
+            assert_eq!(report["verification"]["passed"], true, "{index} {algorithm}");
+            assert_eq!(report["memory_bytes"]["matrix"], bytes, "{index} {algorithm}");
+        }
+    }
+    let report = run(&cache, &matrix, &["--device", "sim", "--set", "index=u16"]);
+    assert!(report["kernel"]["config"].as_str().unwrap().contains("index=u16"), "{}", report["kernel"]);
+    for (arguments, wanted) in [
+        (&["--set", "index=u64"][..], "so no index needs 64 bits; allowed: u16, u32"),
+        (&["--set", "index=u16", "--algorithm", "dia"], "use index = u32, or one of csr_scalar"),
+    ] {
+        let output =
+            spmv(&cache).arg("run").arg(&matrix).args(arguments).args(["--device", "sim"]).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains(wanted), "{arguments:?}: {errors}");
+    }
 }
 
 #[test]

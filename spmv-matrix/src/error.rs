@@ -98,7 +98,7 @@ pub enum MatrixError {
     Columns(Box<MatrixError>),
 
     /// A matrix that is not square cannot be symmetric.
-    #[error("{num_rows} × {num_cols}: only a square matrix can be symmetric or skew-symmetric")]
+    #[error("{num_rows} × {num_cols}: only a square matrix can be symmetric, skew-symmetric or hermitian")]
     NotSquare {
         /// Rows of the matrix.
         num_rows: usize,
@@ -128,6 +128,26 @@ pub enum MatrixError {
         value: String,
     },
 
+    /// An entry with an imaginary part on the diagonal of a Hermitian matrix.
+    #[error(
+        "{value} at row {row}, column {row}: the diagonal of a hermitian matrix is real, each entry its own conjugate"
+    )]
+    HermitianDiagonal {
+        /// The row and the column, counted from 0.
+        row: usize,
+        /// The entry.
+        value: String,
+    },
+
+    /// A Hermitian matrix of real entries is a symmetric one.
+    #[error(
+        "a hermitian matrix of {value_type}, which has no imaginary part, is symmetric; use Symmetry::Symmetric"
+    )]
+    RealHermitian {
+        /// The type of entries.
+        value_type: &'static str,
+    },
+
     /// An entry of a skew-symmetric matrix whose mirror image, its negative, is no number of the type.
     #[error("{value} at row {row}, column {col}: the negative, its mirror image, is no {value_type}")]
     NoNegative {
@@ -142,7 +162,7 @@ pub enum MatrixError {
     },
 
     /// An entry whose mirror image is missing or another.
-    #[error("not {symmetry}: {}", mirrors(*row, *col, value.as_deref(), mirror.as_deref()))]
+    #[error("not {symmetry}: {}", mirrors(*symmetry, *row, *col, value.as_deref(), mirror.as_deref()))]
     NotSymmetric {
         /// What the matrix should be.
         symmetry: Symmetry,
@@ -248,10 +268,11 @@ fn suggestion(alternatives: &[&str]) -> String {
     }
 }
 
-fn mirrors(row: usize, col: u32, value: Option<&str>, mirror: Option<&str>) -> String {
+fn mirrors(symmetry: Symmetry, row: usize, col: u32, value: Option<&str>, mirror: Option<&str>) -> String {
     let value = value.map_or("nothing".to_owned(), str::to_owned);
     if row == col as usize {
-        return format!("{value} is stored at row {row}, column {row}, and the diagonal must be zero");
+        let must_be = if symmetry == Symmetry::Hermitian { "real" } else { "zero" };
+        return format!("{value} is stored at row {row}, column {row}, and the diagonal must be {must_be}");
     }
     let mirror = mirror.unwrap_or("nothing");
     format!("{value} is stored at row {row}, column {col}, and {mirror} at row {col}, column {row}")

@@ -1,4 +1,4 @@
-//! Symmetric and skew-symmetric matrices: one triangle in compressed sparse rows.
+//! Symmetric, skew-symmetric and Hermitian matrices: one triangle in compressed sparse rows.
 
 use std::fmt;
 
@@ -20,6 +20,8 @@ pub enum Symmetry {
     Symmetric,
     /// A = −Aᵀ.
     SkewSymmetric,
+    /// A = Aᴴ, of complex entries: real ones are their own conjugates, and such a matrix is symmetric.
+    Hermitian,
 }
 
 impl Symmetry {
@@ -29,14 +31,25 @@ impl Symmetry {
         match self {
             Symmetry::Symmetric => value,
             Symmetry::SkewSymmetric => value.negated(),
+            Symmetry::Hermitian => value.conj(),
         }
     }
 
-    /// The word for such a matrix: `symmetric` or `skew-symmetric`.
+    /// Whether an entry can be its own mirror image, on the diagonal.
+    fn allows_on_diagonal<V: Entry>(self, value: V) -> bool {
+        match self {
+            Symmetry::Symmetric => true,
+            Symmetry::SkewSymmetric => value == V::default(),
+            Symmetry::Hermitian => value.im() == V::Real::default(),
+        }
+    }
+
+    /// The word for such a matrix: `symmetric`, `skew-symmetric` or `hermitian`.
     pub const fn name(self) -> &'static str {
         match self {
             Symmetry::Symmetric => "symmetric",
             Symmetry::SkewSymmetric => "skew-symmetric",
+            Symmetry::Hermitian => "hermitian",
         }
     }
 }
@@ -47,11 +60,12 @@ impl fmt::Display for Symmetry {
     }
 }
 
-/// A symmetric or skew-symmetric matrix, of which the lower triangle with the diagonal is stored in compressed sparse
+/// A symmetric, skew-symmetric or Hermitian matrix, of which the lower triangle with the diagonal is stored in compressed sparse
 /// rows.
 ///
 /// An entry below the diagonal stands for its mirror image too. Columns may be in any order within a row, and a row may
-/// hold a column more than once. Only zeros may be stored on the diagonal of a skew-symmetric matrix.
+/// hold a column more than once. Only zeros may be stored on the diagonal of a skew-symmetric matrix, and
+/// only what has no imaginary part on that of a Hermitian one.
 ///
 /// ```
 /// use spmv_matrix::{CooMatrix, Symmetry, SymmetricCsr, cpu_serial_symmetric};
@@ -78,17 +92,18 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
     ///
     /// # Errors
     ///
-    /// [`MatrixError::NotSquare`], [`MatrixError::AboveDiagonal`], [`MatrixError::SkewDiagonal`] and
-    /// [`MatrixError::NoNegative`], the last three with the first entry that is wrong.
+    /// [`MatrixError::NotSquare`], [`MatrixError::RealHermitian`]; [`MatrixError::AboveDiagonal`],
+    /// [`MatrixError::SkewDiagonal`], [`MatrixError::HermitianDiagonal`] and [`MatrixError::NoNegative`] with the first
+    /// entry that is wrong.
     pub fn new(symmetry: Symmetry, lower: CsrMatrix<V, O>) -> Result<Self, MatrixError> {
-        check_square(&lower)?;
+        check(symmetry, &lower)?;
         let wrong = |row: usize| {
             let (cols, values) = lower.row(row);
             let is_wrong = |position: usize| {
                 let col = cols[position] as usize;
                 let is_skew = symmetry == Symmetry::SkewSymmetric;
-                let on_skew_diagonal = is_skew && col == row && values[position] != V::default();
-                col > row || on_skew_diagonal || (is_skew && !values[position].has_negative())
+                let off_symmetry = col == row && !symmetry.allows_on_diagonal(values[position]);
+                col > row || off_symmetry || (is_skew && !values[position].has_negative())
             };
             let position = (0..cols.len()).find(|&position| is_wrong(position))?;
             Some((position, cols[position]))
@@ -103,6 +118,9 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
             Some((row, (position, col))) => {
                 let value = lower.row(row).1[position].to_string();
                 match col as usize == row {
+                    true if symmetry == Symmetry::Hermitian => {
+                        Err(MatrixError::HermitianDiagonal { row, value })
+                    }
                     true => Err(MatrixError::SkewDiagonal { row, value }),
                     false => Err(MatrixError::NoNegative { row, col, value, value_type: V::NAME }),
                 }
@@ -115,10 +133,10 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
     ///
     /// # Errors
     ///
-    /// [`MatrixError::NotSquare`]; [`MatrixError::NotSymmetric`] with the first entry, row by row, whose mirror image is
+    /// [`MatrixError::NotSquare`], [`MatrixError::RealHermitian`]; [`MatrixError::NotSymmetric`] with the first entry, row by row, whose mirror image is
     /// missing or another; those of [`CsrMatrix::transpose`].
     pub fn from_csr(symmetry: Symmetry, a: &CsrMatrix<V, O>) -> Result<Self, MatrixError> {
-        check_square(a)?;
+        check(symmetry, a)?;
         let transpose = a.transpose()?;
         // A transpose is sorted, and keeps the order of entries of the same place.
         let sorted = transpose.transpose()?;
@@ -145,21 +163,26 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
         Ok(Self { symmetry, lower })
     }
 
-    /// The matrix that has the lower triangle of another, whatever that has above the diagonal; where it is skew-symmetric,
-    /// zeros take the place of the diagonal.
+    /// The matrix that has the lower triangle of another, whatever that has above the diagonal. Where it is skew-symmetric,
+    /// zeros take the place of the diagonal; where it is Hermitian, the diagonal's real parts do.
     ///
     /// # Errors
     ///
-    /// [`MatrixError::NotSquare`].
+    /// [`MatrixError::NotSquare`], [`MatrixError::RealHermitian`].
     pub fn from_lower_of(symmetry: Symmetry, a: &CsrMatrix<V, O>) -> Result<Self, MatrixError> {
-        check_square(a)?;
+        check(symmetry, a)?;
         let (mut row_offsets, mut col_indices, mut values) = (vec![O::default()], vec![], vec![]);
         for row in 0..a.num_rows() {
             let (cols, of_row) = a.row(row);
             for (&col, &value) in cols.iter().zip(of_row).filter(|(col, _)| **col as usize <= row) {
-                let is_zero = symmetry == Symmetry::SkewSymmetric && col as usize == row;
                 col_indices.push(col);
-                values.push(if is_zero { V::default() } else { value });
+                values.push(match symmetry {
+                    Symmetry::SkewSymmetric if col as usize == row => V::default(),
+                    Symmetry::Hermitian if col as usize == row => {
+                        V::from_parts(value.re(), V::Real::default())
+                    }
+                    _ => value,
+                });
             }
             row_offsets.push(O::of(values.len()));
         }
@@ -275,9 +298,16 @@ pub fn cpu_serial_symmetric<V: Number, O: Offset>(
     Ok(())
 }
 
-fn check_square<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Result<(), MatrixError> {
+/// Whether a matrix of this size and type can be of this symmetry.
+fn check<V: Entry, O: Offset>(symmetry: Symmetry, a: &CsrMatrix<V, O>) -> Result<(), MatrixError> {
     let (num_rows, num_cols) = (a.num_rows(), a.num_cols());
-    if num_rows == num_cols { Ok(()) } else { Err(MatrixError::NotSquare { num_rows, num_cols }) }
+    if num_rows != num_cols {
+        return Err(MatrixError::NotSquare { num_rows, num_cols });
+    }
+    if symmetry == Symmetry::Hermitian && !V::COMPLEX {
+        return Err(MatrixError::RealHermitian { value_type: V::NAME });
+    }
+    Ok(())
 }
 
 /// The first entry of a row whose mirror image is missing or another. Both matrices are sorted.
@@ -315,7 +345,7 @@ fn is_nan<V: Entry>(value: V) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CooMatrix, cpu_serial};
+    use crate::{Complex64, CooMatrix, cpu_serial};
 
     fn csr(n: usize, entries: &[(u32, u32, f64)]) -> CsrMatrix<f64> {
         let (rows, cols) = entries.iter().map(|entry| (entry.0, entry.1)).unzip();
@@ -360,6 +390,54 @@ mod tests {
             assert_eq!(y, [0.0; 70]);
             assert!(cpu_serial_symmetric(1.0, &a, &x[1..], 0.0, &mut y).is_err());
         }
+    }
+
+    fn complex(n: usize, entries: &[(u32, u32, f64, f64)]) -> CsrMatrix<Complex64> {
+        let (rows, cols) = entries.iter().map(|entry| (entry.0, entry.1)).unzip();
+        let values = entries.iter().map(|entry| Complex64::new(entry.2, entry.3)).collect();
+        CooMatrix::new(n, n, rows, cols, values).unwrap().to_csr().unwrap()
+    }
+
+    #[test]
+    fn a_hermitian_matrix_has_conjugates_above() {
+        // 2      1-3i   0
+        // 1+3i   0      4i
+        // 0     -4i    -5
+        let entries = [(0, 0, 2.0, 0.0), (1, 0, 1.0, 3.0), (2, 1, 0.0, -4.0), (2, 2, -5.0, 0.0)];
+        let a = SymmetricCsr::new(Symmetry::Hermitian, complex(3, &entries)).unwrap();
+        let full = a.to_csr().unwrap();
+        let above = [(0, 1, 1.0, -3.0), (1, 2, 0.0, 4.0)];
+        assert_eq!(full, complex(3, &[&entries[..], &above].concat()));
+        assert_eq!((full.nnz(), a.full_nnz()), (6, 6));
+        assert_eq!(SymmetricCsr::from_csr(Symmetry::Hermitian, &full).unwrap(), a);
+        assert_eq!(SymmetricCsr::from_lower_of(Symmetry::Hermitian, &full).unwrap(), a);
+        let turned = complex(2, &[(0, 0, 2.0, 7.0), (1, 0, 1.0, 3.0)]);
+        let real = SymmetricCsr::from_lower_of(Symmetry::Hermitian, &turned).unwrap();
+        assert_eq!(real.lower(), &complex(2, &[(0, 0, 2.0, 0.0), (1, 0, 1.0, 3.0)]));
+
+        let x: Vec<_> = (0..3).map(|i| Complex64::new(f64::from(i) - 1.0, 2.0 * f64::from(i))).collect();
+        let (alpha, beta) = (Complex64::new(2.0, -1.0), Complex64::new(0.0, 3.0));
+        let (mut y, mut expected) = (x.clone(), x.clone());
+        cpu_serial_symmetric(alpha, &a, &x, beta, &mut y).unwrap();
+        cpu_serial(alpha, &full, &x, beta, &mut expected).unwrap();
+        assert_eq!(y, expected);
+    }
+
+    #[test]
+    fn a_hermitian_diagonal_is_real_and_its_entries_complex() {
+        let refused = |entries: &[_]| {
+            let error = SymmetricCsr::new(Symmetry::Hermitian, complex(2, entries)).unwrap_err();
+            let of_both = SymmetricCsr::from_csr(Symmetry::Hermitian, &complex(2, entries)).unwrap_err();
+            (error, of_both.to_string())
+        };
+        let (error, of_both) = refused(&[(0, 0, 1.0, 0.0), (1, 1, 4.0, 0.5)]);
+        assert_eq!(error, MatrixError::HermitianDiagonal { row: 1, value: "4+0.5i".into() });
+        assert_eq!(
+            of_both,
+            "not hermitian: 4+0.5i is stored at row 1, column 1, and the diagonal must be real"
+        );
+        let error = SymmetricCsr::new(Symmetry::Hermitian, csr(2, &[(1, 0, 2.0)])).unwrap_err();
+        assert_eq!(error, MatrixError::RealHermitian { value_type: "f64" });
     }
 
     #[test]

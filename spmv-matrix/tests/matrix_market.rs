@@ -430,7 +430,7 @@ fn what_is_not_symmetric_has_no_triangle() {
     let error = read_symmetric_bytes::<f64, u32>(general, &ReadOptions::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the file says general; read as one triangle are symmetric and skew-symmetric"
+        "the file says general; read as one triangle are symmetric, skew-symmetric and hermitian"
     );
     let skew = b"%%MatrixMarket matrix coordinate real skew-symmetric\n1 1 1\n1 1 2\n";
     let error = read_symmetric_bytes::<f64, u32>(skew, &ReadOptions::new()).unwrap_err();
@@ -496,4 +496,19 @@ fn hermitian_entries_have_conjugate_mirror_images() {
     let a = read_bytes::<Complex32, u32>(text.as_bytes()).unwrap();
     let parts: Vec<_> = a.values().iter().map(|value| (value.re, value.im)).collect();
     assert_eq!(parts, [(2.0, 0.0), (3.0, 4.0), (3.0, -4.0)]);
+    // One triangle, in either format, whichever triangle the file has.
+    let above = text.replace("2 1 3 -4", "1 2 3 4");
+    let array = "%%MatrixMarket matrix array complex hermitian\n2 2\n2 0\n3 -4\n5 0\n";
+    for text in [text, &above, array] {
+        let a = read_symmetric_bytes::<Complex64, u32>(text.as_bytes(), &ReadOptions::new()).unwrap();
+        assert_eq!(a.symmetry(), spmv_matrix::Symmetry::Hermitian);
+        assert_eq!(a.lower().row(1).1[0], Complex64::new(3.0, -4.0));
+        assert_eq!(a.to_csr().unwrap(), read_bytes::<Complex64, u32>(text.as_bytes()).unwrap());
+    }
+    let turned = text.replace("1 1 2 0", "1 1 2 0.5");
+    let error = read_symmetric_bytes::<Complex64, u32>(turned.as_bytes(), &ReadOptions::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "2+0.5i at row 0, column 0: the diagonal of a hermitian matrix is real, each entry its own conjugate"
+    );
 }

@@ -218,6 +218,8 @@ impl Drop for Allocation {
 pub unsafe trait Bytes: Copy {}
 
 // SAFETY: plain numbers have no padding, and every bit pattern is one of them.
+unsafe impl Bytes for u16 {}
+// SAFETY: as above.
 unsafe impl Bytes for u32 {}
 // SAFETY: as above.
 unsafe impl Bytes for u64 {}

@@ -19,7 +19,7 @@ pub(crate) enum ProgramKey {
     Product(KernelConfig),
     Edited(Arc<str>),
     Vector(ValueType),
-    Analysis(IndexType),
+    Analysis(IndexType, IndexType),
     Fingerprint,
 }
 
@@ -29,7 +29,7 @@ impl ProgramKey {
             ProgramKey::Product(config) => config.program().source,
             ProgramKey::Edited(source) => source.to_string(),
             ProgramKey::Vector(entry) => VectorProgram::new(*entry).source,
-            ProgramKey::Analysis(offset) => AnalysisProgram::new(*offset).source,
+            ProgramKey::Analysis(offset, index) => AnalysisProgram::new(*offset, *index).source,
             ProgramKey::Fingerprint => FingerprintProgram::new().source,
         }
     }
@@ -110,12 +110,17 @@ impl Compiler {
         self.artifact(ProgramKey::Vector(entry), Target::Real(arch.to_owned()))
     }
 
-    /// As [`Compiler::compile`], for the analysis of structures with row offsets of one type.
+    /// As [`Compiler::compile`], for the analysis of structures with row offsets and column indices of these types.
     ///
     /// # Errors
     /// As [`Compiler::compile`].
-    pub fn compile_analysis(&self, offset: IndexType, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
-        self.artifact(ProgramKey::Analysis(offset), Target::Real(arch.to_owned()))
+    pub fn compile_analysis(
+        &self,
+        offset: IndexType,
+        index: IndexType,
+        arch: &str,
+    ) -> Result<(Arc<Artifact>, Origin), Error> {
+        self.artifact(ProgramKey::Analysis(offset, index), Target::Real(arch.to_owned()))
     }
 
     /// As [`Compiler::compile`], for the hash of structures.

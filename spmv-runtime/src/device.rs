@@ -26,7 +26,7 @@ pub struct Device {
 struct Inner {
     products: SingleFlight<KernelConfig, Arc<Kernel>>,
     vectors: SingleFlight<ValueType, Arc<VectorKernels>>,
-    analyses: SingleFlight<IndexType, Arc<AnalysisKernels>>,
+    analyses: SingleFlight<(IndexType, IndexType), Arc<AnalysisKernels>>,
     fingerprint: SingleFlight<(), Arc<FingerprintKernel>>,
     reduction: Mutex<Option<Arc<Vec<Allocation>>>>,
     target: OnceLock<Target>,
@@ -259,10 +259,14 @@ impl Device {
         })
     }
 
-    pub(crate) fn analysis_kernels(&self, offset: IndexType) -> Result<Arc<AnalysisKernels>, Error> {
-        self.inner.analyses.get_or_make(offset, || {
-            let Loaded { module, .. } = self.load(ProgramKey::Analysis(offset))?;
-            Ok(Arc::new(AnalysisKernels { program: AnalysisProgram::new(offset), module }))
+    pub(crate) fn analysis_kernels(
+        &self,
+        offset: IndexType,
+        index: IndexType,
+    ) -> Result<Arc<AnalysisKernels>, Error> {
+        self.inner.analyses.get_or_make((offset, index), || {
+            let Loaded { module, .. } = self.load(ProgramKey::Analysis(offset, index))?;
+            Ok(Arc::new(AnalysisKernels { program: AnalysisProgram::new(offset, index), module }))
         })
     }
 

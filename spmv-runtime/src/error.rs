@@ -169,6 +169,26 @@ pub enum Error {
         /// The type given.
         got: IndexType,
     },
+    /// Column indices have another type than the configuration says.
+    #[error(
+        "the matrix on the device has {got} column indices and the kernel was generated for {expected}; set `index` in the configuration"
+    )]
+    IndexType {
+        /// The configuration's type.
+        expected: IndexType,
+        /// The type given.
+        got: IndexType,
+    },
+    /// The matrix has more columns than the configuration's indices tell apart; in CSC and for a transposed copy rows count.
+    #[error("the matrix has {found} {what} and 16-bit indices serve up to {allowed} here; set `index = u32`")]
+    IndexRange {
+        /// `rows` or `columns`.
+        what: &'static str,
+        /// How many the matrix has.
+        found: u64,
+        /// The most that there may be.
+        allowed: u64,
+    },
     /// The matrix has more nonzeros than the configuration's offsets can count.
     #[error("the matrix has {nnz} nonzeros and 32-bit offsets serve up to 2147483647; set `offset = u64`")]
     OffsetRange {
@@ -406,6 +426,8 @@ impl Error {
             | Error::NewValueType { .. }
             | Error::OffsetType { .. }
             | Error::OffsetRange { .. }
+            | Error::IndexType { .. }
+            | Error::IndexRange { .. }
             | Error::StaleValues { .. }
             | Error::Structure { .. }
             | Error::OtherDevice { .. }
@@ -439,6 +461,7 @@ impl Error {
         matches!(
             self,
             Error::Fill { .. }
+                | Error::IndexRange { .. }
                 | Error::Misfit { .. }
                 | Error::OutOfMemory { .. }
                 | Error::SharedMemory { .. }
@@ -458,9 +481,10 @@ fn not_computed(
     }
     let products = Operation::ALL.iter().filter(|operation| storage.of_arrays(**operation).is_some());
     let products: Vec<_> = products.map(ToString::to_string).collect();
-    let negated = match (storage, operation) {
+    let instead = match (storage, operation) {
         (StorageFormat::SkewSymmetric, Operation::Transpose) => ", with -alpha for the transpose",
+        (StorageFormat::Hermitian, Operation::Transpose) => ", which is that of the conjugate transpose too",
         _ => "",
     };
-    format!("no algorithm computes {product}; allowed: {}{negated}", products.join(", "))
+    format!("no algorithm computes {product}; allowed: {}{instead}", products.join(", "))
 }

@@ -10,7 +10,7 @@ use crate::backend::{Allocation, StreamHandle, as_bytes, as_bytes_mut};
 use crate::device::Device;
 use crate::error::Error;
 use crate::launcher::{Bindings, BoundPass, Operands};
-use crate::matrix_source::{DeviceMatrix, DeviceOffset};
+use crate::matrix_source::{DeviceMatrix, DeviceOffset, narrow_indices};
 use crate::scalar::{Element, Scalar};
 
 /// The hash of a structure: of size, row offsets and column indices, whatever the values are. Two structures with one
@@ -22,6 +22,15 @@ impl Fingerprint {
     /// That of a matrix on the host, which is the same on a device with offsets of this type: the type counts. All cores
     /// take part.
     pub fn of<V: Element, O: DeviceOffset>(a: &CsrMatrix<V, O>, offset: IndexType) -> Fingerprint {
+        Self::of_arrays(a, offset, IndexType::U32)
+    }
+
+    /// As [`of`](Self::of), with column indices of this type, which counts too.
+    pub(crate) fn of_arrays<V: Element, O: DeviceOffset>(
+        a: &CsrMatrix<V, O>,
+        offset: IndexType,
+        index: IndexType,
+    ) -> Fingerprint {
         let row_offsets = match offset {
             to if to == O::TYPE => on_host(as_bytes(a.row_offsets())),
             IndexType::U32 => {
@@ -34,7 +43,10 @@ impl Fingerprint {
                 on_host(as_bytes(&wide))
             }
         };
-        let col_indices = on_host(as_bytes(a.col_indices()));
+        let col_indices = match index {
+            IndexType::U16 => on_host(as_bytes(&narrow_indices(a.col_indices()))),
+            _ => on_host(as_bytes(a.col_indices())),
+        };
         Self::joined([a.num_rows(), a.num_cols(), a.nnz()], offset, [row_offsets, col_indices])
     }
 
@@ -81,7 +93,11 @@ impl DeviceMatrix {
         let offset = self.offset_type();
         let arrays = [
             on_device(self.device(), row_offsets, (num_rows + 1) * offset.size())?,
-            on_device(self.device(), col_indices, self.nnz() * IndexType::U32.size())?,
+            on_device(
+                self.device(),
+                col_indices,
+                (self.nnz() * self.index_type().size()).next_multiple_of(4),
+            )?,
         ];
         Ok(Fingerprint::joined([num_rows, num_cols, self.nnz()], offset, arrays))
     }

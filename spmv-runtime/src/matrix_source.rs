@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spmv_codegen::{IndexType, StorageFormat, Types, ValueType};
+use spmv_codegen::{IndexType, KernelConfig, StorageFormat, Types, ValueType};
 use spmv_matrix::{CscMatrix, CsrMatrix, Offset, SymmetricCsr, Symmetry};
 
 use crate::backend::{Allocation, Bytes, as_bytes};
@@ -23,6 +23,7 @@ pub struct DeviceMatrix {
     storage: StorageFormat,
     value: ValueType,
     offset: IndexType,
+    index: IndexType,
     row_offsets: Allocation,
     col_indices: Allocation,
     values: Allocation,
@@ -34,20 +35,63 @@ pub struct DeviceMatrix {
 const MAX_NNZ_U32: u64 = i32::MAX as u64;
 
 impl DeviceMatrix {
-    /// Copies a matrix to a device, with row offsets of type `offset`. The matrix was checked when it was made;
-    /// the memory it takes is known, and compared with what is free, before anything is allocated.
+    /// Copies a matrix to a device, with row offsets of type `offset` and 32-bit column indices; with narrower ones,
+    /// [`MatrixSource::to_device`] does. The matrix was checked when it was made; the memory it takes is known, and
+    /// compared with what is free, before anything is allocated.
     ///
     /// # Errors
-    /// [`Error::OffsetRange`] where 32-bit offsets do not serve, [`Error::OutOfMemory`].
+    /// [`Error::OffsetRange`] where 32-bit offsets do not serve, [`Error::Config`] where `offset` is no type of offsets,
+    /// [`Error::OutOfMemory`].
     pub fn upload<V: Element, O: DeviceOffset>(
         device: &Device,
         a: &CsrMatrix<V, O>,
         offset: IndexType,
     ) -> Result<DeviceMatrix, Error> {
+        Self::copied(device, a, StorageFormat::Csr, offset, IndexType::U32)
+    }
+
+    /// Copies a matrix in compressed sparse columns to a device, as it is.
+    ///
+    /// # Errors
+    /// As [`DeviceMatrix::upload`].
+    pub fn upload_csc<V: Element, O: DeviceOffset>(
+        device: &Device,
+        a: &CscMatrix<V, O>,
+        offset: IndexType,
+    ) -> Result<DeviceMatrix, Error> {
+        Self::copied(device, a.transpose(), StorageFormat::Csc, offset, IndexType::U32)
+    }
+
+    /// Copies the stored triangle of a symmetric, skew-symmetric or Hermitian matrix to a device, as it is.
+    ///
+    /// # Errors
+    /// As [`DeviceMatrix::upload`].
+    pub fn upload_symmetric<V: Element, O: DeviceOffset>(
+        device: &Device,
+        a: &SymmetricCsr<V, O>,
+        offset: IndexType,
+    ) -> Result<DeviceMatrix, Error> {
+        Self::copied(device, a.lower(), MatrixSource::storage(a), offset, IndexType::U32)
+    }
+
+    /// The arrays of `a` on a device, which are those of a matrix in `storage`, with column indices of 16 bits or of 32.
+    fn copied<V: Element, O: DeviceOffset>(
+        device: &Device,
+        a: &CsrMatrix<V, O>,
+        storage: StorageFormat,
+        offset: IndexType,
+        index: IndexType,
+    ) -> Result<DeviceMatrix, Error> {
+        if !IndexType::OFFSETS.contains(&offset) {
+            KernelConfig::named("csr_vector")?.offset(offset).build()?;
+        }
         if offset == IndexType::U32 && a.nnz() as u64 > MAX_NNZ_U32 {
             return Err(Error::OffsetRange { nnz: a.nnz() as u64 });
         }
-        let needed = Self::predict_bytes(a.num_rows(), a.nnz(), V::TYPE, offset);
+        if index == IndexType::U16 {
+            check_size(storage, (a.num_rows(), a.num_cols()), (u64::MAX, IndexType::MAX_NARROW_COLUMNS))?;
+        }
+        let needed = Self::predict_bytes(a.num_rows(), a.nnz(), V::TYPE, offset, index);
         let free = device.free_bytes()?;
         if needed > free {
             return Err(Error::OutOfMemory { what: "the matrix".into(), needed, free });
@@ -64,46 +108,31 @@ impl DeviceMatrix {
                 Allocation::holding(backend, &wide, "row offsets")?
             }
         };
+        let (index, col_indices) = match index {
+            IndexType::U16 => {
+                let narrow = narrow_indices(a.col_indices());
+                (index, Allocation::holding(backend, &narrow, "column indices")?)
+            }
+            _ => (IndexType::U32, Allocation::holding(backend, a.col_indices(), "column indices")?),
+        };
+        let (num_rows, num_cols) = match storage {
+            StorageFormat::Csc => (a.num_cols(), a.num_rows()),
+            _ => (a.num_rows(), a.num_cols()),
+        };
         Ok(DeviceMatrix {
             device: device.clone(),
-            num_rows: a.num_rows(),
-            num_cols: a.num_cols(),
+            num_rows,
+            num_cols,
             nnz: a.nnz(),
-            storage: StorageFormat::Csr,
+            storage,
             value: V::TYPE,
             offset,
+            index,
             row_offsets,
-            col_indices: Allocation::holding(backend, a.col_indices(), "column indices")?,
+            col_indices,
             values: Allocation::holding(backend, a.values(), "values")?,
             updates: AtomicU64::new(0),
         })
-    }
-
-    /// Copies a matrix in compressed sparse columns to a device, as it is.
-    ///
-    /// # Errors
-    /// As [`DeviceMatrix::upload`].
-    pub fn upload_csc<V: Element, O: DeviceOffset>(
-        device: &Device,
-        a: &CscMatrix<V, O>,
-        offset: IndexType,
-    ) -> Result<DeviceMatrix, Error> {
-        let transpose = Self::upload(device, a.transpose(), offset)?;
-        let (num_rows, num_cols) = (a.num_rows(), a.num_cols());
-        Ok(DeviceMatrix { num_rows, num_cols, storage: StorageFormat::Csc, ..transpose })
-    }
-
-    /// Copies the stored triangle of a symmetric or skew-symmetric matrix to a device, as it is.
-    ///
-    /// # Errors
-    /// As [`DeviceMatrix::upload`].
-    pub fn upload_symmetric<V: Element, O: DeviceOffset>(
-        device: &Device,
-        a: &SymmetricCsr<V, O>,
-        offset: IndexType,
-    ) -> Result<DeviceMatrix, Error> {
-        let lower = Self::upload(device, a.lower(), offset)?;
-        Ok(DeviceMatrix { storage: MatrixSource::storage(a), ..lower })
     }
 
     /// Replaces the values, in the order of the arrays, for all plans of the matrix: products that are launched from now on have
@@ -178,7 +207,7 @@ impl DeviceMatrix {
     /// Those of [`fingerprint`](Self::fingerprint).
     pub fn has_structure_of<V: Element, O: DeviceOffset>(&self, a: &CsrMatrix<V, O>) -> Result<bool, Error> {
         let same_size = self.shape() == (a.num_rows(), a.num_cols(), a.nnz());
-        Ok(same_size && self.fingerprint()? == Fingerprint::of(a, self.offset))
+        Ok(same_size && self.fingerprint()? == Fingerprint::of_arrays(a, self.offset, self.index))
     }
 
     /// Whether values of this type may take the place of the matrix's.
@@ -198,10 +227,22 @@ impl DeviceMatrix {
     }
 
     /// Bytes of device memory that a matrix in CSR takes; in CSC, with its columns for rows. Of a triangle, `nnz` are the
-    /// stored entries.
-    pub fn predict_bytes(num_rows: usize, nnz: usize, value: ValueType, offset: IndexType) -> u64 {
+    /// stored entries. Indices of 16 bits fill up their last word of 32.
+    pub fn predict_bytes(
+        num_rows: usize,
+        nnz: usize,
+        value: ValueType,
+        offset: IndexType,
+        index: IndexType,
+    ) -> u64 {
         let (rows, nnz) = (num_rows as u64, nnz as u64);
-        (rows + 1) * offset.size() as u64 + nnz * (IndexType::U32.size() + value.size()) as u64
+        let indices = (nnz * index.size() as u64).next_multiple_of(4);
+        (rows + 1) * offset.size() as u64 + indices + nnz * value.size() as u64
+    }
+
+    /// Bytes of device memory that its arrays take.
+    pub fn bytes(&self) -> u64 {
+        Self::predict_bytes(self.stored_size().0, self.nnz, self.value, self.offset, self.index)
     }
 
     /// The device that holds the matrix.
@@ -247,6 +288,11 @@ impl DeviceMatrix {
         self.offset
     }
 
+    /// Type of the column indices.
+    pub fn index_type(&self) -> IndexType {
+        self.index
+    }
+
     /// Where row offsets, column indices and values are in device memory, of the triangle where one is stored; in CSC column offsets, row indices and values.
     pub fn addresses(&self) -> (u64, u64, u64) {
         (self.row_offsets.address(), self.col_indices.address(), self.values.address())
@@ -261,11 +307,13 @@ impl DeviceOffset for u64 {}
 
 /// What a plan can be made for: a matrix on the host, which is copied to the device, or one that is there.
 pub trait MatrixSource {
-    /// The matrix on `device`, with values and offsets of these types.
+    /// The matrix on `device`, with values, offsets and column indices of these types; indices are narrowed as a matrix on
+    /// the host is copied, which stays as it is.
     ///
     /// # Errors
-    /// Those of [`DeviceMatrix::upload`]; [`Error::ValueType`], [`Error::OffsetType`] and
-    /// [`Error::OtherDevice`] where the matrix does not fit.
+    /// Those of [`DeviceMatrix::upload`]; [`Error::IndexRange`] where there are more columns than narrow indices serve;
+    /// [`Error::ValueType`], [`Error::OffsetType`], [`Error::IndexType`] and [`Error::OtherDevice`] where the matrix does
+    /// not fit.
     fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error>;
 
     /// How it is stored.
@@ -276,6 +324,11 @@ pub trait MatrixSource {
 
     /// Type of the offsets: for a matrix on the host the narrowest that serves, for one on a device what it has.
     fn offset_type(&self) -> IndexType;
+
+    /// Type of the column indices: for a matrix on the host 32 bits, for one on a device what it has.
+    fn index_type(&self) -> IndexType {
+        IndexType::U32
+    }
 }
 
 /// The narrowest type that serves for so many entries.
@@ -286,7 +339,8 @@ fn narrowest_offset(nnz: usize) -> IndexType {
 impl<V: Element, O: DeviceOffset> MatrixSource for CsrMatrix<V, O> {
     fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error> {
         check_value(types.value, V::TYPE)?;
-        Ok(Arc::new(DeviceMatrix::upload(device, self, types.offset)?))
+        let csr = StorageFormat::Csr;
+        Ok(Arc::new(DeviceMatrix::copied(device, self, csr, types.offset, types.index)?))
     }
 
     fn storage(&self) -> StorageFormat {
@@ -305,7 +359,8 @@ impl<V: Element, O: DeviceOffset> MatrixSource for CsrMatrix<V, O> {
 impl<V: Element, O: DeviceOffset> MatrixSource for CscMatrix<V, O> {
     fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error> {
         check_value(types.value, V::TYPE)?;
-        Ok(Arc::new(DeviceMatrix::upload_csc(device, self, types.offset)?))
+        let (arrays, csc) = (self.transpose(), StorageFormat::Csc);
+        Ok(Arc::new(DeviceMatrix::copied(device, arrays, csc, types.offset, types.index)?))
     }
 
     fn storage(&self) -> StorageFormat {
@@ -324,12 +379,14 @@ impl<V: Element, O: DeviceOffset> MatrixSource for CscMatrix<V, O> {
 impl<V: Element, O: DeviceOffset> MatrixSource for SymmetricCsr<V, O> {
     fn to_device(&self, device: &Device, types: Types) -> Result<Arc<DeviceMatrix>, Error> {
         check_value(types.value, V::TYPE)?;
-        Ok(Arc::new(DeviceMatrix::upload_symmetric(device, self, types.offset)?))
+        let (lower, storage) = (self.lower(), self.storage());
+        Ok(Arc::new(DeviceMatrix::copied(device, lower, storage, types.offset, types.index)?))
     }
 
     fn storage(&self) -> StorageFormat {
         match self.symmetry() {
             Symmetry::SkewSymmetric => StorageFormat::SkewSymmetric,
+            Symmetry::Hermitian => StorageFormat::Hermitian,
             _ => StorageFormat::Symmetric,
         }
     }
@@ -349,6 +406,9 @@ impl MatrixSource for Arc<DeviceMatrix> {
         if self.offset != types.offset {
             return Err(Error::OffsetType { expected: types.offset, got: self.offset });
         }
+        if self.index != types.index {
+            return Err(Error::IndexType { expected: types.index, got: self.index });
+        }
         if !self.device.is(device) {
             return Err(Error::OtherDevice { what: "the matrix", with: "the plan" });
         }
@@ -366,6 +426,34 @@ impl MatrixSource for Arc<DeviceMatrix> {
     fn offset_type(&self) -> IndexType {
         self.offset
     }
+
+    fn index_type(&self) -> IndexType {
+        self.index
+    }
+}
+
+/// Column indices in 16 bits, which all of them fit in. A last one fills up a word of 32, which hashing takes.
+pub(crate) fn narrow_indices(col_indices: &[u32]) -> Vec<u16> {
+    let narrow = col_indices.iter().map(|&col| col as u16);
+    narrow.chain((!col_indices.len().is_multiple_of(2)).then_some(0)).collect()
+}
+
+/// Whether arrays of a matrix in this storage have no more rows and columns than that.
+pub(crate) fn check_size(
+    storage: StorageFormat,
+    arrays: (usize, usize),
+    allowed: (u64, u64),
+) -> Result<(), Error> {
+    let names = match storage {
+        StorageFormat::Csc => ["columns", "rows"],
+        _ => ["rows", "columns"],
+    };
+    for (what, found, allowed) in [(names[0], arrays.0, allowed.0), (names[1], arrays.1, allowed.1)] {
+        if found as u64 > allowed {
+            return Err(Error::IndexRange { what, found: found as u64, allowed });
+        }
+    }
+    Ok(())
 }
 
 fn check_value(expected: ValueType, got: ValueType) -> Result<(), Error> {

@@ -236,7 +236,7 @@ pub fn laid_out(config: KernelConfig, features: &Features) -> Result<KernelConfi
 /// The same algorithm and parameters, for these types and this operation.
 fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<KernelConfig, ConfigError> {
     let builder = config.to_builder().value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
-    builder.offset(types.offset).operation(operation).build()
+    builder.offset(types.offset).index(types.index).operation(operation).build()
 }
 
 /// What the model knows, the fastest first.
@@ -288,7 +288,7 @@ fn rules(operation: Operation, features: &Features, constraints: &Constraints) -
                 _ => vec![planned, direct],
             }
         }
-        Operation::Symmetric | Operation::SkewSymmetric => {
+        operation if operation.is_of_triangle() => {
             vec![(SymCsr::default().into(), "one triangle of the matrix is stored".to_owned())]
         }
         _ => {

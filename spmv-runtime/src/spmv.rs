@@ -14,7 +14,7 @@ use crate::epilogue::EpilogueOperands;
 use crate::error::Error;
 use crate::factor::{Factor, Passed};
 use crate::launcher::{Bindings, BoundPass, Operands};
-use crate::matrix_source::{DeviceMatrix, MatrixSource};
+use crate::matrix_source::{DeviceMatrix, MatrixSource, check_size};
 use crate::prepare::{Prepared, Purpose, prepare};
 use crate::scalar::{Element, Scalar};
 use crate::tuning::Pending;
@@ -62,12 +62,13 @@ impl Spmv {
     /// [`CscMatrix::transpose`](crate::matrix::CscMatrix::transpose), or of [`with_operation`](Self::with_operation).
     ///
     /// For a matrix of which one triangle is stored, op(A) is A itself, and the matrix decides between
-    /// [`Operation::Symmetric`] and [`Operation::SkewSymmetric`] for the configuration.
+    /// [`Operation::Symmetric`], [`Operation::SkewSymmetric`] and [`Operation::Hermitian`] for the configuration.
     ///
     /// # Errors
     /// [`Error::Operation`] where the algorithm is not for a matrix in CSC; [`Error::Storage`] where it is for one triangle
     /// and both are stored, or the other way round; those of [`MatrixSource::to_device`] and [`Device::kernel`];
-    /// [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would be mostly fill.
+    /// [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would be mostly fill;
+    /// [`Error::IndexRange`] where there are more columns than the configuration's indices serve.
     pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
         Self::with_operation(device, a, Self::usual_operation(a.storage(), &config), config)
     }
@@ -76,7 +77,8 @@ impl Spmv {
     ///
     /// # Errors
     /// As [`with`](Self::with); [`Error::Operation`] where the algorithm does not compute op(A) from the matrix as it is
-    /// stored, as no algorithm does for the transpose of a skew-symmetric matrix: that is the product with −α.
+    /// stored, as no algorithm does for the transpose of a skew-symmetric matrix, which is the product with −α, or of a
+    /// Hermitian one.
     pub fn with_operation(
         device: &Device,
         a: &impl MatrixSource,
@@ -139,8 +141,8 @@ impl Spmv {
     /// ```
     ///
     /// # Errors
-    /// Those of [`with_operation`](Self::with_operation); [`Error::ValueType`] and [`Error::OffsetType`] where the
-    /// configurations differ in the types that the matrix is stored with.
+    /// Those of [`with_operation`](Self::with_operation); [`Error::ValueType`], [`Error::OffsetType`] and
+    /// [`Error::IndexType`] where the configurations differ in the types that the matrix is stored with.
     pub fn pair(
         device: &Device,
         a: &impl MatrixSource,
@@ -196,6 +198,7 @@ impl Spmv {
     ) -> Result<Spmv, Error> {
         let (row_offsets, col_indices, values) = matrix.addresses();
         let (num_rows, num_cols) = matrix.stored_size();
+        check_size(matrix.storage(), (num_rows, num_cols), config.max_size())?;
         let sizes = Bindings {
             num_rows: num_rows as u64,
             num_cols: num_cols as u64,
@@ -208,12 +211,7 @@ impl Spmv {
         };
         let purpose = Purpose {
             algorithm: config.algorithm().name(),
-            matrix_bytes: DeviceMatrix::predict_bytes(
-                num_rows,
-                matrix.nnz(),
-                matrix.value_type(),
-                matrix.offset_type(),
-            ),
+            matrix_bytes: matrix.bytes(),
             entry_bytes: config.types().index.size() + config.types().value.size(),
         };
         let copies = kernel.program().prepare.iter().any(|pass| pass.args.contains(&Arg::Values));

@@ -522,7 +522,10 @@ fn offsets_are_uploaded_in_the_width_that_the_kernel_reads() {
     for (offset, words) in [(IndexType::U32, vec![0, 3, 4]), (IndexType::U64, vec![0, 0, 3, 0, 4, 0])] {
         let check = |uploaded: DeviceMatrix| {
             assert_eq!(recorder.words(uploaded.addresses().0), words);
-            assert_eq!(recorder.used(), DeviceMatrix::predict_bytes(2, 4, ValueType::F32, offset));
+            assert_eq!(
+                recorder.used(),
+                DeviceMatrix::predict_bytes(2, 4, ValueType::F32, offset, IndexType::U32)
+            );
         };
         check(DeviceMatrix::upload(&device, &matrix(), offset).unwrap());
         check(DeviceMatrix::upload(&device, &wide_host, offset).unwrap());

@@ -125,36 +125,39 @@ fn configurations() {
             set("csr_vector", &[("value", "")]) => "Value", "`value` cannot be ``; allowed: f16, bf16, f32, f64, i8, i32, i64, u32, bool, c32, c64";
             set("csr_vector", &[("accumulator", "f16")]) => "Value", "`accumulator` cannot be `f16`; allowed: f32, f64, i32, i64, u32, bool, c32, c64";
             set("csr_vector", &[("offset", "i32")]) => "Value", "`offset` cannot be `i32`; allowed: u32, u64";
-            set("csr_vector", &[("index", "u64")]) => "Value", "`index` cannot be `u64`; allowed: u32";
-            set("csr_vector", &[("operation", "inverse")]) => "Value", "`operation` cannot be `inverse`; allowed: non_transpose, transpose, symmetric, skew_symmetric";
+            set("csr_vector", &[("index", "u64")]) => "Value", "`index` cannot be `u64`: a matrix has fewer than 2^31 columns, so no index needs 64 bits; allowed: u16, u32";
+            set("csr_vector", &[("offset", "u16")]) => "Value", "`offset` cannot be `u16`; allowed: u32, u64";
+            set("dia", &[("index", "u16")]) => "Combination", "dia keeps columns in a form of its own, which index = u16 makes no smaller; use index = u32, or one of csr_scalar, …";
+            set("csr_vector", &[("operation", "inverse")]) => "Value", "`operation` cannot be `inverse`; allowed: non_transpose, transpose, symmetric, skew_symmetric, hermitian";
             set("csr_vector", &[("semiring", "min_times")]) => "Value", "`semiring` cannot be `min_times`; allowed: plus_times, min_plus, max_plus, max_times, or_and, plus_pair";
-            set("csr_vector", &[("alpha", "2")]) => "Value", "`alpha` cannot be `2`; allowed: any, 1, -1";
-            set("csr_vector", &[("alpha", "0")]) => "Value", "`alpha` cannot be `0`; allowed: any, 1, -1";
-            set("csr_vector", &[("beta", "0.5")]) => "Value", "`beta` cannot be `0.5`; allowed: any, 0, 1, -1";
+            set("csr_vector", &[("alpha", "2")]) => "Value", "`alpha` cannot be `2`; allowed: any, device, 1, -1";
+            set("csr_vector", &[("alpha", "0")]) => "Value", "`alpha` cannot be `0`; allowed: any, device, 1, -1";
+            set("csr_vector", &[("beta", "0.5")]) => "Value", "`beta` cannot be `0.5`; allowed: any, device, 0, 1, -1";
             KernelConfig::builder(CsrVector::default()).threads_per_block(0).build() => "Value", "`threads_per_block` cannot be `0`; allowed: 32, 64, 128, 256, 512, 1024";
             KernelConfig::builder(CsrVector { threads_per_vector: 3, ..CsrVector::default() }).build() => "Value", "`threads_per_vector` cannot be `3`; allowed: 2, 4, 8, 16, 32";
             KernelConfig::builder(Special { lanes_per_row: 64, ..Special::default() }).build() => "Value", "`lanes_per_row` cannot be `64`; allowed: 1, 2, 4, 8, 16, 32";
             KernelConfig::builder(Special { block: 6, rows_per_lane: 4, ..Special::default() }).build() => "Combination", "a lane has at most 72 values in a step";
             set("special", &[("value", "i32")]) => "Combination", "special encodes floating-point values, and value = i32 is none; use sell_c_sigma or another algorithm; allowed: f16, bf16, f32, f64";
-            KernelConfig::builder(CsrVector::default()).index(IndexType::U64).build() => "Value", "`index` cannot be `u64`; allowed: u32";
-            KernelConfig::builder(CsrVector::default()).alpha(Coefficient::Zero).build() => "Value", "`alpha` cannot be `0`; allowed: any, 1, -1";
+            KernelConfig::builder(CsrVector::default()).index(IndexType::U64).build() => "Value", "`index` cannot be `u64`: a matrix has fewer than 2^31 columns, so no index needs 64 bits; allowed: u16, u32";
+            KernelConfig::builder(CsrVector::default()).alpha(Coefficient::Zero).build() => "Value", "`alpha` cannot be `0`; allowed: any, device, 1, -1";
             KernelConfig::builder(CsrVector::default()).accumulator(ValueType::I8).build() => "Value", "`accumulator` cannot be `i8`; allowed: f32, f64, i32, i64, u32, bool, c32, c64";
             set("csr_vector", &[("operation", "symmetric")]) => "Operation", "csr_vector computes non_transpose and transpose, not symmetric, which is computed by sym_csr";
-            set("naive_t", &[("operation", "none")]) => "Value", "`operation` cannot be `none`; allowed: non_transpose, transpose, symmetric, skew_symmetric";
+            set("naive_t", &[("operation", "none")]) => "Value", "`operation` cannot be `none`; allowed: non_transpose, transpose, symmetric, skew_symmetric, hermitian";
+            set("sym_csr", &[("operation", "hermitian")]) => "Combination", "operation = hermitian mirrors conjugates, and value = f32 has no imaginary part: use operation = symmetric, which is the same there, or value = c32, c64";
             set("hola", &[("semiring", "or_and")]) => "Semiring", "hola computes over plus_times, not or_and, over which csr_scalar, csr_vector, …";
             set("csr_vector", &[("semiring", "min_plus"), ("alpha", "any")]) => "Combination", "alpha = any would scale a product over min_plus, which is stored or reduced with y; allowed: 1";
-            set("csr_vector", &[("semiring", "min_plus"), ("beta", "-1")]) => "Combination", "beta = -1 would scale a product over min_plus, which is stored or reduced with y; allowed: any, 0, 1";
+            set("csr_vector", &[("semiring", "min_plus"), ("beta", "-1")]) => "Combination", "beta = -1 would scale a product over min_plus, which is stored or reduced with y; allowed: any, device, 0, 1";
             set("csr_vector", &[("value", "f64"), ("accumulator", "f32")]) => "Combination", "accumulator = f32 is narrower than value = f64; allowed: f64";
             set("csr_vector", &[("value", "i32"), ("accumulator", "f64")]) => "Combination", "y = i32 is integer and sums in f64 are real; allowed: f16, bf16, f32, f64";
             set("csr_vector", &[("value", "c32"), ("y", "f32"), ("accumulator", "f32")]) => "Combination", "accumulator = f32 cannot sum value = c32: it has no imaginary part; allowed: c32, c64";
             set("csr_vector", &[("value", "bool")]) => "Combination", "accumulator = bool: truth values are combined by or_and, not by plus_times; use semiring = or_and, or y and accumulator of a type of numbers";
-            set("csr_vector", &[("value", "u32"), ("alpha", "-1")]) => "Combination", "alpha = -1 is no u32, which sums are in; allowed: any, 1";
+            set("csr_vector", &[("value", "u32"), ("alpha", "-1")]) => "Combination", "alpha = -1 is no u32, which sums are in; allowed: any, device, 1";
             set("csr_vector", &[("value", "c32"), ("semiring", "min_plus")]) => "Combination", "accumulator = c32: complex numbers are combined by plus_times, not by min_plus; use types that are not complex";
             set("dia", &[("value", "i32")]) => "Combination", "dia marks fill by bits that no value has, and value = i32 has a use for all; use ell, sell_c_sigma or an algorithm without a layout";
             "f80".parse::<ValueType>() => "UnknownName", "unknown value type `f80`; allowed: f16, bf16, f32, f64, i8, i32, i64, u32, bool, c32, c64";
-            "u16".parse::<IndexType>() => "UnknownName", "unknown index type `u16`; allowed: u32, u64";
-            "inverse".parse::<Operation>() => "UnknownName", "unknown operation `inverse`; allowed: non_transpose, transpose, symmetric, skew_symmetric";
-            "csr5".parse::<StorageFormat>() => "UnknownName", "unknown storage format `csr5`; allowed: csr, csc, symmetric, skew_symmetric";
+            "u8".parse::<IndexType>() => "UnknownName", "unknown index type `u8`; allowed: u16, u32, u64";
+            "inverse".parse::<Operation>() => "UnknownName", "unknown operation `inverse`; allowed: non_transpose, transpose, symmetric, skew_symmetric, hermitian";
+            "csr5".parse::<StorageFormat>() => "UnknownName", "unknown storage format `csr5`; allowed: csr, csc, symmetric, skew_symmetric, hermitian";
             "plus".parse::<Semiring>() => "UnknownName", "unknown semiring `plus`; allowed: plus_times, min_plus, max_plus, max_times, or_and, plus_pair";
         },
     );
@@ -198,6 +201,8 @@ fn functions_of_the_user() {
 fn matrices_on_the_host() {
     let (a, two, three) = (matrix(), [1.0f32; 2], [1.0f32; 3]);
     let (rows, cols) = (vec![0, 1], vec![0, 5]);
+    let imaginary = vec![Complex32::new(0.0, 1.0)];
+    let turned = CsrMatrix::<Complex32>::new(1, 1, vec![0, 1], vec![0], imaginary).expect("a matrix");
     let hidden = giant(1 << 20, 64);
     check(
         "matrices",
@@ -215,8 +220,10 @@ fn matrices_on_the_host() {
             CooMatrix::new(2, 2, cols, rows.clone(), vec![1.0f32; 2]) => "RowOutOfRange", "row_indices[1] is 5: with 2 rows it must be below 2";
             CooMatrix::new(2, 2, rows.clone(), vec![0], vec![1.0f32; 2]) => "Length", "col_indices has 1 entries: 2 are needed, as many as in values";
             CscMatrix::<f32>::new(3, 2, vec![0, 3], vec![0; 3], vec![0.0; 3]) => "Columns/OffsetsLength", "in compressed sparse columns, where rows are columns and columns are rows: row_offsets has 2 entries: 3 are needed, one more than there are rows";
-            SymmetricCsr::new(Symmetry::Symmetric, matrix()) => "NotSquare", "2 × 3: only a square matrix can be symmetric or skew-symmetric";
+            SymmetricCsr::new(Symmetry::Symmetric, matrix()) => "NotSquare", "2 × 3: only a square matrix can be symmetric, skew-symmetric or hermitian";
             SymmetricCsr::new(Symmetry::SkewSymmetric, square([1.0, 2.0, 0.0])) => "SkewDiagonal", "1 at row 0, column 0: the diagonal of a skew-symmetric matrix is zero";
+            SymmetricCsr::new(Symmetry::Hermitian, square([1.0, 2.0, 3.0])) => "RealHermitian", "a hermitian matrix of f64, which has no imaginary part, is symmetric; use Symmetry::Symmetric";
+            SymmetricCsr::new(Symmetry::Hermitian, turned) => "HermitianDiagonal", "0+1i at row 0, column 0: the diagonal of a hermitian matrix is real, each entry its own conjugate";
             SymmetricCsr::from_csr(Symmetry::Symmetric, &square([1.0, 2.0, 3.0])) => "NotSymmetric", "not symmetric: nothing is stored at row 0, column 1, and 2 at row 1, column 0";
             SymmetricCsr::new(Symmetry::Symmetric, square([1.0, 2.0, 3.0]).transpose().expect("as large")) => "AboveDiagonal", "col_indices[1] is 1, in row 0: above the diagonal; the lower triangle has columns up to the row's own";
             DokMatrix::<f32>::new(1 << 31, 1) => "TooManyRows", "2147483648 rows are too many: at most 2147483647 are allowed";
@@ -267,6 +274,9 @@ fn plans() {
             Spmv::pair(&device, &a, named("hola_t"), named("hola_t")) => "Operation", "hola_t does not compute the non_transpose product of a matrix in csr; these do: csr_scalar, csr_vector, …";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&other, &a, IndexType::U32).expect("room")), named("csr_vector")) => "OtherDevice", "the matrix lives on another device than the plan; upload it to that one";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U64).expect("room")), named("csr_vector")) => "OffsetType", "the matrix on the device has u64 offsets and the kernel was generated for u32; set `offset` in the configuration";
+            Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32).expect("room")), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexType", "the matrix on the device has u32 column indices and the kernel was generated for u16; set `index` in the configuration";
+            Spmv::with(&device, &giant(3, 65_537), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexRange", "the matrix has 65537 columns and 16-bit indices serve up to 65536 here; set `index = u32`";
+            DeviceMatrix::upload(&device, &a, IndexType::U16) => "Config/Value", "`offset` cannot be `u16`; allowed: u32, u64";
             Spmv::with(&device, &giant(1 << 20, 64), named("ell")) => "Fill", "ell would store 67108864 slots or more for 64 nonzeros: 536870912 bytes, and the matrix takes 4194820 in CSR; a layout of more than 8 slots a nonzero may hold 67108864 bytes of fill; these store none, or little: sell_c_sigma, hyb, jds, csr5, merge_path";
             Spmv::with(&device, &a, set("special", &[("block", "2")]).expect("it is right")) => "Misfit", "1 parts of the matrix are not what special is set for, rows of blocks whose entries are whole blocks, in the same order in each row";
             Spmv::with_source(&device, &a, named("csr_vector"), "no CUDA") => "Compile/CompileError", "NVRTC V could not compile for sm_90: NVRTC_ERROR_COMPILATION…";

@@ -391,5 +391,5 @@ fn values_of_another_structure_are_refused() {
     assert_eq!(matches!(matrix.update_from(&other), Err(Error::Structure { .. })), cfg!(debug_assertions));
     assert!(matches!(matrix.update_from(&structures()[1]), Err(Error::Structure { .. })));
     assert!(matches!(matrix.update_values(&[1.0f64]), Err(Error::Length { .. })));
-    assert!(matches!(matrix.update_values(&[1.0f32]), Err(Error::ValueType { .. })));
+    assert!(matches!(matrix.update_values(&[1.0f32]), Err(Error::NewValueType { .. })));
 }

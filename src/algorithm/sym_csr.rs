@@ -1,4 +1,4 @@
-//! The product with a symmetric or skew-symmetric matrix from its lower triangle.
+//! The product with a symmetric, skew-symmetric or Hermitian matrix from its lower triangle.
 
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
@@ -10,7 +10,7 @@ use crate::types::IndexType;
 
 parameters! {
     /// A thread takes a row of the lower triangle and its mirror image: every nonzero comes from memory once, for both.
-    pub struct SymCsr computes [Symmetric, SkewSymmetric] {
+    pub struct SymCsr computes [Symmetric, SkewSymmetric, Hermitian] {
         /// Nonzeros of each part of a row that are under way at once.
         unroll = 4, one of [2, 4];
     }

@@ -37,6 +37,11 @@ __device__ __forceinline__ Complex<Part> multiply_add(Complex<Part> a, Complex<P
   return {fused(-a.im, b.im, fused(a.re, b.re, c.re)), fused(a.im, b.re, fused(a.re, b.im, c.im))};
 }
 
+template <typename Part>
+__device__ __forceinline__ Complex<Part> conjugate(Complex<Part> number) {
+  return {number.re, -number.im};
+}
+
 // Both parts come in one load.
 __device__ __forceinline__ Complex32 complex_of(float2 parts) { return {parts.x, parts.y}; }
 __device__ __forceinline__ Complex64 complex_of(double2 parts) { return {parts.x, parts.y}; }

@@ -17,3 +17,4 @@ constexpr Coefficient kBeta = Coefficient::kAny;
 
 constexpr int kThreadsPerBlock = 256;
 constexpr int kMirrorSign = 1;
+constexpr bool kMirrorConjugates = false;

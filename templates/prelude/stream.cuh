@@ -23,9 +23,10 @@ struct Packet<16> {
   using Type = uint4;
 };
 
-// kCount consecutive entries from an address that is aligned to 16 bytes, or to all of them where they are fewer.
-template <int kCount, typename T>
-__device__ __forceinline__ void load_streaming(T* to, const T* __restrict__ from) {
+// kCount consecutive entries from an address that is aligned to 16 bytes, or to all of them where they are fewer; `to` may
+// be of a wider type.
+template <int kCount, typename To, typename T>
+__device__ __forceinline__ void load_streaming(To* to, const T* __restrict__ from) {
   constexpr int kBytes = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
   constexpr int kPerPacket = kBytes / sizeof(T);
   using PacketT = typename Packet<kBytes>::Type;

@@ -15,7 +15,7 @@ __device__ __forceinline__ void scale_y(uint32_t length, YT* __restrict__ y, Acc
 }
 
 // y[i] += alpha * sum, which nobody waits for.
-__device__ __forceinline__ void add_scaled(YT* y, IndexT i, AccumT sum, AccumT alpha) {
+__device__ __forceinline__ void add_scaled(YT* y, uint32_t i, AccumT sum, AccumT alpha) {
   if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
   if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
   atomicAdd(y + i, YT(sum));

@@ -23,6 +23,7 @@ pub fn dimensions(spec: &AlgorithmSpec) -> Vec<Dimension> {
         "operation" => {
             Dimension { key: key.name, values: spec.operations.iter().map(ToString::to_string).collect() }
         }
+        "index" if spec.narrow_columns == 0 => Dimension { key: key.name, values: vec!["u32".into()] },
         // Others are covered by lists of their own.
         "value" | "x" | "y" | "accumulator" => {
             let is_float =

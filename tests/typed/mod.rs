@@ -149,6 +149,7 @@ fn typed_plan<V: Element>(
     let symmetry = match config.operation() {
         Operation::Symmetric => Some(Symmetry::Symmetric),
         Operation::SkewSymmetric => Some(Symmetry::SkewSymmetric),
+        Operation::Hermitian => Some(Symmetry::Hermitian),
         _ => None,
     };
     let part = V::Real::from_f64;
@@ -176,7 +177,8 @@ pub fn folded<V: Entry>(a: &CsrMatrix<V>, symmetry: Symmetry) -> CsrMatrix<V> {
             }
             rows.push(col.max(row as u32));
             cols.push(col.min(row as u32));
-            values.push(value);
+            let is_real = symmetry == Symmetry::Hermitian && col as usize == row;
+            values.push(if is_real { V::from_parts(value.re(), V::Real::default()) } else { value });
         }
     }
     let mut counts = vec![0u32; n + 1];

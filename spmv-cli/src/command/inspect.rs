@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, ValueType};
+use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, ValueKind, ValueType};
 use spmv_runtime::matrix::format::{Fit, FormatKind};
 use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics, features};
 use spmv_runtime::planner::MEASURED_L2_BYTES;
@@ -41,9 +41,10 @@ JSON (--json), one object:
   path, format, field, symmetry, num_rows, num_cols, nnz, density, empty_rows, row_nnz_min,
   row_nnz_mean, row_nnz_max, row_nnz_std, row_nnz_histogram (rows with 0 entries, 1, 2-3, 4-7,
   8-15, ...), lower_bandwidth, upper_bandwidth, diagonal_entries, stored_zeros, sorted_columns,
-  adjacent_duplicates, bytes, read_ms, csr_bytes_f32, csr_bytes_f64, triangle_bytes_f32,
-  triangle_bytes_f64 (null where the file does not say that the matrix is symmetric or
-  skew-symmetric), chosen (config, reason), layouts (name, slots, fill, bytes_f32, bytes_f64, fit: suits; pads
+  adjacent_duplicates, bytes, read_ms, csr_bytes_f32, csr_bytes_f64, csr_bytes_c32,
+  csr_bytes_c64 (null where values are real), triangle_bytes_f32, triangle_bytes_f64 (null where
+  values are complex, or the file does not say that the matrix is symmetric, skew-symmetric or
+  hermitian), triangle_bytes_c32, triangle_bytes_c64 (the same for complex values), chosen (config, reason), layouts (name, slots, fill, bytes_f32, bytes_f64, fit: suits; pads
   beyond half as much again as CSR with f32 values; refused where it would be mostly fill)";
 
 #[derive(Debug, Serialize)]
@@ -53,9 +54,14 @@ struct InspectReport {
     read_ms: f64,
     csr_bytes_f32: u64,
     csr_bytes_f64: u64,
-    /// The lower triangle in CSR, where the file says that the matrix is symmetric or skew-symmetric.
+    /// Where values are complex.
+    csr_bytes_c32: Option<u64>,
+    csr_bytes_c64: Option<u64>,
+    /// The lower triangle in CSR, where the file says that the matrix is symmetric, skew-symmetric or Hermitian.
     triangle_bytes_f32: Option<u64>,
     triangle_bytes_f64: Option<u64>,
+    triangle_bytes_c32: Option<u64>,
+    triangle_bytes_c64: Option<u64>,
     chosen: ChosenFacts,
     layouts: Vec<LayoutFacts>,
 }
@@ -90,13 +96,16 @@ impl Inspect {
     fn look<V: Entry>(&self, header: Option<Header>) -> Result<InspectReport, Failure> {
         let (a, read_ms) = reading::read::<V, u64>(&self.matrix)?;
         let offset = reading::offset_type(header.as_ref());
-        let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset);
+        let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset, IndexType::U32);
         let statistics = Statistics::of(&a);
-        let of_triangle = |value| {
-            let header = header.as_ref().filter(|_| !V::COMPLEX)?;
-            let has_triangle = matches!(header.symmetry, Some("symmetric" | "skew-symmetric"));
+        let of_complex = |value: ValueType| V::COMPLEX.then(|| bytes(value));
+        let of_triangle = |value: ValueType| {
+            let is_complex = value.kind() == ValueKind::Complex;
+            let header = header.as_ref().filter(|_| V::COMPLEX == is_complex)?;
+            let has_triangle = header.symmetry.is_some_and(reading::has_triangle);
             let nnz = (statistics.nnz + statistics.diagonal_entries) / 2;
-            has_triangle.then(|| DeviceMatrix::predict_bytes(a.num_rows(), nnz, value, offset))
+            has_triangle
+                .then(|| DeviceMatrix::predict_bytes(a.num_rows(), nnz, value, offset, IndexType::U32))
         };
         let value = if V::COMPLEX { ValueType::C64 } else { ValueType::F32 };
         let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
@@ -114,8 +123,12 @@ impl Inspect {
             read_ms,
             csr_bytes_f32: bytes(ValueType::F32),
             csr_bytes_f64: bytes(ValueType::F64),
+            csr_bytes_c32: of_complex(ValueType::C32),
+            csr_bytes_c64: of_complex(ValueType::C64),
             triangle_bytes_f32: of_triangle(ValueType::F32),
             triangle_bytes_f64: of_triangle(ValueType::F64),
+            triangle_bytes_c32: of_triangle(ValueType::C32),
+            triangle_bytes_c64: of_triangle(ValueType::C64),
             chosen: ChosenFacts { config: config_text(&chosen.config), reason: chosen.reason.clone() },
             layouts: layouts(&a, offset, bytes(ValueType::F32))?,
             matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
@@ -152,12 +165,24 @@ impl Report for InspectReport {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         self.matrix.text(out)?;
         statistics_text(out, &self.matrix.statistics)?;
-        let [f32, f64] = [self.csr_bytes_f32, self.csr_bytes_f64].map(quantity::bytes);
-        fact(out, "as CSR", format_args!("{f32} with f32 values, {f64} with f64"))?;
-        if let [Some(f32), Some(f64)] = [self.triangle_bytes_f32, self.triangle_bytes_f64] {
-            let [f32, f64] = [f32, f64].map(quantity::bytes);
+        let (names, csr, triangle) = match (self.csr_bytes_c32, self.csr_bytes_c64) {
+            (Some(c32), Some(c64)) => {
+                (["c32", "c64"], [c32, c64], [self.triangle_bytes_c32, self.triangle_bytes_c64])
+            }
+            _ => (
+                ["f32", "f64"],
+                [self.csr_bytes_f32, self.csr_bytes_f64],
+                [self.triangle_bytes_f32, self.triangle_bytes_f64],
+            ),
+        };
+        let told = |bytes: [u64; 2]| {
+            let [narrow, wide] = bytes.map(quantity::bytes);
+            format!("{narrow} with {} values, {wide} with {}", names[0], names[1])
+        };
+        fact(out, "as CSR", told(csr))?;
+        if let [Some(narrow), Some(wide)] = triangle {
             let hint = "`run --storage symmetric` holds no more";
-            fact(out, "one triangle", format_args!("{f32} with f32 values, {f64} with f64: {hint}"))?;
+            fact(out, "one triangle", format_args!("{}: {hint}", told([narrow, wide])))?;
         }
         fact(out, "read in", quantity::milliseconds(self.read_ms))?;
         fact(out, "run chooses", &self.chosen.config)?;

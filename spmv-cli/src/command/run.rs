@@ -29,7 +29,7 @@ use crate::kernel::{CompiledFacts, SettingFacts, config_text};
 use crate::measure::{Effort, Performance};
 use crate::memory;
 use crate::on_cpu::OnCpu;
-use crate::on_device::{OnDevice, matrix_bytes};
+use crate::on_device::OnDevice;
 use crate::operands::{Operands, parts};
 use crate::product::{Computed, compute};
 use crate::quantity;
@@ -60,8 +60,8 @@ pub struct Run {
     settings: SettingArgs,
     #[command(flatten)]
     constraints: ConstraintArgs,
-    /// How the kernel gets the matrix: by rows, by columns, or the lower triangle alone of one that is symmetric or
-    /// skew-symmetric
+    /// How the kernel gets the matrix: by rows, by columns, or the lower triangle alone of one that is symmetric,
+    /// skew-symmetric or hermitian
     #[arg(long, value_name = "csr|csc|symmetric", default_value = "csr", hide_possible_values = true)]
     storage: Storage,
     /// Where to compute: a GPU, the simulator, which runs the same kernel without one, or the CPU, which runs
@@ -213,12 +213,12 @@ impl<V: Multiplied, O: DeviceOffset> Stored<V, O> {
         &self,
         device: &Device,
         by_rows: &CsrMatrix<V, O>,
-        offset: IndexType,
-    ) -> Result<DeviceMatrix, Error> {
+        types: Types,
+    ) -> Result<Arc<DeviceMatrix>, Error> {
         match self {
-            Stored::ByRows => DeviceMatrix::upload(device, by_rows, offset),
-            Stored::ByColumns(a) => DeviceMatrix::upload_csc(device, a, offset),
-            Stored::Triangle(a) => DeviceMatrix::upload_symmetric(device, a, offset),
+            Stored::ByRows => by_rows.to_device(device, types),
+            Stored::ByColumns(a) => a.to_device(device, types),
+            Stored::Triangle(a) => a.to_device(device, types),
         }
     }
 }
@@ -671,11 +671,12 @@ impl Run {
         let types = chosen.first().types();
         let vectors = (operands.x.len() * types.x.size() + operands.y.len() * types.y.size()) as u64;
         if device.is_simulator() {
-            let matrix = DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), types.value, types.offset);
+            let Types { value, offset, index, .. } = types;
+            let matrix = DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset, index);
             memory::check_simulated(matrix + vectors)?;
         }
         let started = Instant::now();
-        let matrix = Arc::new(stored.upload(device, a, types.offset)?);
+        let matrix = stored.upload(device, a, types)?;
         device.synchronize()?;
         times.upload = Some(quantity::in_ms(started.elapsed()));
         let (mut on_device, facts) = self.plan(device, &matrix, chosen, a.nnz(), operands, times)?;
@@ -684,7 +685,7 @@ impl Run {
         let prepares = !plan.program().prepare.is_empty();
         times.prepare = prepares.then(|| quantity::in_ms(plan.prepare_time()));
         let memory_bytes = Memory {
-            matrix: matrix_bytes(&matrix),
+            matrix: matrix.bytes(),
             vectors,
             workspace: plan.workspace_bytes(),
             scratch: plan.scratch_bytes(),

@@ -200,7 +200,9 @@ impl Tune {
             unreachable!("--device cpu was refused");
         };
         if device.is_simulator() {
-            memory::check_simulated(DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), V::TYPE, O::TYPE))?;
+            let index = IndexType::U32;
+            let matrix = DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), V::TYPE, O::TYPE, index);
+            memory::check_simulated(matrix)?;
         }
         let matrix = Arc::new(DeviceMatrix::upload(&device, &a, O::TYPE)?);
         let operation = if self.transpose { Operation::Transpose } else { Operation::NonTranspose };

@@ -63,9 +63,14 @@ pub(super) fn read_symmetric<V: Entry, O: Offset>(
     let symmetry = match header.symmetry {
         Symmetry::Symmetric => crate::Symmetry::Symmetric,
         Symmetry::SkewSymmetric => crate::Symmetry::SkewSymmetric,
+        Symmetry::Hermitian => crate::Symmetry::Hermitian,
         found => return Err(ReadError::Symmetry { found }),
     };
     let lower = read_body(source, options, header, lines.into_rest(), true)?;
+    // What a file may have on the diagonal of a Hermitian matrix is more than a triangle may.
+    if symmetry == crate::Symmetry::Hermitian {
+        return Ok(SymmetricCsr::new(symmetry, lower)?);
+    }
     Ok(SymmetricCsr::from_checked(symmetry, lower))
 }
 

@@ -47,7 +47,7 @@ pub enum ReadError {
     },
 
     /// One triangle was asked for, and the file does not say that it holds one.
-    #[error("the file says {found}; read as one triangle are symmetric and skew-symmetric")]
+    #[error("the file says {found}; read as one triangle are symmetric, skew-symmetric and hermitian")]
     Symmetry {
         /// What the file says.
         found: Symmetry,

@@ -95,12 +95,14 @@ pub fn read_file_with<V: Entry, O: Offset>(
     with_source(path.as_ref(), options, body::read)
 }
 
-/// Reads one triangle of a symmetric or skew-symmetric matrix from a file: its entries are not mirrored. An entry above
-/// the diagonal stands for its mirror image below.
+/// Reads one triangle of a symmetric, skew-symmetric or Hermitian matrix from a file: its entries are not mirrored. An entry above
+/// the diagonal stands for its mirror image below. A Hermitian matrix with an imaginary part on its diagonal, which
+/// [`read_file`] takes as it is, is refused.
 ///
 /// # Errors
 ///
-/// As [`read_file`]; [`ReadError::Symmetry`] where the file says that the matrix is something else.
+/// As [`read_file`]; [`ReadError::Symmetry`] where the file says that the matrix is something else,
+/// [`MatrixError::HermitianDiagonal`](crate::MatrixError::HermitianDiagonal).
 pub fn read_symmetric_file<V: Entry, O: Offset>(
     path: impl AsRef<Path>,
     options: &ReadOptions,

@@ -33,7 +33,7 @@ impl DeviceMatrix {
 
     fn looked_at(&self, transposed: bool) -> Result<Features, Error> {
         let device = self.device();
-        let kernels = device.analysis_kernels(self.offset_type())?;
+        let kernels = device.analysis_kernels(self.offset_type(), self.index_type())?;
         let AnalysisProgram { buffers, structure, diagonals, columns, .. } = &kernels.program;
         let (row_offsets, col_indices, values) = self.addresses();
         let (num_rows, num_cols) = self.stored_size();

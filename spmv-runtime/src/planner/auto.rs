@@ -76,7 +76,7 @@ type Lists = fn(&Features, Types, Operation, u64, &Constraints) -> Result<Vec<Ca
 /// The types of a product where nobody says: vectors and sums as the values, sums of f16 and bf16 in f32.
 pub(crate) fn usual_types(a: &impl MatrixSource) -> Result<Types, ConfigError> {
     let builder = KernelConfig::named("csr_vector")?.value(a.value_type()).offset(a.offset_type());
-    Ok(builder.build()?.types())
+    Ok(builder.index(a.index_type()).build()?.types())
 }
 
 /// The matrix on the device, and the configurations for it, the best first.

@@ -100,7 +100,8 @@ impl Spmv {
             return Spmv::auto_with(device, &matrix, operation, constraints);
         };
         // Compiled beside the first kernel, so that there is one compile to wait for.
-        let mut analysis = Helpers::start(device, [ProgramKey::Analysis(matrix.offset_type())]);
+        let mut analysis =
+            Helpers::start(device, [ProgramKey::Analysis(matrix.offset_type(), matrix.index_type())]);
         let (num_rows, num_cols) = matrix.stored_size();
         let (size, nnz) = ((num_rows as u64, num_cols as u64), matrix.nnz() as u64);
         let simple = candidates_for_any(size, nnz, types, of_arrays, constraints)?;
