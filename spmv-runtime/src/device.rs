@@ -340,14 +340,9 @@ impl Device {
     /// A new stream of this device, which does not wait for the device's own.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] on a device that is not a CUDA device, [`Error::Driver`].
+    /// [`Error::NoDevice`] on a device that is not a CUDA device, [`Error::Driver`], [`Error::Fault`].
     pub fn new_stream(&self) -> Result<Stream, Error> {
-        let stream = self.cuda_backend()?.context().new_stream();
-        let stream = stream.map_err(|error| Error::Driver {
-            call: "cuStreamCreate",
-            name: format!("{:?}", error.0),
-            message: "no stream could be made".into(),
-        })?;
+        let stream = self.cuda_backend()?.new_stream()?;
         self.stream(stream)
     }
 
