@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     for (name, device, band, drivers_own) in targets {
         let ignored = device.is_none() && !required;
         let lab = device.map(|device| Arc::new(Lab::new(device, band, drivers_own)));
-        let mut add = |what: String, test: Box<dyn Fn(&Lab) -> Result<(), Outcome> + Send>| {
+        let mut add = |what: String, test: Test| {
             let (name, lab) = (format!("{name}/{what}"), lab.clone());
             let told = name.clone();
             let trial = Trial::test(name, move || {
@@ -74,6 +74,8 @@ fn main() -> ExitCode {
     }
     conclusion.exit_code()
 }
+
+type Test = Box<dyn Fn(&Lab) -> Result<(), Outcome> + Send>;
 
 /// Every algorithm with every operation that takes 64-bit offsets; the others refuse them.
 fn configs() -> Vec<KernelConfig> {
