@@ -3,7 +3,7 @@
 # are in the folders named; nothing is built. Exits with 1 if anything failed.
 #
 # usage: check_on_gpu.sh PROGRAMS LOGS [SECONDS FOR EACH SANITIZER]
-#   PROGRAMS holds conformance, simulator_gpu, sanitizer_control and latency as `cargo test --release --no-run` builds
+#   PROGRAMS holds conformance, simulator_gpu, scale, sanitizer_control and latency as `cargo test --release --no-run` builds
 #   them.
 set -uo pipefail
 programs=$1 logs=$2 seconds=${3:-90}
@@ -22,6 +22,7 @@ complains() {
 }
 step conformance "$programs/conformance" cuda/
 step simulator_gpu "$programs/simulator_gpu"
+step scale "$programs/scale" cuda/
 step latency "$programs/latency" --record "$logs/record"
 # The sanitizers side by side: first a kernel that each must complain of, then a part of the configurations of every
 # algorithm, in all structures.

@@ -25,6 +25,9 @@ use spmv_runtime::{Device, Element, Error, RealElement, Scalar, Spmv, Stream, Ve
 use structures::{Numbers, Structure};
 use typed::AnyVector;
 
+/// What every structure is filled with, in turn.
+const NUMBERS: [Numbers; 2] = [Numbers::Integers, Numbers::Random];
+
 static CASES: AtomicUsize = AtomicUsize::new(0);
 
 /// A device that every configuration is checked on.
@@ -74,7 +77,9 @@ fn main() -> ExitCode {
     ];
     let structures = Arc::new(structures::all());
     let mut trials = Vec::new();
+    let mut planned = Vec::new();
     for target in targets {
+        let mut cases = 0;
         let ignored = target.device.is_none() && target.may_be_missing;
         for spec in Algorithm::ALL {
             let mut configs =
@@ -86,6 +91,9 @@ fn main() -> ExitCode {
             for (index, config) in
                 configs.into_iter().enumerate().filter(|(index, _)| (target.covers)(*index))
             {
+                let met = (0..structures.len()).filter(|number| (target.meets)(index, *number)).count();
+                let (alphas, betas) = scalars_to_try(&config);
+                cases += met * NUMBERS.len() * alphas.len() * betas.len();
                 let (device, structures) = (target.device.clone(), structures.clone());
                 let trial = Trial::test(format!("{}/{config}", target.name), move || {
                     let device = device.ok_or("no CUDA device")?;
@@ -107,9 +115,14 @@ fn main() -> ExitCode {
             });
             trials.push(trial.with_ignored_flag(ignored));
         }
+        planned.push(format!("{} {cases}", target.name));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    println!("{} cases: configuration x structure x numbers x (alpha, beta)", CASES.load(Ordering::Relaxed));
+    println!(
+        "{} cases ran: configuration x structure x numbers x (alpha, beta)",
+        CASES.load(Ordering::Relaxed)
+    );
+    println!("at most, where no layout is refused or mostly fill: {}", planned.join(", "));
     if let Some(missing) = missing {
         println!("cuda: {missing}");
     }
@@ -120,7 +133,7 @@ fn main() -> ExitCode {
 /// integers, which wrap around.
 fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Result<(), Failed> {
     let types = config.types();
-    for numbers in [Numbers::Integers, Numbers::Random] {
+    for numbers in NUMBERS {
         let told = |error: Error| describe(structure, &error);
         let is_complex = types.accumulator.kind() == ValueKind::Complex;
         let a = structure.matrix(numbers);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use spmv_codegen::{Algorithm, AlgorithmSpec};
+use spmv_codegen::{Algorithm, AlgorithmSpec, IndexType, KernelConfig};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
 
@@ -76,11 +76,18 @@ fn figures_of_reliability_are_those_of_the_sources() {
     let mutants = in_file("tests/mutants/list.rs", &["\n    found("]) + stay;
     let commands = ["errors", "without_nvrtc"]
         .map(|folder| occurrences(&root.join("spmv-cli/tests/snapshots").join(folder), ".trycmd", &exits));
+    let with_wide_offsets =
+        Algorithm::ALL.iter().flat_map(|spec| spec.operations.iter().map(move |op| (spec, op)));
+    let with_wide_offsets = with_wide_offsets
+        .map(|(spec, operation)| KernelConfig::builder((spec.default)()).operation(*operation))
+        .filter(|builder| builder.clone().offset(IndexType::U64).build().is_ok())
+        .count();
     let hostile = std::fs::read_to_string(root.join("spmv-matrix/tests/hostile.rs")).unwrap();
     let hostile = hostile.split("#[test]").next().unwrap();
     let counted = [
         ("Mutants of the templates", format!("{mutants}, {stay} explained")),
         ("Hostile Matrix Market files", hostile.matches("\"line ").count().to_string()),
+        ("Products with 64-bit offsets", with_wide_offsets.to_string()),
         ("Faults of cache and machine", faults.len().to_string()),
         (
             "Bad calls of the library",

@@ -346,13 +346,16 @@ mod tests {
 
     #[test]
     fn every_kind_of_error_has_its_exit_code() {
-        let fault = Error::Fault { call: "cuStreamSynchronize", name: "X".into(), message: "y".into() };
+        let fault =
+            Error::Fault { call: "cuStreamSynchronize", name: "X".into(), message: "y".into(), kernel: None };
+        let lost = Error::DeviceLost { name: "X".into(), kernel: Some("spmv_coo".into()) };
         let memory = Error::OutOfMemory { what: "the matrix".into(), needed: 2, free: 1 };
         let device = Error::NoDevice { reason: "none".into(), help: "get one".into() };
         let length = Error::Length { what: "x", expected: 1, got: 2 };
         let host_memory = MatrixError::OutOfMemory { bytes: 1, what: "values" };
         let codes: Vec<(Failure, u8)> = vec![
             (fault.into(), 6),
+            (lost.into(), 6),
             (memory.into(), 5),
             (Error::Matrix(host_memory.clone()).into(), 5),
             (ReadError::Matrix(host_memory).into(), 5),

@@ -441,6 +441,21 @@ mod tests {
     }
 
     #[test]
+    fn a_triangle_of_several_pieces_comes_back_exactly() {
+        let n = 40_000;
+        let entries: Vec<_> = (0..n)
+            .flat_map(|row: u32| [(row, row.saturating_sub(1), f64::from(row)), (row, row, 1.0)])
+            .skip(1)
+            .collect();
+        assert!(entries.len() > 2 * CHUNK);
+        let a = SymmetricCsr::new(Symmetry::Symmetric, csr(n as usize, &entries)).unwrap();
+        let full = a.to_csr().unwrap();
+        assert_eq!((full.nnz(), a.full_nnz()), (3 * n as usize - 2, 3 * n as usize - 2));
+        assert_eq!(full.row(20_000), (&[19_999, 20_000, 20_001][..], &[20_000.0, 1.0, 20_001.0][..]));
+        assert!(SymmetricCsr::from_csr(Symmetry::Symmetric, &full).unwrap() == a);
+    }
+
+    #[test]
     fn entries_above_the_diagonal_are_refused() {
         let upper = csr(3, &[(0, 0, 1.0), (1, 2, 2.0), (2, 0, 3.0)]);
         let error = SymmetricCsr::new(Symmetry::Symmetric, upper).unwrap_err();

@@ -12,6 +12,7 @@ use crate::backend::{
     Backend, DeviceProperties, Function, Launch, LoadError, MAX_ARGS, Module, StreamHandle,
 };
 use crate::error::Error;
+use crate::health::Health;
 use crate::nvrtc::Version;
 
 const INSTALL_DRIVER: &str = "install NVIDIA's driver (12.0 or newer), or use the embedded simulator (`Device::simulator()`, --device sim)";
@@ -101,7 +102,7 @@ fn describe(error: DriverError) -> (String, String) {
 }
 
 /// Sorts the driver's errors: memory, faults that lose the context, others.
-fn check<T>(call: &'static str, result: Result<T, DriverError>) -> Result<T, Error> {
+pub(crate) fn check<T>(call: &'static str, result: Result<T, DriverError>) -> Result<T, Error> {
     use sys::CUresult as R;
     result.map_err(|error| {
         let (name, message) = describe(error);
@@ -121,7 +122,7 @@ fn check<T>(call: &'static str, result: Result<T, DriverError>) -> Result<T, Err
             | R::CUDA_ERROR_HARDWARE_STACK_ERROR
             | R::CUDA_ERROR_ASSERT
             | R::CUDA_ERROR_ECC_UNCORRECTABLE
-            | R::CUDA_ERROR_CONTEXT_IS_DESTROYED => Error::Fault { call, name, message },
+            | R::CUDA_ERROR_CONTEXT_IS_DESTROYED => Error::Fault { call, name, message, kernel: None },
             _ => Error::Driver { call, name, message },
         }
     })
@@ -130,6 +131,7 @@ fn check<T>(call: &'static str, result: Result<T, DriverError>) -> Result<T, Err
 /// A CUDA context, the stream that everything runs on unless another is named, and what the device is.
 pub(crate) struct Cuda {
     context: Arc<CudaContext>,
+    health: Arc<Health>,
     stream: Arc<CudaStream>,
     properties: DeviceProperties,
 }
@@ -156,8 +158,10 @@ impl Cuda {
             };
             return Err(Error::NoDevice { reason, help });
         }
-        let context = check("cuDevicePrimaryCtxRetain", CudaContext::new(ordinal))?;
-        let stream = check("cuStreamCreate", context.new_stream())?;
+        let health = Health::of(ordinal);
+        health.usable()?;
+        let context = health.check("cuDevicePrimaryCtxRetain", None, CudaContext::new(ordinal))?;
+        let stream = new_stream(&context, &health)?;
         Self::from_parts(context, stream)
     }
 
@@ -166,8 +170,10 @@ impl Cuda {
         if stream.context() != &context {
             return Err(Error::OtherDevice { what: "the stream", with: "the context" });
         }
+        let health = Health::of(context.ordinal());
+        health.usable()?;
         let properties = properties(context.cu_device(), driver_version()?)?;
-        Ok(Cuda { context, stream, properties })
+        Ok(Cuda { context, health, stream, properties })
     }
 
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
@@ -178,14 +184,44 @@ impl Cuda {
         &self.stream
     }
 
-    /// Every call needs the context to be current on the calling thread.
+    /// A stream beside the device's own.
+    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, Error> {
+        new_stream(&self.context, &self.health)
+    }
+
+    /// Every call needs the context to be current on the calling thread, and not to be lost.
     fn bind(&self) -> Result<(), Error> {
-        check("cuCtxSetCurrent", self.context.bind_to_thread())
+        bind(&self.context, &self.health)
+    }
+
+    /// What came of a call that belongs to no stream.
+    fn check<T>(&self, call: &'static str, result: Result<T, DriverError>) -> Result<T, Error> {
+        self.health.check(call, None, result)
+    }
+
+    /// What came of a call on a stream.
+    fn check_on<T>(
+        &self,
+        stream: StreamHandle,
+        call: &'static str,
+        result: Result<T, DriverError>,
+    ) -> Result<T, Error> {
+        self.health.check(call, Some(self.raw(stream)), result)
     }
 
     fn raw(&self, stream: StreamHandle) -> sys::CUstream {
         if stream == StreamHandle::default() { self.stream.cu_stream() } else { stream.0 as sys::CUstream }
     }
+}
+
+fn bind(context: &CudaContext, health: &Health) -> Result<(), Error> {
+    health.usable()?;
+    health.check("cuCtxSetCurrent", None, context.bind_to_thread())
+}
+
+fn new_stream(context: &Arc<CudaContext>, health: &Health) -> Result<Arc<CudaStream>, Error> {
+    health.usable()?;
+    health.check("cuStreamCreate", None, context.new_stream())
 }
 
 /// The handle of a user's stream.
@@ -205,19 +241,19 @@ impl Backend for Cuda {
 
     fn free_bytes(&self) -> Result<u64, Error> {
         self.bind()?;
-        Ok(check("cuMemGetInfo", result::mem_get_info())?.0 as u64)
+        Ok(self.check("cuMemGetInfo", result::mem_get_info())?.0 as u64)
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, Error> {
         self.bind()?;
         // SAFETY: a plain allocation in the current context.
-        check("cuMemAlloc", unsafe { result::malloc_sync(bytes as usize) })
+        self.check("cuMemAlloc", unsafe { result::malloc_sync(bytes as usize) })
     }
 
     unsafe fn free(&self, address: u64) {
         let freed = self.bind().and_then(|()| {
             // SAFETY: the caller owns the address; cuMemFree waits for what uses it.
-            check("cuMemFree", unsafe { result::free_sync(address) })
+            self.check("cuMemFree", unsafe { result::free_sync(address) })
         });
         if let Err(error) = freed {
             tracing::debug!(%error, "device memory was not freed");
@@ -228,7 +264,7 @@ impl Backend for Cuda {
         self.bind()?;
         // SAFETY: the caller promises the room; the source outlives the copy, which is waited for.
         let copied = unsafe { result::memcpy_htod_async(address, source, self.stream.cu_stream()) };
-        check("cuMemcpyHtoD", copied)?;
+        self.check_on(StreamHandle::default(), "cuMemcpyHtoD", copied)?;
         self.synchronize(StreamHandle::default())
     }
 
@@ -236,7 +272,7 @@ impl Backend for Cuda {
         self.bind()?;
         // SAFETY: the caller promises the bytes; the target outlives the copy, which is waited for.
         let copied = unsafe { result::memcpy_dtoh_async(target, address, self.stream.cu_stream()) };
-        check("cuMemcpyDtoH", copied)?;
+        self.check_on(StreamHandle::default(), "cuMemcpyDtoH", copied)?;
         self.synchronize(StreamHandle::default())
     }
 
@@ -244,13 +280,13 @@ impl Backend for Cuda {
         self.bind()?;
         // SAFETY: the caller promises the room.
         let zeroed = unsafe { result::memset_d8_async(address, 0, bytes as usize, self.stream.cu_stream()) };
-        check("cuMemsetD8", zeroed)
+        self.check_on(StreamHandle::default(), "cuMemsetD8", zeroed)
     }
 
     fn synchronize(&self, stream: StreamHandle) -> Result<(), Error> {
         self.bind()?;
         // SAFETY: the stream is this device's own or one that the user keeps alive.
-        check("cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw(stream)) })
+        self.check_on(stream, "cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw(stream)) })
     }
 
     fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<(), Error> {
@@ -259,7 +295,7 @@ impl Backend for Cuda {
             // SAFETY: as in `synchronize`.
             let status = unsafe { result::stream::is_capturing(self.raw(stream)) };
             Ok::<_, Error>(
-                check("cuStreamIsCapturing", status)?
+                self.check("cuStreamIsCapturing", status)?
                     != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
             )
         };
@@ -268,15 +304,20 @@ impl Backend for Cuda {
             return Ok(());
         }
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
-        let event = check("cuEventCreate", result::event::create(flags))?;
+        let event = self.check("cuEventCreate", result::event::create(flags))?;
         // SAFETY: the event is alive until it is destroyed; CUDA defers that until it has been reached.
         unsafe {
-            let recorded = check("cuEventRecord", result::event::record(event, self.raw(before)));
+            let recorded =
+                self.check_on(before, "cuEventRecord", result::event::record(event, self.raw(before)));
             let waits = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
             let ordered = recorded.and_then(|()| {
-                check("cuStreamWaitEvent", result::stream::wait_event(self.raw(after), event, waits))
+                self.check_on(
+                    after,
+                    "cuStreamWaitEvent",
+                    result::stream::wait_event(self.raw(after), event, waits),
+                )
             });
-            ordered.and(check("cuEventDestroy", result::event::destroy(event)))
+            ordered.and(self.check("cuEventDestroy", result::event::destroy(event)))
         }
     }
 
@@ -289,7 +330,11 @@ impl Backend for Cuda {
         let loaded = unsafe { result::module::load_data(image) };
         use sys::CUresult as R;
         match loaded {
-            Ok(handle) => Ok(Arc::new(CudaModule { context: self.context.clone(), handle })),
+            Ok(handle) => Ok(Arc::new(CudaModule {
+                context: self.context.clone(),
+                health: self.health.clone(),
+                handle,
+            })),
             Err(error) => {
                 let rejected = matches!(
                     error.0,
@@ -325,7 +370,9 @@ impl Backend for Cuda {
                 &mut pointers[..launch.widths.len()],
             )
         };
-        check("cuLaunchKernel", launched)
+        self.check_on(stream, "cuLaunchKernel", launched)?;
+        self.health.launched(self.raw(stream), launch.kernel);
+        Ok(())
     }
 
     fn time(
@@ -335,14 +382,15 @@ impl Backend for Cuda {
         work: &mut dyn FnMut() -> Result<(), Error>,
     ) -> Result<Vec<f64>, Error> {
         self.bind()?;
-        let events = (0..=times).map(|_| Event::new()).collect::<Result<Vec<_>, _>>()?;
+        let events =
+            (0..=times).map(|_| self.check("cuEventCreate", Event::new())).collect::<Result<Vec<_>, _>>()?;
         for _ in 0..untimed {
             work()?;
         }
         for (index, event) in events.iter().enumerate() {
             // SAFETY: event and stream are alive.
             let recorded = unsafe { result::event::record(event.0, self.stream.cu_stream()) };
-            check("cuEventRecord", recorded)?;
+            self.check_on(StreamHandle::default(), "cuEventRecord", recorded)?;
             if index < times as usize {
                 work()?;
             }
@@ -351,7 +399,7 @@ impl Backend for Cuda {
         let between = |pair: &[Event]| {
             // SAFETY: both events were recorded and have been reached.
             let ms = unsafe { result::event::elapsed(pair[0].0, pair[1].0) };
-            Ok(f64::from(check("cuEventElapsedTime", ms)?))
+            Ok(f64::from(self.check("cuEventElapsedTime", ms)?))
         };
         events.windows(2).map(between).collect()
     }
@@ -361,9 +409,8 @@ impl Backend for Cuda {
 struct Event(sys::CUevent);
 
 impl Event {
-    fn new() -> Result<Event, Error> {
-        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
-        Ok(Event(check("cuEventCreate", result::event::create(flags))?))
+    fn new() -> Result<Event, DriverError> {
+        result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map(Event)
     }
 }
 
@@ -379,7 +426,14 @@ impl Drop for Event {
 #[derive(Debug)]
 struct CudaModule {
     context: Arc<CudaContext>,
+    health: Arc<Health>,
     handle: sys::CUmodule,
+}
+
+impl CudaModule {
+    fn check<T>(&self, call: &'static str, result: Result<T, DriverError>) -> Result<T, Error> {
+        self.health.check(call, None, result)
+    }
 }
 
 // SAFETY: a module handle may be used from any thread that has its context current.
@@ -389,14 +443,14 @@ unsafe impl Sync for CudaModule {}
 
 impl Module for CudaModule {
     fn function(&self, name: &str) -> Result<Function, Error> {
-        check("cuCtxSetCurrent", self.context.bind_to_thread())?;
+        bind(&self.context, &self.health)?;
         let kernel = CString::new(name).unwrap_or_default();
         // SAFETY: the module is loaded.
         let function = unsafe { result::module::get_function(self.handle, kernel) };
         if function.as_ref().is_err_and(|error| error.0 == sys::CUresult::CUDA_ERROR_NOT_FOUND) {
             return Err(Error::MissingKernel { kernel: name.to_owned() });
         }
-        Ok(Function(check("cuModuleGetFunction", function)? as u64))
+        Ok(Function(self.check("cuModuleGetFunction", function)? as u64))
     }
 
     fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
@@ -408,22 +462,22 @@ impl Module for CudaModule {
         if bytes == 0 {
             return Ok(());
         }
-        check("cuCtxSetCurrent", self.context.bind_to_thread())?;
+        bind(&self.context, &self.health)?;
         let function = function.0 as sys::CUfunction;
-        let limit = check("cuDeviceGetAttribute", self.context.attribute(PER_BLOCK))?;
+        let limit = self.check("cuDeviceGetAttribute", self.context.attribute(PER_BLOCK))?;
         // SAFETY: the function belongs to this module.
         let used = unsafe { result::function::get_function_attribute(function, STATIC) };
-        let available = limit.saturating_sub(check("cuFuncGetAttribute", used)?).max(0) as u32;
+        let available = limit.saturating_sub(self.check("cuFuncGetAttribute", used)?).max(0) as u32;
         if bytes > available {
             return Err(Error::SharedMemory { kernel: kernel.into(), needed: bytes, available });
         }
         // SAFETY: as above; the driver allows as much as the device has.
         let allowed = unsafe { result::function::set_function_attribute(function, DYNAMIC, bytes as i32) };
-        check("cuFuncSetAttribute", allowed)
+        self.check("cuFuncSetAttribute", allowed)
     }
 
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
-        check("cuCtxSetCurrent", self.context.bind_to_thread())?;
+        bind(&self.context, &self.health)?;
         let function = function.0 as sys::CUfunction;
         // SAFETY: the function belongs to this module.
         let blocks = unsafe {
@@ -433,7 +487,7 @@ impl Module for CudaModule {
                 shared_bytes as usize,
             )
         };
-        Ok(u32::try_from(check("cuOccupancyMaxActiveBlocksPerMultiprocessor", blocks)?).unwrap_or(0))
+        Ok(u32::try_from(self.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", blocks)?).unwrap_or(0))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, S
 use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Target};
 use crate::cuda::{Cuda, stream_handle};
 use crate::error::Error;
-use crate::simulator::Simulated;
+use crate::simulator::{MEMORY_BYTES, Simulated};
 
 /// A device. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -123,7 +123,16 @@ impl Device {
     /// The embedded device with a schedule: an adversarial one finds what depends on the order in which things
     /// run.
     pub fn simulator_with(schedule: Schedule) -> Device {
-        let simulated = Arc::new(Simulated::new(schedule));
+        Self::from_simulated(Simulated::new(schedule, MEMORY_BYTES))
+    }
+
+    /// The embedded device with so many bytes of memory, to see what happens where there is little.
+    pub fn simulator_with_memory(bytes: u64) -> Device {
+        Self::from_simulated(Simulated::new(Schedule::Natural, bytes))
+    }
+
+    fn from_simulated(simulated: Simulated) -> Device {
+        let simulated = Arc::new(simulated);
         Self::new(simulated.clone(), Native::Simulated(simulated), Compiler::shared())
     }
 
@@ -344,14 +353,9 @@ impl Device {
     /// A new stream of this device, which does not wait for the device's own.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] on a device that is not a CUDA device, [`Error::Driver`].
+    /// [`Error::NoDevice`] on a device that is not a CUDA device, [`Error::Driver`], [`Error::Fault`].
     pub fn new_stream(&self) -> Result<Stream, Error> {
-        let stream = self.cuda_backend()?.context().new_stream();
-        let stream = stream.map_err(|error| Error::Driver {
-            call: "cuStreamCreate",
-            name: format!("{:?}", error.0),
-            message: "no stream could be made".into(),
-        })?;
+        let stream = self.cuda_backend()?.new_stream()?;
         self.stream(stream)
     }
 

@@ -1,10 +1,15 @@
 //! What can go wrong between a matrix and a product, and what to do about it.
 
+use std::sync::Arc;
+
 use spmv_codegen::{ConfigError, IndexType, Operation, Slots, StorageFormat, ValueType};
 use spmv_matrix::MatrixError;
 
 use crate::nvrtc::{CompileError, NvrtcError};
 use crate::scalar::{Scalar, numbers};
+
+/// What a fault leaves, and what helps.
+const LOST: &str = "nothing on it can be used any more; start a new process and open the device there";
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +45,9 @@ pub enum Error {
         /// The driver's description.
         message: String,
     },
-    /// A kernel faulted; the CUDA context is lost with everything in it.
-    #[error("{call} failed: {name} ({message}); the CUDA context is lost, so the process must start again")]
+    /// A kernel faulted, and the device is lost to the process: what comes after is [`Error::DeviceLost`]. A GPU runs behind
+    /// the process, so the call that saw it may be a later one than the one that launched the kernel.
+    #[error("{call} failed: {name} ({message}){}; the device is lost, and {LOST}", after(kernel.as_deref()))]
     Fault {
         /// What was being done when the fault was seen.
         call: &'static str,
@@ -49,6 +55,16 @@ pub enum Error {
         name: String,
         /// The driver's description.
         message: String,
+        /// The kernel that was launched last: on the stream of the call, or on the device where nothing was on that one.
+        kernel: Option<Arc<str>>,
+    },
+    /// An earlier call saw a fault, [`Error::Fault`], and nothing runs on the device any more in this process.
+    #[error("the device is lost since {name}{}; {LOST}", after(kernel.as_deref()))]
+    DeviceLost {
+        /// The driver's name of the fault.
+        name: String,
+        /// The kernel that was launched last before it was seen.
+        kernel: Option<Arc<str>>,
     },
     /// A kernel faulted on the simulated device, which stays usable.
     #[error(transparent)]
@@ -452,7 +468,7 @@ impl Error {
                 ErrorKind::Environment
             }
             Error::OutOfMemory { .. } => ErrorKind::Memory,
-            Error::Fault { .. } | Error::SimulatedFault(_) => ErrorKind::Fault,
+            Error::Fault { .. } | Error::DeviceLost { .. } | Error::SimulatedFault(_) => ErrorKind::Fault,
         }
     }
 
@@ -487,4 +503,8 @@ fn not_computed(
         _ => "",
     };
     format!("no algorithm computes {product}; allowed: {}{instead}", products.join(", "))
+}
+
+fn after(kernel: Option<&str>) -> String {
+    kernel.map_or_else(String::new, |kernel| format!(" after the kernel `{kernel}`"))
 }

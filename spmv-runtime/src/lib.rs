@@ -21,6 +21,7 @@ mod epilogue;
 mod error;
 mod factor;
 mod fingerprint;
+mod health;
 mod launcher;
 mod library;
 mod matrix_source;

@@ -15,7 +15,7 @@ const ARCH: &str = "sm_90";
 const MULTIPROCESSORS: u32 = 4;
 const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
-const MEMORY_BYTES: u64 = 16 << 30;
+pub(crate) const MEMORY_BYTES: u64 = 16 << 30;
 
 /// A kernel of a loaded module.
 type Kernel = (Arc<ptx_sim::Module>, String);
@@ -46,18 +46,18 @@ fn cost(counters: &Counters) -> u64 {
 }
 
 impl Simulated {
-    pub(crate) fn new(schedule: Schedule) -> Simulated {
+    pub(crate) fn new(schedule: Schedule, memory_bytes: u64) -> Simulated {
         Simulated {
             properties: DeviceProperties {
                 name: "ptx-sim (simulated on the CPU)".into(),
                 arch: ARCH.into(),
                 multiprocessors: MULTIPROCESSORS,
-                memory_bytes: MEMORY_BYTES,
+                memory_bytes,
                 l2_bytes: 0,
                 driver_version: (u32::MAX, 0),
             },
             state: Mutex::new(State {
-                simulator: Simulator::new().capacity(MEMORY_BYTES),
+                simulator: Simulator::new().capacity(memory_bytes),
                 schedule,
                 launches: 0,
                 counters: Counters::default(),

@@ -12,22 +12,97 @@ use std::sync::Arc;
 
 use cache_support::{child, is_child};
 use spmv_runtime::cache::{CacheLocation, DiskCache};
-use spmv_runtime::{Compiler, Device, Error, KernelConfig, Nvrtc};
+use spmv_runtime::matrix::CooMatrix;
+use spmv_runtime::{Compiler, Device, DeviceMatrix, Error, IndexType, KernelConfig, Nvrtc, Spmv, Vector};
 use tempfile::TempDir;
 
-/// A driver with the version, the devices and the trouble that the environment names.
+/// A driver with the version, the devices and the trouble that the environment names. Its device runs nothing: launches
+/// succeed, and where they fault, the next call that waits says so, and every call of the context after it.
 const DRIVER: &str = r#"
 #include <stdlib.h>
+#include <string.h>
+typedef unsigned long long address;
 static int told(const char *name) { const char *text = getenv(name); return text ? atoi(text) : 0; }
+static int launched, lost;
+static int waits(void) { return lost = lost || launched ? told("DRIVER_FAULT") : 0; }
 int cuInit(unsigned flags) { (void)flags; return told("DRIVER_INIT"); }
 int cuDriverGetVersion(int *version) { *version = told("DRIVER_VERSION"); return 0; }
 int cuDeviceGetCount(int *count) { *count = told("DRIVER_DEVICES"); return told("DRIVER_COUNT"); }
 int cuGetErrorName(int error, const char **name) {
-    *name = error == 100 ? "CUDA_ERROR_NO_DEVICE" : error == 803 ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" : "CUDA_ERROR_OTHER";
+    *name = error == 100 ? "CUDA_ERROR_NO_DEVICE" : error == 803 ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
+        : error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OTHER";
     return 0;
 }
 int cuGetErrorString(int error, const char **text) { (void)error; *text = "as it was told"; return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+int cuDeviceGetName(char *name, int length, int device) { (void)device; strncpy(name, "none", length); return 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = 1 << 30; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    (void)device;
+    *value = attribute == 75 ? 9 : attribute == 16 ? 4 : attribute == 97 ? 1 << 16 : 0;
+    return 0;
+}
+static void *current;
+int cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = &current; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; return 0; }
+int cuCtxGetCurrent(void **context) { *context = current; return 0; }
+int cuCtxSetCurrent(void *context) { current = context; return 0; }
+int cuCtxSynchronize(void) { return waits(); }
+int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = malloc(1); return lost ? waits() : 0; }
+int cuStreamDestroy_v2(void *stream) { (void)stream; return lost ? waits() : 0; }
+int cuStreamSynchronize(void *stream) { (void)stream; return waits(); }
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *bytes) { *free_bytes = *bytes = 1 << 30; return lost ? waits() : 0; }
+int cuMemAlloc_v2(address *at, size_t bytes) { *at = (address)calloc(1, bytes); return lost ? waits() : 0; }
+int cuMemFree_v2(address at) { free((void *)at); return lost ? waits() : 0; }
+int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, void *stream) {
+    (void)stream;
+    memcpy((void *)to, from, bytes);
+    return lost ? waits() : 0;
+}
+int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, void *stream) {
+    (void)stream;
+    memcpy(to, (void *)from, bytes);
+    return lost ? waits() : 0;
+}
+int cuMemsetD8Async(address at, unsigned char value, size_t bytes, void *stream) {
+    (void)stream;
+    memset((void *)at, value, bytes);
+    return lost ? waits() : 0;
+}
+int cuModuleLoadData(void **module, const void *image) { (void)image; *module = malloc(1); return lost ? waits() : 0; }
+int cuModuleUnload(void *module) { (void)module; return 0; }
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+    (void)module; (void)name;
+    *function = malloc(1);
+    return lost ? waits() : 0;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads, size_t shared) {
+    (void)function; (void)threads; (void)shared;
+    *blocks = 1;
+    return lost ? waits() : 0;
+}
+int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
+                   unsigned shared, void *stream, void **arguments, void **extra) {
+    (void)function; (void)x; (void)y; (void)z; (void)threads; (void)ty; (void)tz;
+    (void)shared; (void)stream; (void)arguments; (void)extra;
+    launched = 1;
+    return lost ? waits() : 0;
+}
 "#;
+
+/// The driver, as a library in a folder of its own.
+fn driver() -> TempDir {
+    let folder = folder_with("driver.c", DRIVER.as_bytes());
+    let at = |name: &str| folder.path().join(name);
+    let linked = Command::new("cc")
+        .args(["-Wall", "-Werror", "-shared", "-fPIC", "-o"])
+        .arg(at("libcuda.so.1"))
+        .arg(at("driver.c"))
+        .status();
+    assert!(linked.is_ok_and(|status| status.success()), "cc, which links Rust too, makes the driver");
+    fs::copy(at("libcuda.so.1"), at("libcuda.so")).unwrap();
+    folder
+}
 
 /// Runs in a child process: opens the first CUDA device, the best one, and compiles.
 #[test]
@@ -97,17 +172,7 @@ fn no_driver() {
 
 #[test]
 fn a_driver_that_is_of_no_use() {
-    let folder = folder_with("driver.c", DRIVER.as_bytes());
-    let at = |name: &str| folder.path().join(name);
-    let linked = Command::new("cc")
-        .arg("-shared")
-        .arg("-fPIC")
-        .arg("-o")
-        .arg(at("libcuda.so.1"))
-        .arg(at("driver.c"))
-        .status();
-    assert!(linked.is_ok_and(|status| status.success()), "cc, which links Rust too, makes the driver");
-    fs::copy(at("libcuda.so.1"), at("libcuda.so")).unwrap();
+    let folder = driver();
     for (variables, words) in [
         (&[("DRIVER_INIT", "100")][..], &["cuInit failed with CUDA_ERROR_NO_DEVICE", "12.0 or newer"][..]),
         (&[("DRIVER_INIT", "803")], &["CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "install NVIDIA's driver"]),
@@ -131,8 +196,8 @@ fn a_driver_that_is_of_no_use() {
     }
     // A device that fails is not passed over.
     for (error, words) in [
-        ("700", &["Fault: cuDeviceGetCount failed", "the CUDA context is lost", "must start again"][..]),
-        ("719", &["Fault: cuDeviceGetCount failed", "the CUDA context is lost", "must start again"]),
+        ("700", &["Fault: cuDeviceGetCount failed", "the device is lost", "start a new process"][..]),
+        ("719", &["Fault: cuDeviceGetCount failed", "the device is lost", "start a new process"]),
         ("999", &["Environment: cuDeviceGetCount failed: CUDA_ERROR_OTHER (as it was told)"]),
     ] {
         let mut command = with_libraries(folder.path());
@@ -140,6 +205,91 @@ fn a_driver_that_is_of_no_use() {
         let [cuda, best, ..] = said(command);
         has(&cuda, words);
         assert_eq!(best, cuda);
+    }
+}
+
+/// Runs in a child process: a product on a device whose kernels fault, which is told when somebody waits.
+#[test]
+fn uses_a_device_that_faults() {
+    if !is_child("uses_a_device_that_faults") {
+        return;
+    }
+    let said = |what: &str, result: Result<(), Error>| match result {
+        Ok(()) => println!("\n{what}: no error"),
+        Err(error) => println!("\n{what}: {:?}: {error}", error.kind()),
+    };
+    let device = Device::cuda(0).unwrap();
+    let a = CooMatrix::new(1, 1, vec![0], vec![0], vec![1.0f32]).unwrap().to_csr::<u32>().unwrap();
+    let config = |name| KernelConfig::named(name).unwrap().build().unwrap();
+    let mut plans = ["csr_scalar", "csr_vector"].map(|name| Spmv::with(&device, &a, config(name)).unwrap());
+    let x = Vector::from_slice(&device, &[1.0f32]).unwrap();
+    let mut y = Vector::<f32>::zeros(&device, 1).unwrap();
+    let streams = [(); 2].map(|()| device.new_stream().unwrap());
+    for (plan, stream) in plans.iter_mut().zip(&streams) {
+        plan.apply_on(stream, 1.0, &x, 0.0, &mut y).unwrap();
+    }
+    match std::env::var("DRIVER_WAIT").unwrap().as_str() {
+        "first" => said("first", streams[0].synchronize()),
+        "second" => said("first", streams[1].synchronize()),
+        _ => said("first", device.synchronize()),
+    }
+    said("product", plans[0].apply(1.0, &x, 0.0, &mut y));
+    said("product on a stream", plans[0].apply_on(&streams[1], 1.0, &x, 0.0, &mut y));
+    said("wait", device.synchronize());
+    said("wait for a stream", streams[0].synchronize());
+    said("free memory", device.free_bytes().map(drop));
+    said("vector", Vector::<f32>::zeros(&device, 4).map(drop));
+    said("read", x.to_vec().map(drop));
+    said("write", y.copy_from_slice(&[2.0]));
+    said("sum", x.dot(&x).map(drop));
+    said("matrix", DeviceMatrix::upload(&device, &a, IndexType::U32).map(drop));
+    said("plan", Spmv::with(&device, &a, config("csr_scalar")).map(drop));
+    said("another plan", Spmv::with(&device, &a, config("ell")).map(drop));
+    said("stream", device.new_stream().map(drop));
+    said("resident blocks", {
+        let kernel = plans[0].kernel();
+        kernel.resident_blocks(&kernel.program().multiply[0]).map(drop)
+    });
+    said("opened again", Device::cuda(0).map(drop));
+    said("the best device", Device::open().map(drop));
+    drop((plans, x, y, streams, device));
+    println!("\nthe end: reached");
+}
+
+/// What is told at first names the kernel that ran last where the call waits; then every call says that the device is lost.
+#[test]
+fn a_fault_is_told_with_its_kernel_and_loses_the_device() {
+    let folder = driver();
+    let nvrtc = Nvrtc::find().expect("`make nvrtc` fetches it");
+    let driver_version = format!("{}000", nvrtc.version().major);
+    for (waits_for, kernel) in
+        [("first", "spmv_csr_scalar"), ("second", "spmv_csr_vector"), ("device", "spmv_csr_vector")]
+    {
+        let mut command = child("uses_a_device_that_faults");
+        command.env("LD_LIBRARY_PATH", folder.path()).env("DRIVER_WAIT", waits_for);
+        // A driver takes machine code of its own major version.
+        command.env("SPMV_NVRTC", nvrtc.path()).env("DRIVER_VERSION", &driver_version);
+        command.envs([("DRIVER_DEVICES", "1"), ("DRIVER_FAULT", "700")]);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        let help = "nothing on it can be used any more; start a new process and open the device there";
+        let told = text.lines().filter_map(|line| line.split_once(": "));
+        let told: Vec<_> =
+            told.filter(|(_, said)| *said == "no error" || said.starts_with("Fault: ")).collect();
+        let expected = format!(
+            "Fault: cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (as it was told) after the kernel `{kernel}`; \
+             the device is lost, and {help}"
+        );
+        assert_eq!(told[0], ("first", expected.as_str()), "{waits_for}");
+        let expected = format!(
+            "Fault: the device is lost since CUDA_ERROR_ILLEGAL_ADDRESS after the kernel `{kernel}`; {help}"
+        );
+        assert_eq!(told.len(), 17, "{text}");
+        for (what, said) in &told[1..] {
+            assert_eq!(*said, expected, "{waits_for}: {what}");
+        }
+        assert!(text.contains("\nthe end: reached"), "{text}");
     }
 }
 
