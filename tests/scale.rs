@@ -211,7 +211,7 @@ impl Lab {
     /// Bytes of the matrix on the device.
     fn predicted(&self) -> u64 {
         let nnz = self.band.offset(self.band.size);
-        DeviceMatrix::predict_bytes(self.band.size, nnz, ValueType::F32, IndexType::U64)
+        DeviceMatrix::predict_bytes(self.band.size, nnz, ValueType::F32, IndexType::U64, IndexType::U32)
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
