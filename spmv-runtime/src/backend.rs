@@ -21,8 +21,6 @@ pub(crate) const MAX_ARGS: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch<'a> {
     pub(crate) function: Function,
-    /// The function's name, which errors tell.
-    pub(crate) kernel: &'a Arc<str>,
     pub(crate) grid: u32,
     pub(crate) threads_per_block: u32,
     pub(crate) shared_bytes: u32,

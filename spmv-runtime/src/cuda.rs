@@ -371,7 +371,7 @@ impl Backend for Cuda {
             )
         };
         self.check_on(stream, "cuLaunchKernel", launched)?;
-        self.health.launched(self.raw(stream), launch.kernel);
+        self.health.launched(self.raw(stream), launch.function);
         Ok(())
     }
 
@@ -450,7 +450,9 @@ impl Module for CudaModule {
         if function.as_ref().is_err_and(|error| error.0 == sys::CUresult::CUDA_ERROR_NOT_FOUND) {
             return Err(Error::MissingKernel { kernel: name.to_owned() });
         }
-        Ok(Function(self.check("cuModuleGetFunction", function)? as u64))
+        let function = Function(self.check("cuModuleGetFunction", function)? as u64);
+        self.health.loaded(function, name);
+        Ok(function)
     }
 
     fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {

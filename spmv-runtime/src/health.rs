@@ -3,11 +3,14 @@
 //! A GPU says that a kernel faulted when somebody asks next, and from then on answers every call with the same error. So it is
 //! remembered what ran, to say it then, and that the device is lost, to say that afterwards.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
 
+use crate::backend::Function;
 use crate::cuda::check;
 use crate::error::Error;
 
@@ -15,14 +18,26 @@ use crate::error::Error;
 /// fault either.
 static DEVICES: Mutex<Vec<(usize, Arc<Health>)>> = Mutex::new(Vec::new());
 
-/// Streams whose last kernel is remembered.
-const MAX_STREAMS: usize = 32;
+/// Places for streams, which share one where there are more.
+const PLACES: usize = 32;
 
 #[derive(Debug)]
 pub(crate) struct Health {
-    /// The last kernel of each stream, in the order in which they were launched.
-    launched: Mutex<Vec<(usize, Arc<str>)>>,
+    launched: [LastLaunch; PLACES],
+    /// The function that was launched last, on any stream.
+    last: AtomicU64,
+    /// The names of functions.
+    kernels: Mutex<HashMap<u64, Arc<str>>>,
     lost: OnceLock<Lost>,
+}
+
+/// A stream and what was launched on it last, in a line of their own: a launch costs two stores here. Streams that share a
+/// place may leave the function of the one with the stream of the other, which then names a kernel that ran a moment before.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct LastLaunch {
+    stream: AtomicU64,
+    function: AtomicU64,
 }
 
 /// The fault that was seen first.
@@ -38,22 +53,43 @@ impl Health {
         if let Some((_, health)) = devices.iter().find(|(known, _)| *known == ordinal) {
             return health.clone();
         }
-        let launched = Mutex::new(Vec::with_capacity(MAX_STREAMS));
-        let health = Arc::new(Health { launched, lost: OnceLock::new() });
+        let health = Arc::new(Health {
+            launched: Default::default(),
+            last: AtomicU64::default(),
+            kernels: Mutex::default(),
+            lost: OnceLock::new(),
+        });
         devices.push((ordinal, health.clone()));
         health
     }
 
-    /// Remembers a launch. Allocates nothing.
-    pub(crate) fn launched(&self, stream: sys::CUstream, kernel: &Arc<str>) {
-        let stream = stream as usize;
-        let mut launched = lock(&self.launched);
-        match launched.iter().position(|(of, _)| *of == stream) {
-            Some(place) => drop(launched.remove(place)),
-            None if launched.len() == MAX_STREAMS => drop(launched.remove(0)),
-            None => {}
-        }
-        launched.push((stream, kernel.clone()));
+    /// Remembers a function's name.
+    pub(crate) fn loaded(&self, function: Function, kernel: &str) {
+        lock(&self.kernels).insert(function.0, kernel.into());
+    }
+
+    /// Remembers a launch.
+    pub(crate) fn launched(&self, stream: sys::CUstream, function: Function) {
+        let place = self.place(stream);
+        place.stream.store(stream as u64, Relaxed);
+        place.function.store(function.0, Relaxed);
+        self.last.store(function.0, Relaxed);
+    }
+
+    fn place(&self, stream: sys::CUstream) -> &LastLaunch {
+        // Fibonacci hashing: handles are addresses, whose low bits are alike.
+        let hash = (stream as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        &self.launched[hash as usize % PLACES]
+    }
+
+    /// The last kernel of the stream, or of the device where there is no stream, or it had no kernel.
+    fn last_kernel(&self, stream: Option<sys::CUstream>) -> Option<Arc<str>> {
+        let of_stream = stream.and_then(|stream| {
+            let place = self.place(stream);
+            (place.stream.load(Relaxed) == stream as u64).then(|| place.function.load(Relaxed))
+        });
+        let function = of_stream.filter(|function| *function != 0).unwrap_or_else(|| self.last.load(Relaxed));
+        lock(&self.kernels).get(&function).cloned()
     }
 
     /// # Errors
@@ -67,8 +103,7 @@ impl Health {
         }
     }
 
-    /// Sorts the driver's errors. One that loses the device is remembered, and told with the last kernel of the stream, or
-    /// of the device where the call has no stream, or the stream had no kernel.
+    /// Sorts the driver's errors. One that loses the device is remembered, and told with the last kernel.
     pub(crate) fn check<T>(
         &self,
         call: &'static str,
@@ -77,10 +112,7 @@ impl Health {
     ) -> Result<T, Error> {
         check(call, result).map_err(|error| match error {
             Error::Fault { call, name, message, .. } => {
-                let launched = lock(&self.launched);
-                let of_stream =
-                    launched.iter().find(|(of, _)| stream.is_some_and(|stream| stream as usize == *of));
-                let kernel = of_stream.or(launched.last()).map(|(_, kernel)| kernel.clone());
+                let kernel = self.last_kernel(stream);
                 self.lost.get_or_init(|| Lost { name: name.clone(), kernel: kernel.clone() });
                 Error::Fault { call, name, message, kernel }
             }

@@ -1,7 +1,5 @@
 //! The one launcher: binds the passes of a program to sizes and memory, and launches them.
 
-use std::sync::Arc;
-
 use spmv_codegen::{Arg, Expr, IndexType, Pass, ValueType, Variable};
 
 use crate::backend::{Allocation, Backend, Function, Launch, MAX_ARGS, Module, StreamHandle};
@@ -67,7 +65,6 @@ enum Patch {
 #[derive(Debug)]
 pub(crate) struct BoundPass {
     function: Function,
-    kernel: Arc<str>,
     grid: u32,
     threads_per_block: u32,
     shared_bytes: u32,
@@ -129,7 +126,6 @@ impl BoundPass {
         }
         Ok(BoundPass {
             function,
-            kernel: pass.kernel.as_str().into(),
             grid: blocks as u32,
             threads_per_block: pass.threads_per_block,
             shared_bytes: pass.shared_bytes,
@@ -166,7 +162,6 @@ impl BoundPass {
         }
         let launch = Launch {
             function: self.function,
-            kernel: &self.kernel,
             grid: self.grid,
             threads_per_block: self.threads_per_block,
             shared_bytes: self.shared_bytes,

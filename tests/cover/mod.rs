@@ -231,19 +231,26 @@ pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
             }
         }
     }
-    let mut configs = Vec::new();
+    let mut choices: Vec<Vec<usize>> = Vec::new();
     while let Some(&(first, second)) = open.iter().next() {
-        let fixed = BTreeMap::from([first, second]);
-        let completed = complete(spec, &dimensions, fixed.clone(), &open, &mut None)
-            .or_else(|| complete(spec, &dimensions, fixed, &open, &mut Some(MAX_TRIALS)));
-        let Some(choice) = completed else {
-            // No configuration that is allowed holds this pair, or none that is found soon.
+        let Some(choice) = search(spec, &dimensions, &BTreeMap::from([first, second]), &open) else {
+            // No configuration that is allowed holds this pair, or none that is found soon; perhaps none holds one of the two.
             open.remove(&(first, second));
+            for alone in [first, second] {
+                let stands = choices.iter().any(|choice| choice[alone.0] == alone.1);
+                if !stands && search(spec, &dimensions, &BTreeMap::from([alone]), &open).is_none() {
+                    open.retain(|(a, b)| *a != alone && *b != alone);
+                }
+            }
             continue;
         };
         open.retain(|&((a, i), (b, j))| choice[a] != i || choice[b] != j);
-        configs.push(configure(spec, &dimensions, &choice).expect("completions are allowed"));
+        choices.push(choice);
     }
+    let mut configs: Vec<KernelConfig> = choices
+        .iter()
+        .map(|choice| configure(spec, &dimensions, choice).expect("completions are allowed"))
+        .collect();
     let tenths: Vec<_> = configs.iter().step_by(10).map(KernelConfig::to_builder).collect();
     for &operation in &spec.operations[1..] {
         configs.extend(tenths.iter().filter_map(|builder| builder.clone().operation(operation).build().ok()));
@@ -253,6 +260,38 @@ pub fn pairwise(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
 
 /// Configurations that are tried for a pair: all types several times over.
 const MAX_TRIALS: usize = 2048;
+
+/// A configuration with these choices, of those values that occur in most open pairs. Choices are given up as soon as they
+/// are not allowed with the rest left as it is; where that finds nothing, with types too left as they are; then every one
+/// is tried. All but the first up to a number.
+fn search(
+    spec: &AlgorithmSpec,
+    dimensions: &[Dimension],
+    fixed: &BTreeMap<usize, usize>,
+    open: &BTreeSet<Pair>,
+) -> Option<Vec<usize>> {
+    let is_type = |d: usize| matches!(dimensions[d].key, "value" | "x" | "y" | "accumulator");
+    let enough = |trials: &mut usize, fixed: &BTreeMap<usize, usize>| {
+        *trials += usize::from(fixed.len() == dimensions.len());
+        *trials > MAX_TRIALS
+    };
+    let mut refused = |fixed: &BTreeMap<usize, usize>| !is_allowed(spec, dimensions, fixed);
+    let (mut trials_of_types, mut trials) = (0, 0);
+    let mut refused_but_for_types = |fixed: &BTreeMap<usize, usize>| {
+        let others = fixed.iter().filter(|(d, _)| !is_type(**d)).map(|(d, value)| (*d, *value));
+        enough(&mut trials_of_types, fixed) || !is_allowed(spec, dimensions, &others.collect())
+    };
+    let mut tried_enough = |fixed: &BTreeMap<usize, usize>| enough(&mut trials, fixed);
+    // Two types that no types go with need no more than the first search.
+    let searches: &mut [Hopeless<'_>] = match fixed.keys().all(|d| is_type(*d)) {
+        true => &mut [&mut refused],
+        false => &mut [&mut refused, &mut refused_but_for_types, &mut tried_enough],
+    };
+    let mut found = searches
+        .iter_mut()
+        .filter_map(|is_hopeless| complete(spec, dimensions, fixed.clone(), open, *is_hopeless));
+    found.next()
+}
 
 /// Whether a configuration of these choices alone is allowed, the rest as the builder has it.
 fn is_allowed(spec: &AlgorithmSpec, dimensions: &[Dimension], fixed: &BTreeMap<usize, usize>) -> bool {
@@ -264,18 +303,19 @@ fn is_allowed(spec: &AlgorithmSpec, dimensions: &[Dimension], fixed: &BTreeMap<u
     builder.build().is_ok()
 }
 
-/// Fills in the dimensions that are not fixed, those values first that occur in most open pairs. Without a number of
-/// trials, choices are given up as soon as they are not allowed with the rest left as it is.
+/// Whether choices are not worth completing.
+type Hopeless<'a> = &'a mut dyn FnMut(&BTreeMap<usize, usize>) -> bool;
+
+/// Fills in the dimensions that are not fixed, those values first that occur in most open pairs.
 fn complete(
     spec: &AlgorithmSpec,
     dimensions: &[Dimension],
     fixed: BTreeMap<usize, usize>,
     open: &BTreeSet<Pair>,
-    trials: &mut Option<usize>,
+    is_hopeless: Hopeless<'_>,
 ) -> Option<Vec<usize>> {
     let Some(free) = (0..dimensions.len()).find(|d| !fixed.contains_key(d)) else {
         let choice: Vec<usize> = fixed.into_values().collect();
-        *trials = trials.map(|trials| trials.saturating_sub(1));
         return configure(spec, dimensions, &choice).map(|_| choice);
     };
     let gain = |value: usize| {
@@ -290,13 +330,9 @@ fn complete(
     values.into_iter().find_map(|value| {
         let mut fixed = fixed.clone();
         fixed.insert(free, value);
-        let is_hopeless = match trials {
-            Some(trials) => *trials == 0,
-            None => !is_allowed(spec, dimensions, &fixed),
-        };
-        if is_hopeless {
+        if is_hopeless(&fixed) {
             return None;
         }
-        complete(spec, dimensions, fixed, open, trials)
+        complete(spec, dimensions, fixed, open, is_hopeless)
     })
 }
