@@ -4,8 +4,6 @@
 //!
 //! usage: latency [--record FOLDER]
 
-#[path = "../tests/cover/mod.rs"]
-mod cover;
 mod record;
 
 use std::ffi::c_void;
@@ -13,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_codegen::{Algorithm, KernelConfig};
+use spmv_codegen::{Algorithm, KernelConfig, ValueType};
 use spmv_matrix::generate::Generator;
 use spmv_runtime::cache::{CacheLocation, DiskCache};
 use spmv_runtime::cudarc::driver::{result, sys};
@@ -30,7 +28,7 @@ fn main() -> Outcome<()> {
         }
     };
     let nvrtc = Nvrtc::find()?;
-    let configs: Vec<KernelConfig> = Algorithm::ALL.iter().flat_map(cover::pairwise).collect();
+    let configs = configs()?;
     let folder = std::env::temp_dir().join(format!("spmv-latency-{}", std::process::id()));
     std::fs::create_dir(&folder)?;
     let rows = measure(&device, &configs, &folder);
@@ -41,6 +39,14 @@ fn main() -> Outcome<()> {
     record::write_if_asked("latency", &device, &rows)?;
     let missed: Vec<_> = rows.iter().filter(|row| !row.met()).map(|row| row.what).collect();
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join(", ")).into()) }
+}
+
+/// The default configuration of every algorithm in f32 and f64.
+fn configs() -> Outcome<Vec<KernelConfig>> {
+    let types = [ValueType::F32, ValueType::F64];
+    let both = Algorithm::ALL.iter().flat_map(|algorithm| types.map(|value| (algorithm, value)));
+    both.map(|(algorithm, value)| Ok(KernelConfig::builder(algorithm.clone()).value(value).build()?))
+        .collect()
 }
 
 fn measure(device: &Device, configs: &[KernelConfig], folder: &std::path::Path) -> Outcome<Vec<record::Row>> {

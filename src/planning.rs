@@ -1,7 +1,7 @@
 //! Plans that several `prepare` passes make: passes and buffers under construction, and scans between them.
 
 use crate::expr::{Expr, Variable};
-use crate::primitive::GridScan;
+use crate::primitive::{GridScan, RadixSort};
 use crate::program::{Arg, Buffer, Count, Pass};
 use crate::types::IndexType;
 
@@ -14,7 +14,9 @@ pub(crate) struct Planning {
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) counts: Vec<Count>,
     /// Where scans keep sums between their passes.
-    pub(crate) partials: usize,
+    partials: usize,
+    /// Where sorts keep places between their passes, and their sum.
+    places: Option<[usize; 2]>,
 }
 
 impl Planning {
@@ -26,6 +28,7 @@ impl Planning {
             buffers: vec![Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch()],
             counts: vec![],
             partials: 0,
+            places: None,
         }
     }
 
@@ -66,6 +69,27 @@ impl Planning {
         args.push(Arg::Buffer(out));
         self.prepare(&format!("mark_{of}"), length.clone(), args);
         self.scan(length, out, count);
+    }
+
+    /// Sorts `num_pairs` pairs of a buffer by keys that are below `key_bound`; the other buffer has room for as many.
+    pub(crate) fn sort(&mut self, [pairs, other_pairs]: [usize; 2], num_pairs: Expr, key_bound: Expr) {
+        let [places, total] = self.places.unwrap_or_else(|| {
+            let places = self.scratch("places", Expr::from(RadixSort::PLACES) + 1, 4);
+            [places, self.scratch("places_total", 1.into(), 8)]
+        });
+        self.places = Some([places, total]);
+        let (threads_per_block, partials) = (self.threads_per_block, self.partials);
+        let sort = RadixSort {
+            num_pairs,
+            key_bound,
+            threads_per_block,
+            pairs,
+            other_pairs,
+            places,
+            partials,
+            total,
+        };
+        self.prepare.extend(sort.passes());
     }
 
     /// Scans `length` entries of buffer `entries`, which has one more; their sum becomes the next count where it has a

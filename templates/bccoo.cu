@@ -283,18 +283,13 @@ __device__ __forceinline__ void decode_cols(uint32_t tile, const uint32_t* __res
 // kCount consecutive entries of x from an address that is aligned to all of them, or to 16 bytes where they are more.
 template <int kCount>
 __device__ __forceinline__ void load_aligned(XT* to, const XT* __restrict__ from) {
-  constexpr int kBytes = kCount * sizeof(XT) < 16 ? kCount * sizeof(XT) : 16;
-  constexpr int kPerPacket = kBytes / sizeof(XT);
-  using PacketT = typename Packet<kBytes>::Type;
+  using Together = PacketOf<kCount, XT>;
 #pragma unroll
-  for (int i = 0; i < kCount; i += kPerPacket) {
-    union {
-      PacketT packet;
-      XT entries[kPerPacket];
-    } loaded;
-    loaded.packet = __ldg(reinterpret_cast<const PacketT*>(from + i));
+  for (int i = 0; i < kCount; i += Together::kEntries) {
+    Together loaded;
+    loaded.packet = __ldg(reinterpret_cast<const typename Together::Type*>(from + i));
 #pragma unroll
-    for (int j = 0; j < kPerPacket; ++j) to[i + j] = loaded.entries[j];
+    for (int j = 0; j < Together::kEntries; ++j) to[i + j] = loaded.entries[j];
   }
 }
 

@@ -107,6 +107,8 @@ __device__ __forceinline__ uint32_t piece_at(uint32_t place, uint32_t num_moved,
   return num_moved == 0 ? place : place / kSigma * kSigma + __ldcs(permutation + place);
 }
 
+// Kernels that the layout does not launch return at once: what follows takes no time to compile then.
+
 // ---- Whether the matrix is what the layout is for ----
 
 // A thread a row of blocks: whether its rows have the same columns, which are whole blocks in order of entries.

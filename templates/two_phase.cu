@@ -1,16 +1,16 @@
-// two_phase: column tiles with x in shared memory store all products, then warps with y in shared memory sum them by bins of rows.
+// two_phase: column tiles with x in shared memory store all products, then blocks with the products of a bin in shared memory sum them row by row.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
-// Paper:     Beamer, Asanovic and Patterson 2017 (propagation blocking), with products in an order that is planned once, so that both phases stream
+// Paper:     Beamer, Asanovic and Patterson 2017 (propagation blocking), with places that are planned once, so that both phases stream
 // Suits:     many columns that reach anywhere, with few entries in any tile of rows and columns: uniform random, wide bands, tall matrices
-// Suffers:   whatever finds x in a cache (products go to memory and come back); f64, whose products are twice as wide; values that change (they are copied when a plan is made)
-// Bytes:     nnz * (value + 4 + 2 * accumulator) + 8 a chunk of up to 32 products + rows * y + x once; from L2 a column tile for every block that works on it; keeps its own values and columns
-// Guarantee: bit-reproducible; a row is summed tile by tile, in a fixed tree where neighbours in a chunk are of one row; nothing but stored entries touches y
-// Launch:    as many blocks as are resident, with equal shares of the products; then a warp a bin, or a part of one that has many products; a block 32 rows of bins in parts; planned on the device by two sorts
+// Suffers:   whatever finds x in a cache (products go to memory and come back); values that change (they are copied when a plan is made)
+// Bytes:     nnz * (value + 5 + 2 * accumulator) + rows * y + x once; from L2 a column tile for every block that works on it; keeps its own values and columns
+// Guarantee: bit-reproducible; a row is summed in order of columns tile by tile, in a fixed tree where threads or blocks share it; nothing but stored entries touches y
+// Launch:    as many blocks as are resident, with equal shares of the products; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kTileKib = 48;
-constexpr int kBinKib = 4;
+constexpr int kBinKib = 48;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
@@ -27,187 +27,192 @@ constexpr uint32_t kWarps = kThreadsPerBlock / 32;
 // Columns of a tile, which places of 16 bits tell apart.
 constexpr uint32_t kFits = kTileKib * 1024 / sizeof(XT);
 constexpr uint32_t kTileCols = kFits < 65536 ? kFits : 65536;
-// Rows of a bin, a warp's.
-constexpr uint32_t kBinRows = kBinKib * 1024 / sizeof(AccumT);
-// Entries that a thread loads at once. Tiles begin with one; what they are filled up with, nobody sums.
+// Entries that a thread loads at once. The entries of a bin in a tile, a run, are whole packets; what they are filled up
+// with, nobody sums.
 constexpr uint32_t kPacket = 4;
 constexpr int kPacketsAhead = 4;
-// Products of one bin and tile that lie in one stretch of as many, which a warp sums together.
-constexpr uint32_t kChunk = 32;
-constexpr int kChunksAhead = 8;
-// A part of a bin has no more than this fraction of all chunks, but for few chunks.
-constexpr uint32_t kWantedParts = 2048;
-constexpr uint32_t kFewChunks = 32;
+// Products that a block has in shared memory, which places of 15 bits tell apart. In the place of the first packet are none:
+// empty rows have its first slot, and what the last items are filled up with.
+constexpr uint32_t kBinFits = kBinKib * 1024 / sizeof(AccumT);
+constexpr uint32_t kSlots = kBinFits < 32768 ? kBinFits : 32768;
+constexpr uint32_t kNoSlot = 0;
+constexpr uint32_t kRoom = kSlots - kPacket;
+constexpr uint32_t kEndsRow = 0x8000;
+// Entries that a warp sums at once, and of those a thread's.
+constexpr uint32_t kStep = 256;
+constexpr int kPerLane = 8;
+constexpr int kMostSteps = kSlots / kStep;
+constexpr int kStepsAhead = 4;
 
-// ---- The plan: tiles ----
+// Items are the stored entries in order of rows, and one for each empty row. A bin has as many items as surely fit into
+// shared memory, however few of a run there are: three slots of each are lost at worst.
+__device__ __forceinline__ uint32_t steps_per_bin(uint32_t num_tiles) {
+  const uint32_t lost = min(num_tiles, kRoom / 3) * 3;
+  return max((kRoom - lost) / kStep, kRoom / (4 * kStep));
+}
 
-// rows[entry] <- its row; pairs <- tile and place of every entry.
+// ---- The plan: items and bins ----
+
+// marks[row] <- whether it is empty.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_mark_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ marks) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row < num_rows) marks[row] = row_offsets[row] == row_offsets[row + 1];
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_count_bins(uint64_t num_items, uint32_t num_tiles, uint64_t* __restrict__ num_bins) {
+  const uint64_t bin_items = steps_per_bin(num_tiles) * kStep;
+  if (threadIdx.x == 0) *num_bins = (num_items + bin_items - 1) / bin_items;
+}
+
+// Where the items of a row end.
+__device__ __forceinline__ uint64_t items_end(uint32_t row, const OffsetT* __restrict__ row_offsets,
+                                              const uint32_t* __restrict__ empty_before) {
+  return uint64_t(row_offsets[row + 1]) + empty_before[row + 1];
+}
+
+// step_rows <- the row of the first of every kStep items.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_step_rows(uint32_t num_steps, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                         const uint32_t* __restrict__ empty_before, uint32_t* __restrict__ step_rows) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i >= num_steps) return;
+  const uint64_t item = uint64_t(i) * kStep;
+  step_rows[i] = first_that(num_rows, [=](uint32_t r) { return items_end(r, row_offsets, empty_before) > item; });
+}
+
+// ---- The plan: runs ----
+
+// Of an entry, the bin of its item.
+__device__ __forceinline__ uint32_t bin_of(uint32_t entry, const uint32_t* __restrict__ befores, uint32_t num_tiles) {
+  return uint32_t((uint64_t(entry) + befores[entry]) / (steps_per_bin(num_tiles) * kStep));
+}
+
+// befores[entry] <- the empty rows before its own; pairs <- tile and place of every entry.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_entries(uint32_t nnz, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
-                       const IndexT* __restrict__ col_indices, uint32_t* __restrict__ rows,
-                       SortPair* __restrict__ pairs) {
+                       const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ empty_before,
+                       uint32_t* __restrict__ befores, SortPair* __restrict__ pairs) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
-  rows[i] = first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; });
+  befores[i] = empty_before[first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; })];
   pairs[i] = {uint32_t(col_indices[i]) / kTileCols, i};
 }
 
-// tile_begins[tile] <- its first entry in the order of tiles.
+// marks[i] <- whether a run begins with the i-th entry in the order of tiles.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_tile_begins(uint32_t num_tiles, uint32_t nnz, const SortPair* __restrict__ pairs,
-                           uint32_t* __restrict__ tile_begins) {
-  const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (tile <= num_tiles) tile_begins[tile] = first_that(nnz, [=](uint32_t i) { return pairs[i].x >= tile; });
-}
-
-// marks[tile] <- its packets.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_mark_packets(uint32_t num_tiles, const uint32_t* __restrict__ tile_begins,
-                            uint32_t* __restrict__ marks) {
-  const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (tile < num_tiles) marks[tile] = (tile_begins[tile + 1] - tile_begins[tile] + kPacket - 1) / kPacket;
-}
-
-// Where the i-th entry in the order of tiles is stored.
-__device__ __forceinline__ uint32_t stored_at(uint32_t i, uint32_t tile, const uint32_t* __restrict__ tile_begins,
-                                              const uint32_t* __restrict__ packet_begins) {
-  return packet_begins[tile] * kPacket + (i - tile_begins[tile]);
-}
-
-// tile_cols, bin_rows, tile_values <- the columns in tiles, rows in bins and values of entries. What nobody writes is zero.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
-                    const uint32_t* __restrict__ rows, const SortPair* __restrict__ pairs,
-                    const uint32_t* __restrict__ tile_begins, const uint32_t* __restrict__ packet_begins,
-                    uint16_t* __restrict__ tile_cols, uint16_t* __restrict__ bin_rows,
-                    ValueT* __restrict__ tile_values) {
+spmv_two_phase_mark_runs(uint32_t nnz, uint32_t num_tiles, const uint32_t* __restrict__ befores,
+                         const SortPair* __restrict__ pairs, uint32_t* __restrict__ marks) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
-  const SortPair pair = pairs[i];
-  const uint32_t at = stored_at(i, pair.x, tile_begins, packet_begins);
-  tile_cols[at] = uint16_t(uint32_t(col_indices[pair.y]) % kTileCols);
-  bin_rows[at] = uint16_t(rows[pair.y] % kBinRows);
-  tile_values[at] = values[pair.y];
+  marks[i] = i == 0 || pairs[i].x != pairs[i - 1].x ||
+             bin_of(pairs[i].y, befores, num_tiles) != bin_of(pairs[i - 1].y, befores, num_tiles);
 }
 
-// ---- The plan: chunks ----
-
-// marks[i] <- whether a chunk begins with the i-th entry in the order of tiles.
+// Of runs in the order of tiles: firsts <- the first entry in that order, bin_pairs <- bin and run.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_mark_chunks(uint32_t nnz, const uint32_t* __restrict__ rows, const SortPair* __restrict__ pairs,
-                           const uint32_t* __restrict__ tile_begins, const uint32_t* __restrict__ packet_begins,
-                           uint32_t* __restrict__ marks) {
-  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i >= nnz) return;
-  const SortPair pair = pairs[i];
-  marks[i] = i == tile_begins[pair.x] || stored_at(i, pair.x, tile_begins, packet_begins) % kChunk == 0 ||
-             rows[pair.y] / kBinRows != rows[pairs[i - 1].y] / kBinRows;
-}
-
-// A chunk: where its first product is, and how many there are.
-using ProductChunk = uint2;
-
-// Of chunks in the order of tiles: bin_pairs <- bin and chunk, firsts <- where it is stored, and its first entry in that
-// order.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_list_chunks(uint32_t nnz, const uint32_t* __restrict__ rows, const SortPair* __restrict__ pairs,
-                           const uint32_t* __restrict__ tile_begins, const uint32_t* __restrict__ packet_begins,
-                           const uint32_t* __restrict__ ranks, SortPair* __restrict__ bin_pairs,
-                           uint2* __restrict__ firsts) {
+spmv_two_phase_list_runs(uint32_t nnz, uint32_t num_tiles, const uint32_t* __restrict__ befores,
+                         const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks,
+                         uint32_t* __restrict__ firsts, SortPair* __restrict__ bin_pairs) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz || ranks[i] == ranks[i + 1]) return;
-  const SortPair pair = pairs[i];
-  bin_pairs[ranks[i]] = {rows[pair.y] / kBinRows, ranks[i]};
-  firsts[ranks[i]] = {stored_at(i, pair.x, tile_begins, packet_begins), i};
+  firsts[ranks[i]] = i;
+  bin_pairs[ranks[i]] = {bin_of(pairs[i].y, befores, num_tiles), ranks[i]};
 }
 
-// chunks <- the chunks in the order of bins, those of one in the order of tiles.
+// marks[run] <- its packets.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_order_chunks(uint32_t num_chunks, uint32_t nnz, const SortPair* __restrict__ bin_pairs,
-                            const uint2* __restrict__ firsts, ProductChunk* __restrict__ chunks) {
+spmv_two_phase_mark_packets(uint32_t num_runs, uint32_t nnz, const uint32_t* __restrict__ firsts,
+                            uint32_t* __restrict__ marks) {
+  const uint32_t run = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (run >= num_runs) return;
+  const uint32_t end = run + 1 < num_runs ? firsts[run + 1] : nnz;
+  marks[run] = (end - firsts[run] + kPacket - 1) / kPacket;
+}
+
+// marks[i] <- the packets of the i-th run in the order of bins.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_mark_places(uint32_t num_runs, const uint32_t* __restrict__ packet_begins,
+                           const SortPair* __restrict__ bin_pairs, uint32_t* __restrict__ marks) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i >= num_chunks) return;
-  const uint32_t chunk = bin_pairs[i].y;
-  const uint32_t end = chunk + 1 < num_chunks ? firsts[chunk + 1].y : nnz;
-  chunks[i] = {firsts[chunk].x, end - firsts[chunk].y};
+  if (i >= num_runs) return;
+  const uint32_t run = bin_pairs[i].y;
+  marks[i] = packet_begins[run + 1] - packet_begins[run];
 }
 
-// ---- The plan: bins, and parts of them ----
-
-// chunk_begins[bin] <- its first chunk.
+// run_places[run] <- where its packets begin in the order of bins.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_bin_chunks(uint32_t num_bins, uint32_t num_chunks, const SortPair* __restrict__ bin_pairs,
-                          uint32_t* __restrict__ chunk_begins) {
+spmv_two_phase_place_runs(uint32_t num_runs, const SortPair* __restrict__ bin_pairs,
+                          const uint32_t* __restrict__ places, uint32_t* __restrict__ run_places) {
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < num_runs) run_places[bin_pairs[i].y] = places[i];
+}
+
+// bin_packets[bin] <- where its packets begin in the order of bins.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_bin_packets(uint32_t num_bins, uint32_t num_runs, const SortPair* __restrict__ bin_pairs,
+                           const uint32_t* __restrict__ places, uint32_t* __restrict__ bin_packets) {
   const uint32_t bin = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (bin > num_bins) return;
-  chunk_begins[bin] = first_that(num_chunks, [=](uint32_t i) { return bin_pairs[i].x >= bin; });
+  bin_packets[bin] = places[first_that(num_runs, [=](uint32_t i) { return bin_pairs[i].x >= bin; })];
 }
 
-// marks[bin] <- its parts, one at least.
+// tile_packets[tile] <- where its packets begin in the order of tiles.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_mark_parts(uint32_t num_bins, uint32_t num_chunks, const uint32_t* __restrict__ chunk_begins,
-                          uint32_t* __restrict__ marks) {
-  const uint32_t bin = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (bin >= num_bins) return;
-  const uint32_t most = max(kFewChunks, num_chunks / kWantedParts);
-  marks[bin] = max(1u, (chunk_begins[bin + 1] - chunk_begins[bin] + most - 1) / most);
+spmv_two_phase_tile_packets(uint32_t num_tiles, uint32_t nnz, const SortPair* __restrict__ pairs,
+                            const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ packet_begins,
+                            uint32_t* __restrict__ tile_packets) {
+  const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (tile > num_tiles) return;
+  tile_packets[tile] = packet_begins[ranks[first_that(nnz, [=](uint32_t i) { return pairs[i].x >= tile; })]];
 }
 
-// marks[bin] <- whether it is cut.
+// ---- The plan: what products read ----
+
+// tile_cols, tile_values <- the columns in tiles and values of entries; packet_places <- where the packets of
+// bins are; slots <- where those of items are in their bins. What nobody writes is zero.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_mark_cut(uint32_t num_bins, const uint32_t* __restrict__ part_begins, uint32_t* __restrict__ marks) {
-  const uint32_t bin = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (bin < num_bins) marks[bin] = part_begins[bin + 1] - part_begins[bin] > 1;
-}
-
-// Of a cut bin, among all parts of cut bins: its first. Bins that are not cut have one part.
-__device__ __forceinline__ uint32_t first_cut_part(uint32_t bin, const uint32_t* __restrict__ part_begins,
-                                                   const uint32_t* __restrict__ cut_ranks) {
-  return part_begins[bin] - (bin - cut_ranks[bin]);
-}
-
-// parts <- first chunk and end, bin, and where its sums go: 0 for y, else one more than its place among cut parts.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_list_parts(uint32_t num_parts, uint32_t num_bins, const uint32_t* __restrict__ chunk_begins,
-                          const uint32_t* __restrict__ part_begins, const uint32_t* __restrict__ cut_ranks,
-                          uint4* __restrict__ parts) {
+spmv_two_phase_fill(uint32_t nnz, uint32_t num_tiles, const IndexT* __restrict__ col_indices,
+                    const ValueT* __restrict__ values, const uint32_t* __restrict__ befores,
+                    const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks,
+                    const uint32_t* __restrict__ firsts, const uint32_t* __restrict__ packet_begins,
+                    const uint32_t* __restrict__ run_places, const uint32_t* __restrict__ bin_packets,
+                    uint16_t* __restrict__ tile_cols, ValueT* __restrict__ tile_values,
+                    uint32_t* __restrict__ packet_places, uint16_t* __restrict__ slots) {
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i >= num_parts) return;
-  const uint32_t bin = first_that(num_bins, [=](uint32_t b) { return part_begins[b + 1] > i; });
-  const uint32_t count = part_begins[bin + 1] - part_begins[bin], part = i - part_begins[bin];
-  const uint32_t begin = chunk_begins[bin];
-  const uint64_t of_bin = chunk_begins[bin + 1] - begin;
-  const uint32_t to = count > 1 ? 1 + first_cut_part(bin, part_begins, cut_ranks) + part : 0;
-  parts[i] = {begin + uint32_t(of_bin * part / count), begin + uint32_t(of_bin * (part + 1) / count), bin, to};
+  if (i >= nnz) return;
+  const uint32_t entry = pairs[i].y, run = ranks[i + 1] - 1, in_run = i - firsts[run];
+  const uint64_t at = uint64_t(packet_begins[run]) * kPacket + in_run;
+  tile_cols[at] = uint16_t(uint32_t(col_indices[entry]) % kTileCols);
+  tile_values[at] = values[entry];
+  if (in_run % kPacket == 0) packet_places[run_places[run] + in_run / kPacket] = uint32_t(at / kPacket);
+  const uint32_t first_packet = run_places[run] - bin_packets[bin_of(entry, befores, num_tiles)];
+  slots[uint64_t(entry) + befores[entry]] = uint16_t((1 + first_packet) * kPacket + in_run);
 }
 
-// cut_bins <- bin, first and end of its places among cut parts.
+// Marks the last item of each row.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_list_cut(uint32_t num_bins, const uint32_t* __restrict__ part_begins,
-                        const uint32_t* __restrict__ cut_ranks, uint4* __restrict__ cut_bins) {
-  const uint32_t bin = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (bin >= num_bins || cut_ranks[bin] == cut_ranks[bin + 1]) return;
-  const uint32_t first = first_cut_part(bin, part_begins, cut_ranks);
-  cut_bins[cut_ranks[bin]] = {bin, first, first + part_begins[bin + 1] - part_begins[bin], 0};
+spmv_two_phase_end_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                        const uint32_t* __restrict__ empty_before, uint16_t* __restrict__ slots) {
+  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (row >= num_rows) return;
+  const uint64_t last = items_end(row, row_offsets, empty_before) - 1;
+  slots[last] = uint16_t(slots[last] | kEndsRow);
 }
 
 // ---- The first phase: products ----
 
 // kCount consecutive entries to an address that is aligned to 16 bytes, or to all of them where they are fewer.
 template <int kCount, typename T>
-__device__ __forceinline__ void store_packets(T* to, const T* from) {
-  constexpr int kBytes = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
-  constexpr int kPerPacket = kBytes / sizeof(T);
-  using PacketT = typename Packet<kBytes>::Type;
+__device__ __forceinline__ void store_streaming(T* __restrict__ to, const T* from) {
+  using Together = PacketOf<kCount, T>;
 #pragma unroll
-  for (int i = 0; i < kCount; i += kPerPacket) {
-    union {
-      PacketT packet;
-      T entries[kPerPacket];
-    } stored;
+  for (int i = 0; i < kCount; i += Together::kEntries) {
+    Together stored;
 #pragma unroll
-    for (int j = 0; j < kPerPacket; ++j) stored.entries[j] = from[i + j];
-    *reinterpret_cast<PacketT*>(to + i) = stored.packet;
+    for (int j = 0; j < Together::kEntries; ++j) stored.entries[j] = from[i + j];
+    __stcs(reinterpret_cast<typename Together::Type*>(to + i), stored.packet);
   }
 }
 
@@ -222,22 +227,22 @@ __device__ __forceinline__ void multiply_packets(uint32_t begin, uint32_t end, u
     ValueT factors[kPacketsAhead][kPacket];
 #pragma unroll
     for (int u = 0; u < kPacketsAhead; ++u) {
-      const uint64_t at = (base + uint64_t(u) * kThreadsPerBlock) * kPacket;
-      if (at < uint64_t(end) * kPacket) {
-        load_streaming<kPacket>(cols[u], tile_cols + at);
-        load_streaming<kPacket>(factors[u], tile_values + at);
+      const uint64_t packet = base + uint64_t(u) * kThreadsPerBlock;
+      if (packet < end) {
+        load_streaming<kPacket>(cols[u], tile_cols + packet * kPacket);
+        load_streaming<kPacket>(factors[u], tile_values + packet * kPacket);
       }
     }
 #pragma unroll
     for (int u = 0; u < kPacketsAhead; ++u) {
-      const uint64_t at = (base + uint64_t(u) * kThreadsPerBlock) * kPacket;
-      if (at < uint64_t(end) * kPacket) {
+      const uint64_t packet = base + uint64_t(u) * kThreadsPerBlock;
+      if (packet < end) {
         AccumT combined[kPacket];
 #pragma unroll
         for (uint32_t i = 0; i < kPacket; ++i) {
           combined[i] = combine(AccumT(factors[u][i]), AccumT(x[cols[u][i]]), first_col + cols[u][i]);
         }
-        store_packets<kPacket>(products + at, combined);
+        store_streaming<kPacket>(products + packet * kPacket, combined);
       }
     }
   }
@@ -260,7 +265,7 @@ __device__ __forceinline__ void stage(uint32_t count, const XT* __restrict__ x, 
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_products(uint32_t num_cols, uint32_t num_tiles, uint32_t num_packets, AlphaT alpha,
-                        const uint32_t* __restrict__ packet_begins, const uint16_t* __restrict__ tile_cols,
+                        const uint32_t* __restrict__ tile_packets, const uint16_t* __restrict__ tile_cols,
                         const ValueT* __restrict__ tile_values, const XT* __restrict__ x,
                         AccumT* __restrict__ products) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
@@ -268,18 +273,19 @@ spmv_two_phase_products(uint32_t num_cols, uint32_t num_tiles, uint32_t num_pack
   if (skips_product(alpha)) return;
   uint32_t begin = uint32_t(uint64_t(num_packets) * blockIdx.x / gridDim.x);
   const uint32_t share_end = uint32_t(uint64_t(num_packets) * (blockIdx.x + 1) / gridDim.x);
-  uint32_t tile = first_that(num_tiles, [=](uint32_t t) { return __ldg(packet_begins + t + 1) > begin; });
+  uint32_t tile = first_that(num_tiles, [=](uint32_t t) { return __ldg(tile_packets + t + 1) > begin; });
   for (; begin < share_end; ++tile) {
-    const uint32_t end = min(share_end, __ldg(packet_begins + tile + 1));
+    const uint32_t end = min(share_end, __ldg(tile_packets + tile + 1));
     const uint32_t first_col = tile * kTileCols, count = min(kTileCols, num_cols - first_col);
     // Copied where that takes fewer sectors than the entries may.
+    const XT* from = x + first_col;
     if ((end - begin) * kPacket >= count * uint32_t(sizeof(XT)) / 32) {
       __syncthreads();
-      stage(count, x + first_col, staged);
+      stage(count, from, staged);
       __syncthreads();
       multiply_packets(begin, end, first_col, tile_cols, tile_values, staged, products);
     } else {
-      multiply_packets(begin, end, first_col, tile_cols, tile_values, x + first_col, products);
+      multiply_packets(begin, end, first_col, tile_cols, tile_values, from, products);
     }
     begin = end;
   }
@@ -287,82 +293,164 @@ spmv_two_phase_products(uint32_t num_cols, uint32_t num_tiles, uint32_t num_pack
 
 // ---- The second phase: sums ----
 
-// Adds the products of a chunk to the sums of their rows. Where neighbours are of one row, they are added up before, so
-// that no two lanes add to one sum.
-__device__ __forceinline__ void add_chunk(uint32_t row, bool is_there, AccumT product, AccumT* sums) {
-  const uint32_t row_before = __shfl_up_sync(0xffffffffu, row, 1);
-  const uint32_t heads = __ballot_sync(0xffffffffu, threadIdx.x % 32 == 0 || row != row_before);
-  bool is_last = true;
-  if (heads != 0xffffffffu) {
-    product = warp_segmented_sum(product, lanes_before_in_segment(heads));
-    is_last = threadIdx.x % 32 == 31 || (heads >> (threadIdx.x % 32 + 1) & 1) != 0;
-  }
-  if (is_there && is_last) sums[row] = reduce(sums[row], product);
-  __syncwarp();
+// The slots of a lane's items in a step, two in 32 bits.
+__device__ __forceinline__ void load_slots(uint64_t step, uint32_t* slots, const uint32_t* __restrict__ item_slots) {
+  load_streaming<kPerLane / 2>(slots, item_slots + (step * 32 + threadIdx.x % 32) * (kPerLane / 2));
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_sums(uint32_t num_parts, uint32_t num_rows, YT* __restrict__ y, AlphaT alpha, BetaT beta,
-                    const uint4* __restrict__ parts, const ProductChunk* __restrict__ chunks,
-                    const uint16_t* __restrict__ bin_rows, const AccumT* __restrict__ products,
-                    AccumT* __restrict__ part_sums) {
-  extern __shared__ __align__(16) unsigned char shared_bytes[];
-  AccumT* sums = reinterpret_cast<AccumT*>(shared_bytes) + threadIdx.x / 32 * kBinRows;
-  const uint32_t lane = threadIdx.x % 32, number = blockIdx.x * kWarps + threadIdx.x / 32;
-  if (number >= num_parts) return;
-  const uint4 part = __ldg(parts + number);
-  const uint32_t end = skips_product(alpha) ? part.x : part.y;
-  for (uint32_t i = lane; i < kBinRows; i += 32) sums[i] = kIdentity;
-  __syncwarp();
-#pragma unroll 1
-  for (uint32_t base = part.x; base < end; base += kChunksAhead) {
-    uint32_t rows[kChunksAhead];
-    bool are_there[kChunksAhead];
-    AccumT summands[kChunksAhead];
+// What a step leaves to the block: the sum of its first row that ends, of which there may be more before it, and of the
+// row after its last one.
+struct Step {
+  AccumT first;
+  AccumT tail;
+  uint32_t ends;
+};
+
+// Stores the sums of all rows that end in a warp's step but of the first.
+__device__ __forceinline__ void sum_step(const uint32_t* slots, uint32_t row, const AccumT* products, YT* y,
+                                         AccumT alpha, AccumT beta, Step* step) {
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t num_ends = 0;
 #pragma unroll
-    for (int u = 0; u < kChunksAhead; ++u) {
-      const ProductChunk chunk = base + u < end ? __ldg(chunks + base + u) : ProductChunk{0, 0};
-      are_there[u] = lane < chunk.y;
-      // Lanes without a product have rows of their own.
-      rows[u] = 65536 + lane;
-      summands[u] = kIdentity;
-      if (are_there[u]) {
-        rows[u] = __ldcs(bin_rows + chunk.x + lane);
-        summands[u] = __ldcs(products + chunk.x + lane);
+  for (int i = 0; i < kPerLane / 2; ++i) num_ends += __popc(slots[i] & (kEndsRow << 16 | kEndsRow));
+  row += warp_inclusive_scan(num_ends) - num_ends;
+  AccumT first = kIdentity, sum = kIdentity;
+  uint32_t seen = 0;
+#pragma unroll
+  for (int i = 0; i < kPerLane; ++i) {
+    const uint32_t slot = slots[i / 2] >> (i % 2 * 16) & 0xffff;
+    sum = reduce(sum, products[slot & (kEndsRow - 1)]);
+    if ((slot & kEndsRow) != 0) {
+      if (seen == 0) {
+        first = sum;
+      } else {
+        store_scaled(y, row + seen, sum, alpha, beta);
+      }
+      ++seen;
+      sum = kIdentity;
+    }
+  }
+  const uint32_t heads = __ballot_sync(0xffffffffu, num_ends != 0);
+  const AccumT carried = warp_segmented_sum(sum, lanes_before_in_segment(heads));
+  const AccumT carry = __shfl_up_sync(0xffffffffu, carried, 1);
+  if (num_ends != 0) {
+    if (lane != 0) first = reduce(carry, first);
+    if ((heads & ((1u << lane) - 1)) == 0) {
+      step->first = first;
+    } else {
+      store_scaled(y, row, first, alpha, beta);
+    }
+  }
+  if (lane == 31) {
+    step->tail = carried;
+    step->ends = heads;
+  }
+}
+
+// staged <- the products of a bin, or none where alpha is zero.
+__device__ __forceinline__ void stage_products(uint32_t num_packets, const uint32_t* __restrict__ packet_places,
+                                               bool none, const AccumT* __restrict__ products, AccumT* staged) {
+#pragma unroll 1
+  for (uint32_t base = threadIdx.x; base < num_packets; base += kThreadsPerBlock * kPacketsAhead) {
+    uint32_t places[kPacketsAhead];
+#pragma unroll
+    for (int u = 0; u < kPacketsAhead; ++u) {
+      const uint32_t packet = base + u * kThreadsPerBlock;
+      if (packet < num_packets) places[u] = __ldcs(packet_places + packet);
+    }
+    AccumT loaded[kPacketsAhead][kPacket];
+#pragma unroll
+    for (int u = 0; u < kPacketsAhead; ++u) {
+      const uint32_t packet = base + u * kThreadsPerBlock;
+#pragma unroll
+      for (uint32_t i = 0; i < kPacket; ++i) loaded[u][i] = kIdentity;
+      if (packet < num_packets && !none) {
+        load_streaming<kPacket>(loaded[u], products + uint64_t(places[u]) * kPacket);
       }
     }
 #pragma unroll
-    for (int u = 0; u < kChunksAhead; ++u) add_chunk(rows[u], are_there[u], summands[u], sums);
-  }
-  const uint32_t first_row = part.z * kBinRows, count = min(kBinRows, num_rows - first_row);
-  for (uint32_t i = lane; i < count; i += 32) {
-    if (part.w == 0) {
-      store_scaled(y, first_row + i, sums[i], alpha, beta);
-    } else {
-      part_sums[uint64_t(part.w - 1) * kBinRows + i] = sums[i];
+    for (int u = 0; u < kPacketsAhead; ++u) {
+      const uint32_t packet = base + u * kThreadsPerBlock;
+      if (packet < num_packets) {
+#pragma unroll
+        for (uint32_t i = 0; i < kPacket; ++i) staged[packet * kPacket + i] = loaded[u][i];
+      }
     }
   }
 }
 
-// A block 32 rows of a bin that is cut: the sums of its parts, always in the same order.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_add_parts(uint32_t num_rows, YT* __restrict__ y, AlphaT alpha, BetaT beta,
-                         const uint4* __restrict__ cut_bins, const AccumT* __restrict__ part_sums) {
-  __shared__ AccumT warp_sums[kWarps][32];
-  constexpr uint32_t kBlocksPerBin = kBinRows / 32;
-  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const uint4 cut = __ldg(cut_bins + blockIdx.x / kBlocksPerBin);
-  const uint32_t in_bin = blockIdx.x % kBlocksPerBin * 32 + lane, row = cut.x * kBinRows + in_bin;
-  AccumT sum = kIdentity;
-  if (row < num_rows) {
-#pragma unroll 8
-    for (uint32_t part = cut.y + warp; part < cut.z; part += kWarps) {
-      sum = reduce(sum, part_sums[uint64_t(part) * kBinRows + in_bin]);
+spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
+                    const uint32_t* __restrict__ item_slots, const uint32_t* __restrict__ step_rows,
+                    const uint32_t* __restrict__ bin_packets, const uint32_t* __restrict__ packet_places,
+                    const AccumT* __restrict__ products, AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
+                    uint32_t* __restrict__ bin_ends) {
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  __shared__ Step steps[kMostSteps];
+  AccumT* staged = reinterpret_cast<AccumT*>(shared_bytes);
+  const uint32_t bin = blockIdx.x, first_step = bin * steps_per_bin(num_tiles);
+  const uint32_t count = min(steps_per_bin(num_tiles), num_steps - first_step);
+  uint32_t slots[kStepsAhead][kPerLane / 2];
+#pragma unroll
+  for (int u = 0; u < kStepsAhead; ++u) {
+    const uint32_t step = threadIdx.x / 32 + u * kWarps;
+    if (step < count) load_slots(uint64_t(first_step) + step, slots[u], item_slots);
+  }
+  const uint32_t first_packet = __ldg(bin_packets + bin), num_packets = __ldg(bin_packets + bin + 1) - first_packet;
+  if (threadIdx.x == 0) staged[kNoSlot] = kIdentity;
+  stage_products(num_packets, packet_places + first_packet, skips_product(alpha), products, staged + kPacket);
+  __syncthreads();
+#pragma unroll 1
+  for (uint32_t base = threadIdx.x / 32; base < count; base += kStepsAhead * kWarps) {
+#pragma unroll
+    for (int u = 0; u < kStepsAhead; ++u) {
+      const uint32_t step = base + u * kWarps, next = step + kStepsAhead * kWarps;
+      if (step < count) {
+        sum_step(slots[u], __ldg(step_rows + first_step + step), staged, y, alpha, beta, steps + step);
+      }
+      if (next < count) load_slots(uint64_t(first_step) + next, slots[u], item_slots);
     }
   }
-  warp_sums[warp][lane] = sum;
   __syncthreads();
-  if (warp > 0 || row >= num_rows) return;
-  for (uint32_t w = 1; w < kWarps; ++w) sum = reduce(sum, warp_sums[w][lane]);
-  store_scaled(y, row, sum, alpha, beta);
+  // A thread a step; the last one is for the end of the bin.
+  for (uint32_t step = threadIdx.x; step <= count; step += kThreadsPerBlock) {
+    const bool is_end = step == count;
+    if (!is_end && steps[step].ends == 0) continue;
+    AccumT sum = is_end ? kIdentity : steps[step].first;
+    bool began_here = false;
+    for (uint32_t before = step; before > 0 && !began_here;) {
+      --before;
+      sum = reduce(steps[before].tail, sum);
+      began_here = steps[before].ends != 0;
+    }
+    if (is_end) {
+      bin_tails[bin] = sum;
+      bin_ends[bin] = began_here;
+    } else if (began_here) {
+      store_scaled(y, __ldg(step_rows + first_step + step), sum, alpha, beta);
+    } else {
+      bin_firsts[bin] = sum;
+    }
+  }
+}
+
+// A warp a bin in which a row ends: its first row with what earlier bins have of it.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_first_rows(uint32_t num_bins, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
+                          const uint32_t* __restrict__ step_rows, const AccumT* __restrict__ bin_firsts,
+                          const AccumT* __restrict__ bin_tails, const uint32_t* __restrict__ bin_ends) {
+  const uint32_t bin = blockIdx.x * kWarps + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (bin >= num_bins || bin_ends[bin] == 0) return;
+  AccumT sum = kIdentity;
+  for (uint32_t before = bin; before > 0; before -= min(before, 32u)) {
+    const bool is_there = lane < before;
+    const uint32_t at = is_there ? before - 1 - lane : 0;
+    const uint32_t began = __ballot_sync(0xffffffffu, is_there && bin_ends[at] != 0);
+    const uint32_t last = began == 0 ? 31 : __ffs(began) - 1;
+    if (is_there && lane <= last) sum = reduce(sum, bin_tails[at]);
+    if (began != 0) break;
+  }
+  sum = warp_segmented_sum(sum, lane);
+  const uint32_t row = step_rows[bin * steps_per_bin(num_tiles)];
+  if (lane == 31) store_scaled(y, row, reduce(sum, bin_firsts[bin]), alpha, beta);
 }

@@ -13,7 +13,7 @@ fn cache_blocked() -> Algorithm {
 }
 
 fn two_phase() -> Algorithm {
-    TwoPhase { tile_kib: 16, bin_kib: 1 }.into()
+    TwoPhase { tile_kib: 16, bin_kib: 32 }.into()
 }
 
 /// y <- 2 A x - y, `times` in a row on one plan, each from y = 1, and the counts of the plan.
@@ -101,14 +101,38 @@ fn many_cells() {
 }
 
 #[test]
-fn many_parts_of_bins() {
+fn many_runs_in_bins() {
     is_exact(two_phase(), |a, count| {
-        // The last packet of a tile is seldom full, and chunks are less than full here.
+        // The last packet of a run is seldom full; rows end in other bins than they begin in, and some are empty.
         let nnz = a.nnz() as u64;
-        assert!(4 * count("packets") > nnz && 32 * count("chunks") > 2 * nnz);
-        let num_bins = a.num_rows().div_ceil(128) as u64;
-        assert!(count("cut_bins") > num_bins / 2 && count("parts") > 2 * num_bins);
+        assert!(4 * count("packets") > nnz + count("runs"));
+        assert_eq!(count("empty_rows"), a.num_rows() as u64 / 5);
+        // 69 tiles, and 4,092 slots for f64 products: at worst three of each run are lost.
+        let num_tiles = a.num_cols().div_ceil(2048) as u64;
+        let bin_items = (4092 - 3 * num_tiles) / 256 * 256;
+        assert_eq!(count("bins"), (nnz + count("empty_rows")).div_ceil(bin_items));
+        assert!(count("runs") > 20 * count("bins"));
     });
+}
+
+/// Rows of many bins, bins in which no row ends, more tiles than slots leave room for, and the end of a row at that of a
+/// bin.
+#[test]
+fn rows_go_through_bins() {
+    const BIN_ITEMS: usize = 768;
+    let num_cols = 3_000_000u32;
+    let row = |len: usize, seed: u32| -> Vec<(u32, f64)> {
+        let entry = |i: usize| ((i as u32 * 7919 + seed * 104_729) % num_cols, ((i + 3) % 7) as f64 - 3.0);
+        (0..len).map(entry).collect()
+    };
+    let lens = [5 * BIN_ITEMS, 1, 0, BIN_ITEMS - 2, BIN_ITEMS, 0, 3, 40 * BIN_ITEMS + 17, 0, 0, 2];
+    let rows: Vec<_> = lens.iter().enumerate().map(|(seed, &len)| row(len, seed as u32)).collect();
+    let a = structures::from_rows(num_cols as usize, rows);
+    let x: Vec<f64> = (0..num_cols).map(|col| (col % 9) as f64 - 4.0).collect();
+    let (products, counts) = products(two_phase(), Schedule::Natural, &a, &x, 1);
+    assert_eq!(products[0], expected(&a, &x));
+    let bins = counts.iter().find(|(name, _)| name == "bins").unwrap().1;
+    assert_eq!(bins, (a.nnz() as u64 + 4).div_ceil(BIN_ITEMS as u64));
 }
 
 #[test]

@@ -57,6 +57,12 @@ pub(crate) enum Passed {
     Address(u64),
 }
 
+impl Default for Passed {
+    fn default() -> Passed {
+        Passed::Number(Scalar::F64(0.0))
+    }
+}
+
 impl From<Scalar> for Passed {
     fn from(number: Scalar) -> Passed {
         Passed::Number(number)

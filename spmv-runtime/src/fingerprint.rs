@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::matrix_source::{DeviceMatrix, DeviceOffset, narrow_indices};
-use crate::scalar::{Element, Scalar};
+use crate::scalar::Element;
 
 /// The hash of a structure: of size, row offsets and column indices, whatever the values are. Two structures with one
 /// fingerprint are the same. Displays as 64 hexadecimal digits.
@@ -125,8 +125,7 @@ fn on_device(device: &Device, address: u64, bytes: usize) -> Result<blake3::Hash
     let there = Allocation::new(backend, (subtrees * FingerprintProgram::VALUE_BYTES) as u64, "hashes")?;
     let bindings = Bindings { length: (bytes / size_of::<u32>()) as u64, ..Bindings::default() };
     let mut pass = BoundPass::new(&kernel.program.pass, &*kernel.module, &bindings)?;
-    let nothing = Scalar::F64(0.0).into();
-    let operands = Operands { x: address, y: there.address(), alpha: nothing, beta: nothing, epilogue: &[] };
+    let operands = Operands { x: address, y: there.address(), ..Operands::default() };
     // SAFETY: the kernel reads the caller's bytes and writes a value for each subtree; the values are alive until they are read.
     unsafe {
         pass.launch(&**backend, StreamHandle::default(), &operands)?;

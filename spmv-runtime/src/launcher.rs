@@ -38,8 +38,8 @@ impl Bindings<'_> {
     }
 }
 
-/// What changes from product to product.
-#[derive(Clone, Copy, Debug)]
+/// What changes from product to product. Passes that are given nothing of it have the default.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Operands<'a> {
     pub(crate) x: u64,
     pub(crate) y: u64,

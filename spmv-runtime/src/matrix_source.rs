@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use spmv_codegen::{IndexType, KernelConfig, StorageFormat, Types, ValueType};
 use spmv_matrix::{CscMatrix, CsrMatrix, Offset, SymmetricCsr, Symmetry};
 
@@ -432,10 +433,14 @@ impl MatrixSource for Arc<DeviceMatrix> {
     }
 }
 
-/// Column indices in 16 bits, which all of them fit in. A last one fills up a word of 32, which hashing takes.
+/// Column indices in 16 bits, which all of them fit in. A last one fills up a word of 32, which hashing takes. All cores take
+/// part.
 pub(crate) fn narrow_indices(col_indices: &[u32]) -> Vec<u16> {
-    let narrow = col_indices.iter().map(|&col| col as u16);
-    narrow.chain((!col_indices.len().is_multiple_of(2)).then_some(0)).collect()
+    const FEWEST_A_CORE: usize = 1 << 16;
+    let mut narrow = Vec::with_capacity(col_indices.len().next_multiple_of(2));
+    col_indices.par_iter().with_min_len(FEWEST_A_CORE).map(|&col| col as u16).collect_into_vec(&mut narrow);
+    narrow.resize(col_indices.len().next_multiple_of(2), 0);
+    narrow
 }
 
 /// Whether arrays of a matrix in this storage have no more rows and columns than that.

@@ -10,7 +10,6 @@ use crate::backend::{Allocation, Backend, StreamHandle, as_bytes_mut};
 use crate::device::{Device, Kernel};
 use crate::error::Error;
 use crate::launcher::{Bindings, BoundPass, Operands};
-use crate::scalar::Scalar;
 
 /// What a plan keeps of its preparation.
 #[derive(Debug)]
@@ -62,15 +61,8 @@ pub(crate) fn prepare(
     for (index, pass) in program.prepare.iter().enumerate() {
         let bindings = Bindings { buffers: &workspace.allocations, counts: &counts, ..sizes };
         let mut bound = BoundPass::new(pass, &*kernel.module, &bindings)?;
-        let nothing = Operands {
-            x: 0,
-            y: 0,
-            alpha: Scalar::F64(0.0).into(),
-            beta: Scalar::F64(0.0).into(),
-            epilogue: &[],
-        };
         // SAFETY: the pass was bound to this matrix and this workspace, which outlive it: freeing waits for it.
-        unsafe { bound.launch(&**backend, StreamHandle::default(), &nothing)? };
+        unsafe { bound.launch(&**backend, StreamHandle::default(), &Operands::default())? };
         let known = counts.len();
         for count in program.counts.iter().skip(known).take_while(|count| count.after == index) {
             let mut entry = [0u64];

@@ -356,10 +356,8 @@ fn preparing_reads_counts_back_before_what_depends_on_them() {
     assert_eq!(grids, [1, 3]);
     let bindings = Bindings { buffers: &prepared.workspace, counts: &prepared.counts, ..Bindings::default() };
     let mut third = BoundPass::new(&kernel.program().multiply[0], &*kernel.module, &bindings).unwrap();
-    let nothing =
-        Operands { x: 0, y: 0, alpha: Scalar::F64(0.0).into(), beta: Scalar::F64(0.0).into(), epilogue: &[] };
     // SAFETY: the recorder runs nothing.
-    unsafe { third.launch(&*recorder, StreamHandle::default(), &nothing).unwrap() };
+    unsafe { third.launch(&*recorder, StreamHandle::default(), &Operands::default()).unwrap() };
     assert_eq!(recorder.launches.lock().unwrap()[2].grid, 6);
 }
 

@@ -297,7 +297,7 @@ impl<T: Element> Vector<T> {
     fn run(&self, op: VectorOp, alpha: Scalar, x: u64, y: u64, buffers: &[Allocation]) -> Result<(), Error> {
         let kernels = self.device.vector_kernels(T::TYPE)?;
         let bindings = Bindings { length: self.len as u64, buffers, ..Bindings::default() };
-        let operands = Operands { x, y, alpha: alpha.into(), beta: Scalar::F64(0.0).into(), epilogue: &[] };
+        let operands = Operands { x, y, alpha: alpha.into(), ..Operands::default() };
         for pass in kernels.program.passes(op) {
             let mut bound = BoundPass::new(&pass, &*kernels.module, &bindings)?;
             // SAFETY: x, y and the workspace are alive and of the length that was bound. Memory is freed only

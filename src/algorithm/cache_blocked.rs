@@ -108,23 +108,13 @@ impl Plans for CacheBlocked {
         let list_cells =
             vec![wide_size(&num_places), size(num_wide.clone()), buffer(cell_ranks), buffer(cells)];
         plan.prepare.push(plan.pass("list_cells", num_places, list_cells));
-        let pairs = plan.scratch("pairs", nnz.clone(), 8);
-        let sort = RadixSort {
-            num_pairs: nnz.clone(),
-            key_bound: num_buckets.clone(),
-            threads_per_block: plan.threads_per_block,
-            pairs,
-            other_pairs: plan.scratch("other_pairs", nnz.clone(), 8),
-            places: plan.scratch("places", Expr::from(RadixSort::PLACES) + 1, 4),
-            partials: plan.partials,
-            total: plan.scratch("places_total", 1.into(), 8),
-        };
+        let [pairs, other_pairs] = ["pairs", "other_pairs"].map(|name| plan.scratch(name, nnz.clone(), 8));
         let entries = [
             vec![size(num_wide), Arg::RowOffsets, Arg::ColIndices],
             [slot_begins, rows, cell_ranks, pairs].map(buffer).into(),
         ];
         plan.prepare("entries", nnz.clone(), entries.concat());
-        plan.prepare.extend(sort.passes());
+        plan.sort([pairs, other_pairs], nnz.clone(), num_buckets.clone());
 
         // Buckets, and what they store.
         let begins = plan.scratch("bucket_begins", num_buckets.clone() + 1, 4);

@@ -79,22 +79,9 @@ impl Plans for PlannedT {
         );
 
         // Sums: nonzeros by column, then by tile and column.
-        let pairs = plan.scratch("pairs", nnz.clone(), 8);
-        let other_pairs = plan.scratch("other_pairs", nnz.clone(), 8);
-        let places = plan.scratch("places", Expr::from(RadixSort::PLACES) + 1, 4);
-        let places_total = plan.scratch("places_total", 1.into(), 8);
-        let mut sort = RadixSort {
-            num_pairs: nnz.clone(),
-            key_bound: num_cols.clone(),
-            threads_per_block: plan.threads_per_block,
-            pairs,
-            other_pairs,
-            places,
-            partials: plan.partials,
-            total: places_total,
-        };
+        let [pairs, other_pairs] = ["pairs", "other_pairs"].map(|name| plan.scratch(name, nnz.clone(), 8));
         plan.prepare("entries", nnz.clone(), vec![Arg::ColIndices, buffer(pairs)]);
-        plan.prepare.extend(sort.passes());
+        plan.sort([pairs, other_pairs], nnz.clone(), num_cols.clone());
         let ranks = plan.scratch("ranks", nnz.clone() + 1, 4);
         plan.ranks("sums", nnz.clone(), vec![buffer(pairs)], ranks, Some("sums"));
         let sum_of = plan.scratch("sum_of", nnz.clone(), 4);
@@ -104,8 +91,7 @@ impl Plans for PlannedT {
             nnz.clone(),
             vec![buffer(ranks), buffer(pairs), buffer(sum_of), buffer(sum_cols)],
         );
-        sort.key_bound = num_tiles.clone();
-        plan.prepare.extend(sort.passes());
+        plan.sort([pairs, other_pairs], nnz.clone(), num_tiles.clone());
         plan.ranks("tile_sums", nnz.clone(), vec![buffer(pairs), buffer(sum_of)], ranks, None);
         let product_places = plan.kept("product_places", nnz.clone(), 2);
         let begins = plan.scratch("begins", count(SUMS), 2);
@@ -136,10 +122,7 @@ impl Plans for PlannedT {
         );
         let sectors = plan.scratch("sectors_before", count(SEGMENTS) + 1, 4);
         plan.ranks("sectors", count(SEGMENTS), vec![buffer(firsts)], sectors, Some("sectors"));
-        sort.num_pairs = count(SEGMENTS);
-        sort.key_bound = num_second_tiles.clone();
-        (sort.pairs, sort.other_pairs) = (segment_pairs, other_segment_pairs);
-        plan.prepare.extend(sort.passes());
+        plan.sort([segment_pairs, other_segment_pairs], count(SEGMENTS), num_second_tiles.clone());
         let sorted_sectors = plan.scratch("sorted_sectors", count(SEGMENTS) + 1, 4);
         plan.ranks(
             "sorted_sectors",

@@ -23,21 +23,25 @@ struct Packet<16> {
   using Type = uint4;
 };
 
+// As many of kCount consecutive entries as one access brings: all, or 16 bytes of them.
+template <int kCount, typename T>
+union PacketOf {
+  enum : int { kBytes = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16, kEntries = kBytes / sizeof(T) };
+  using Type = typename Packet<kBytes>::Type;
+  Type packet;
+  T entries[kEntries];
+};
+
 // kCount consecutive entries from an address that is aligned to 16 bytes, or to all of them where they are fewer; `to` may
 // be of a wider type.
 template <int kCount, typename To, typename T>
 __device__ __forceinline__ void load_streaming(To* to, const T* __restrict__ from) {
-  constexpr int kBytes = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
-  constexpr int kPerPacket = kBytes / sizeof(T);
-  using PacketT = typename Packet<kBytes>::Type;
+  using Together = PacketOf<kCount, T>;
 #pragma unroll
-  for (int i = 0; i < kCount; i += kPerPacket) {
-    union {
-      PacketT packet;
-      T entries[kPerPacket];
-    } loaded;
-    loaded.packet = __ldcs(reinterpret_cast<const PacketT*>(from + i));
+  for (int i = 0; i < kCount; i += Together::kEntries) {
+    Together loaded;
+    loaded.packet = __ldcs(reinterpret_cast<const typename Together::Type*>(from + i));
 #pragma unroll
-    for (int j = 0; j < kPerPacket; ++j) to[i + j] = loaded.entries[j];
+    for (int j = 0; j < Together::kEntries; ++j) to[i + j] = loaded.entries[j];
   }
 }

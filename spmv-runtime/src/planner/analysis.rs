@@ -6,7 +6,6 @@ use crate::backend::{Allocation, StreamHandle, as_bytes_mut};
 use crate::error::Error;
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::matrix_source::DeviceMatrix;
-use crate::scalar::Scalar;
 
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
@@ -52,13 +51,7 @@ impl DeviceMatrix {
             let buffer = &buffers[index];
             Allocation::zeroed(device.backend(), sizes.eval(&buffer.bytes, || 0), buffer.name)
         };
-        let nothing = Operands {
-            x: 0,
-            y: 0,
-            alpha: Scalar::F64(0.0).into(),
-            beta: Scalar::F64(0.0).into(),
-            epilogue: &[],
-        };
+        let nothing = Operands::default();
         let run = |passes: &[Pass], buffers: &[Allocation]| {
             let mut counters = [0u64; AnalysisProgram::NUM_COUNTERS];
             for pass in passes {
