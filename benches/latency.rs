@@ -44,9 +44,8 @@ fn main() -> Outcome<()> {
 /// The default configuration of every algorithm in f32 and f64.
 fn configs() -> Outcome<Vec<KernelConfig>> {
     let types = [ValueType::F32, ValueType::F64];
-    let both = Algorithm::ALL.iter().flat_map(|algorithm| types.map(|value| (algorithm, value)));
-    both.map(|(algorithm, value)| Ok(KernelConfig::builder(algorithm.clone()).value(value).build()?))
-        .collect()
+    let both = Algorithm::ALL.iter().flat_map(|spec| types.map(|value| (spec.name, value)));
+    both.map(|(name, value)| Ok(KernelConfig::named(name)?.value(value).build()?)).collect()
 }
 
 fn measure(device: &Device, configs: &[KernelConfig], folder: &std::path::Path) -> Outcome<Vec<record::Row>> {

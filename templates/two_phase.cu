@@ -10,7 +10,7 @@
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kTileKib = 48;
-constexpr int kBinKib = 48;
+constexpr int kBinKib = 32;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
@@ -383,8 +383,8 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                     const uint32_t* __restrict__ item_slots, const uint32_t* __restrict__ step_rows,
                     const uint32_t* __restrict__ bin_packets, const uint32_t* __restrict__ packet_places,
-                    const AccumT* __restrict__ products, AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
-                    uint32_t* __restrict__ bin_ends) {
+                    const AccumT* __restrict__ products, AccumT* __restrict__ bin_firsts,
+                    AccumT* __restrict__ bin_tails, uint32_t* __restrict__ bin_ends) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   __shared__ Step steps[kMostSteps];
   AccumT* staged = reinterpret_cast<AccumT*>(shared_bytes);
