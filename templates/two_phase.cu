@@ -308,7 +308,7 @@ struct Step {
 
 // Stores the sums of all rows that end in a warp's step but of the first.
 __device__ __forceinline__ void sum_step(const uint32_t* slots, uint32_t row, const AccumT* products, YT* y,
-                                         AccumT alpha, AccumT beta, Step* step) {
+                                         AlphaT alpha, BetaT beta, Step* step) {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t num_ends = 0;
 #pragma unroll
