@@ -53,6 +53,28 @@ impl Choice {
     }
 }
 
+/// What a model chooses for a matrix, a type and an operation of a record.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Judged {
+    /// The matrix.
+    pub matrix: String,
+    /// Type of the values.
+    pub value: String,
+    /// `plain` or `transpose`.
+    pub operation: String,
+    /// The choice.
+    pub chosen: Made,
+    /// The fastest of all that was measured.
+    pub best: Made,
+}
+
+impl Judged {
+    /// The time of the choice over the best.
+    pub fn ratio(&self) -> f64 {
+        self.chosen.ms / self.best.ms
+    }
+}
+
 /// Why nothing can be fitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -105,12 +127,17 @@ struct Tried {
 /// What every configuration is to the problem of the same index.
 type Table = Vec<Vec<Option<Tried>>>;
 
-/// Fits prices to the products of a record that were measured with each kernel's usual block size, and picks the
-/// configurations whose prices lead to the best choices. Matrices that are held out are not looked at.
-///
-/// # Errors
-/// Those of [`FitError`].
-pub fn fit(record: &Record) -> Result<Fitted, FitError> {
+/// What a record says of products with each kernel's usual block size.
+struct Measurements<'a> {
+    /// Matrix, type of values and operation, in order.
+    problems: Vec<(&'a str, &'a str, &'a str)>,
+    /// The fastest of each problem.
+    best: Vec<Made>,
+    measured: Vec<Measured>,
+}
+
+/// The measurements of the rows that count.
+fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measurements<'_>, FitError> {
     let rows: Vec<&Row> = record.rows.iter().filter(|row| counts(row)).collect();
     if rows.is_empty() {
         return Err(FitError::Nothing);
@@ -165,7 +192,16 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
         let new = || Measured { config: usual, label: label.clone(), points: Vec::new() };
         measured.entry(label.clone()).or_insert_with(new).points.push(point);
     }
-    let measured: Vec<Measured> = measured.into_values().collect();
+    Ok(Measurements { problems, best, measured: measured.into_values().collect() })
+}
+
+/// Fits prices to the products of a record that were measured with each kernel's usual block size, and picks the
+/// configurations whose prices lead to the best choices. Matrices that are held out are not looked at.
+///
+/// # Errors
+/// Those of [`FitError`].
+pub fn fit(record: &Record) -> Result<Fitted, FitError> {
+    let Measurements { problems, best, measured } = measurements(record, |row| !row.held_out && counts(row))?;
     let table: Table = measured.par_iter().map(|measured| tried(measured, problems.len())).collect();
     let best_ms: Vec<f64> = best.iter().map(|best| best.ms).collect();
     let selected = select(&table, &best_ms);
@@ -213,11 +249,39 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
     Ok(Fitted { model, choices })
 }
 
+/// What a model chooses by its prices among the problems of a record, held out or not, where any of its configurations were
+/// measured.
+///
+/// # Errors
+/// Those of [`FitError`].
+pub fn judge(model: &Model, record: &Record) -> Result<Vec<Judged>, FitError> {
+    let Measurements { problems, best, measured } = measurements(record, counts)?;
+    let mut chosen: Vec<Option<(f64, Made)>> = vec![None; problems.len()];
+    for measured in &measured {
+        let Some(priced) = model.priced.iter().find(|priced| priced.config == measured.config) else {
+            continue;
+        };
+        for point in &measured.points {
+            let predicted = priced.predict(&point.terms).product_ms;
+            let least = &mut chosen[point.problem];
+            if least.as_ref().is_none_or(|(least, _)| predicted < *least) {
+                *least = Some((predicted, Made { label: measured.label.clone(), ms: point.ms }));
+            }
+        }
+    }
+    let judged = problems.into_iter().zip(chosen).zip(best).filter_map(|((problem, chosen), best)| {
+        let (matrix, value, operation) = problem;
+        let [matrix, value, operation] = [matrix, value, operation].map(str::to_owned);
+        chosen.map(|(_, chosen)| Judged { matrix, value, operation, chosen, best })
+    });
+    Ok(judged.collect())
+}
+
 fn mean(mean: Option<f64>) -> String {
     mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}"))
 }
 
-/// Whether a row is a correct product of ours that the fit may see, with the usual block size, by a kernel that works on
+/// Whether a row is a correct product of ours with the usual block size, by a kernel that works on
 /// rows: transposed products by other kernels are not predicted.
 fn counts(row: &Row) -> bool {
     let usual = row.contender == "ours:special"
@@ -226,7 +290,6 @@ fn counts(row: &Row) -> bool {
     let known = row.operation == "plain" || row.operation == "transpose";
     row.side() == "ours"
         && row.is_ok()
-        && !row.held_out
         && usual
         && known
         && row.time_ms().is_some_and(|ms| ms > 0.0)
@@ -450,6 +513,41 @@ mod tests {
         let mut selected = select(&table, &[1.0, 2.0]);
         selected.sort();
         assert_eq!(selected, [0, 1]);
+    }
+
+    #[test]
+    fn a_model_is_judged_by_what_it_chooses() {
+        let priced = |name: &str, launch: f64| {
+            let mut prices = [0.0; NUM_TERMS];
+            prices[0] = launch;
+            Priced { config: KernelConfig::named(name).unwrap().build().unwrap(), prices, prepare: [0.0; 2] }
+        };
+        let mut model = Model::default();
+        // What is predicted to be the fastest was not measured, or not on this matrix.
+        model.priced = vec![priced("coo", 0.5), priced("csr_scalar", 1.0), priced("csr_vector", 2.0)];
+        let row = |contender: &str, value: &str, ms: f64| Row {
+            matrix: "quick_stencil_5".into(),
+            value: value.into(),
+            operation: "plain".into(),
+            contender: contender.into(),
+            params: "threads_per_block=256".into(),
+            cold_ms: Some(ms),
+            held_out: true,
+            status: "ok".into(),
+            ..Row::default()
+        };
+        let rows = vec![
+            row("ours:csr_scalar", "f32", 3.0),
+            row("ours:csr_vector", "f32", 2.0),
+            row("ours:csr_vector", "f64", 5.0),
+            row("ours:light_vector", "f64", 4.0),
+        ];
+        let record = Record { rows, ..Record::default() };
+        let judged = judge(&model, &record).unwrap();
+        let ratios: Vec<_> = judged.iter().map(|judged| (&*judged.value, judged.ratio())).collect();
+        assert_eq!(ratios, [("f32", 1.5), ("f64", 1.25)]);
+        // Held out, it is nothing to fit to.
+        assert!(matches!(fit(&record), Err(FitError::Nothing)));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `spmv fit`: the planner's prices from a record.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use spmv_bench::fit::{self, Choice};
+use spmv_bench::fit::{self, Choice, FitError, Judged, Made};
 use spmv_bench::geomean;
 
 use crate::failure::{Failure, Kind};
@@ -21,19 +21,25 @@ suite. A model is a line of prices for each configuration that is worth choosing
 the matrix, a read of x, a step of a lane cost (`spmv explain` shows them on a matrix). It is
 fitted to relative errors with no price below 0; configurations are added as long as the
 choices get better. `left out` are the choices for a matrix with prices fitted to the others.
+With --judge, what the model chooses for matrices that it was not fitted to is told too.
 
-Example:
+Examples:
   spmv fit benches/record/nvidia-h200/RECORD.csv -o spmv-runtime/src/planner/sm_90.csv
+  spmv fit RECORD.csv --judge HELD_OUT.csv
 
 JSON (--json), one object:
   model (the text), geomean and largest (of fitted and left_out: chosen time over the best),
-  choices (matrix, value, operation, and label and ms of fitted, left_out and best)")]
+  choices (matrix, value, operation, and label and ms of fitted, left_out and best),
+  judged (matrix, value, operation, and label and ms of chosen and best)")]
 pub struct Fit {
     /// A record of `spmv bench --variants each`
     record: PathBuf,
     /// Write the model to this file
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Another record; what the model chooses among its problems is told and noted in the model
+    #[arg(long, value_name = "RECORD")]
+    judge: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -44,6 +50,7 @@ struct FitReport {
     geomean: Both,
     largest: Both,
     choices: Vec<Choice>,
+    judged: Vec<Judged>,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,10 +61,25 @@ struct Both {
 
 impl Fit {
     pub fn run(self) -> Result<(), Failure> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error: FitError| Failure::new(Kind::Input, error.to_string()).in_file(&path)
+        };
         let record = records::open(&self.record)?;
+        let other =
+            self.judge.as_ref().map(|path| records::open(path).map(|other| (path, other))).transpose()?;
         let progress = Progress::start("looking at the structures");
-        let fitted = fit::fit(&record)
-            .map_err(|error| Failure::new(Kind::Input, error.to_string()).in_file(&self.record))?;
+        let mut fitted = fit::fit(&record).map_err(failed(&self.record))?;
+        let mut judged = Vec::new();
+        if let Some((path, other)) = other {
+            judged = fit::judge(&fitted.model, &other).map_err(failed(path))?;
+            let of_choices = judged_line(&judged);
+            fitted.model.comments.push(format!(
+                "The choice over the best of all that was measured on the {} problems of the record of {}: {of_choices}.",
+                judged.len(),
+                other.head.date
+            ));
+        }
         drop(progress);
         let model = fitted.model.to_string();
         if let Some(path) = &self.out {
@@ -72,9 +94,17 @@ impl Fit {
             geomean: both(&|kind| geomean(ratios(kind)).unwrap_or(f64::NAN)),
             largest: both(&|kind| ratios(kind).fold(0.0, f64::max)),
             choices: fitted.choices,
+            judged,
         };
         self.output.print(&report)
     }
+}
+
+/// How good choices are.
+fn judged_line(judged: &[Judged]) -> String {
+    let ratios = || judged.iter().map(Judged::ratio);
+    let mean = geomean(ratios()).unwrap_or(f64::NAN);
+    format!("{mean:.3} (geometric mean), {:.2} (largest)", ratios().fold(0.0, f64::max))
 }
 
 impl Report for FitReport {
@@ -82,23 +112,32 @@ impl Report for FitReport {
         let mut choices = table(&["matrix", "best", "us", "chosen", "over", "left out", "over"]);
         for choice in &self.choices {
             let [fitted, left_out] = choice.ratios().map(|ratio| format!("{ratio:.2}"));
-            let short = |label: &str| {
-                label
-                    .trim_start_matches("ours:")
-                    .replace(";threads_per_block=256", "")
-                    .replace(" threads_per_block=256", "")
-            };
             choices.add_row([
                 format!("{} {} {}", choice.matrix, choice.value, choice.operation),
-                short(&choice.best.label),
+                short(&choice.best),
                 significant(choice.best.ms * 1e3),
-                short(&choice.fitted.label),
+                short(&choice.fitted),
                 fitted,
-                short(&choice.left_out.label),
+                short(&choice.left_out),
                 left_out,
             ]);
         }
         print_table(out, choices)?;
+        if !self.judged.is_empty() {
+            let mut judged = table(&["matrix", "best", "us", "chosen", "over"]);
+            for choice in &self.judged {
+                judged.add_row([
+                    format!("{} {} {}", choice.matrix, choice.value, choice.operation),
+                    short(&choice.best),
+                    significant(choice.best.ms * 1e3),
+                    short(&choice.chosen),
+                    format!("{:.2}", choice.ratio()),
+                ]);
+            }
+            writeln!(out)?;
+            print_table(out, judged)?;
+            writeln!(out, "\njudged: {}", judged_line(&self.judged))?;
+        }
         let line = |what: &str, of: fn(&Both) -> f64| {
             format!("{what} {:.3} (largest {:.2})", of(&self.geomean), of(&self.largest))
         };
@@ -110,4 +149,10 @@ impl Report for FitReport {
         )?;
         write!(out, "{}", self.model)
     }
+}
+
+/// A configuration without what all of them have.
+fn short(made: &Made) -> String {
+    let label = made.label.trim_start_matches("ours:");
+    label.replace(";threads_per_block=256", "").replace(" threads_per_block=256", "")
 }
