@@ -400,10 +400,15 @@ fn fit() {
             "quick_road,road,120000,120000,200000,f32,plain,ours:{contender},threads_per_block=256,{ms},1,ok"
         )
     };
-    let lines = [head.to_owned(), columns.to_owned(), row("csr_scalar", "0.5"), row("csr_vector", "0.25")];
-    std::fs::write(spmv.folder.path().join("r.csv"), lines.join("\n") + "\n").unwrap();
+    let write = |file: &str, [scalar, vector]: [&str; 2]| {
+        let rows = [row("csr_scalar", scalar), row("csr_vector", vector)];
+        let lines = [vec![head.to_owned(), columns.to_owned()], rows.to_vec()].concat();
+        std::fs::write(spmv.folder.path().join(file), lines.join("\n") + "\n").unwrap();
+    };
+    write("r.csv", ["0.5", "0.25"]);
     let report = spmv.json("fit TMP/r.csv -o TMP/model.csv");
-    keys(&report, "model geomean largest choices");
+    keys(&report, "model geomean largest choices judged");
+    assert_eq!(report["judged"].as_array().unwrap().len(), 0);
     keys(&report["geomean"], "fitted left_out");
     let choice = &report["choices"][0];
     keys(choice, "matrix value operation fitted left_out best");
@@ -412,6 +417,17 @@ fn fit() {
     assert_eq!(report["model"], model);
     assert!(model.lines().any(|line| line.starts_with("csr_vector,threads_per_vector=8 ")), "{model}");
     let output = spmv.output("fit TMP/none.csv");
+    assert_eq!(output.status.code(), Some(3));
+
+    // Where the one that is chosen is not the fastest.
+    write("other.csv", ["0.25", "0.5"]);
+    let report = spmv.json("fit TMP/r.csv --judge TMP/other.csv");
+    let judged = &report["judged"][0];
+    keys(judged, "matrix value operation chosen best");
+    assert_eq!([&judged["chosen"]["ms"], &judged["best"]["ms"]], [0.5, 0.25]);
+    let model = report["model"].as_str().unwrap();
+    assert!(model.contains("2.000 (geometric mean), 2.00 (largest)"), "{model}");
+    let output = spmv.output("fit TMP/r.csv --judge TMP/none.csv");
     assert_eq!(output.status.code(), Some(3));
 }
 
