@@ -3,9 +3,9 @@
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Beamer, Asanovic and Patterson 2017 (propagation blocking), with places that are planned once, so that both phases stream
 // Suits:     many columns that reach anywhere, with few entries in any tile of rows and columns: uniform random, wide bands, tall matrices
-// Suffers:   whatever finds x in a cache (products go to memory and come back); values that change (they are copied when a plan is made)
+// Suffers:   whatever finds x in a cache (products go to memory and come back); f64, whose products are twice as wide; values that change (they are copied when a plan is made)
 // Bytes:     nnz * (value + 5 + 2 * accumulator) + rows * y + x once; from L2 a column tile for every block that works on it; keeps its own values and columns
-// Guarantee: bit-reproducible; a row is summed in order of columns tile by tile, in a fixed tree where threads or blocks share it; nothing but stored entries touches y
+// Guarantee: bit-reproducible; a row is summed in the order of its entries, in a fixed tree where threads or blocks share it; nothing but stored entries touches y
 // Launch:    as many blocks as are resident, with equal shares of the products; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
@@ -60,6 +60,7 @@ spmv_two_phase_mark_empty(uint32_t num_rows, const OffsetT* __restrict__ row_off
   if (row < num_rows) marks[row] = row_offsets[row] == row_offsets[row + 1];
 }
 
+// *num_bins <- the bins that hold all items.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_count_bins(uint64_t num_items, uint32_t num_tiles, uint64_t* __restrict__ num_bins) {
   const uint64_t bin_items = steps_per_bin(num_tiles) * kStep;

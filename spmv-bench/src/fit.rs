@@ -281,8 +281,8 @@ fn mean(mean: Option<f64>) -> String {
     mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}"))
 }
 
-/// Whether a row is a correct product of ours with the usual block size, by a kernel that works on
-/// rows: transposed products by other kernels are not predicted.
+/// Whether a row is a correct product of ours with the usual block size, by a kernel that works on rows: transposed products
+/// by other kernels are not predicted.
 fn counts(row: &Row) -> bool {
     let usual = row.contender == "ours:special"
         || row.params.split(';').any(|setting| setting == "threads_per_block=256");

@@ -61,18 +61,16 @@ struct Both {
 
 impl Fit {
     pub fn run(self) -> Result<(), Failure> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |error: FitError| Failure::new(Kind::Input, error.to_string()).in_file(&path)
-        };
+        let failed =
+            |error: FitError, path: &Path| Failure::new(Kind::Input, error.to_string()).in_file(path);
         let record = records::open(&self.record)?;
         let other =
             self.judge.as_ref().map(|path| records::open(path).map(|other| (path, other))).transpose()?;
         let progress = Progress::start("looking at the structures");
-        let mut fitted = fit::fit(&record).map_err(failed(&self.record))?;
+        let mut fitted = fit::fit(&record).map_err(|error| failed(error, &self.record))?;
         let mut judged = Vec::new();
         if let Some((path, other)) = other {
-            judged = fit::judge(&fitted.model, &other).map_err(failed(path))?;
+            judged = fit::judge(&fitted.model, &other).map_err(|error| failed(error, path))?;
             let of_choices = judged_line(&judged);
             fitted.model.comments.push(format!(
                 "The choice over the best of all that was measured on the {} problems of the record of {}: {of_choices}.",
