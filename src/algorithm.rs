@@ -188,6 +188,7 @@ algorithms! {
     pkt: Pkt,
     cache_blocked: CacheBlocked over Semiring::ALL,
     two_phase: TwoPhase over Semiring::ALL,
+    hot_columns: HotColumns over Semiring::ALL,
     bccoo: Bccoo,
     special: Special over Semiring::ALL,
     naive_t: NaiveT narrow 65_536,

@@ -1,7 +1,7 @@
 //! The generated kernels that find the [`Features`] of a matrix on a device.
 
 use crate::expr::{Expr, Variable};
-use crate::features::{Features, Lengths};
+use crate::features::{Degrees, Features, Lengths};
 use crate::program::{Arg, Buffer, Pass};
 use crate::source::analysis_source;
 use crate::types::IndexType;
@@ -12,10 +12,11 @@ use crate::types::IndexType;
 pub struct AnalysisProgram {
     /// CUDA C++17 text, complete in itself.
     pub source: String,
-    /// The counters, a bit a diagonal, which only `diagonals` uses, and the length of every column, which only `columns` does.
-    pub buffers: [Buffer; 3],
-    /// Passes that look at row offsets, at samples of column indices and at groups of rows.
-    pub structure: [Pass; 3],
+    /// The counters, a bit a diagonal, which only `diagonals` uses, the length of every column, which only `columns` does, and
+    /// the entries that samples have in columns, which only `structure` does.
+    pub buffers: [Buffer; 4],
+    /// Passes that look at row offsets, at samples of column indices, at groups of rows and at what samples have in columns.
+    pub structure: [Pass; 4],
     /// Passes that look at all column indices.
     pub diagonals: [Pass; 2],
     /// Passes that count the lengths of columns where other passes count those of rows.
@@ -25,8 +26,11 @@ pub struct AnalysisProgram {
 const THREADS_PER_BLOCK: u32 = 1024;
 
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
-/// blocks of each shape, most diagonals of a group.
-const COUNTERS: u32 = 1 + 33 + 6 + 2 + 1 + 1 + Features::BLOCK_SHAPES.len() as u32 + 1;
+/// blocks of each shape, most diagonals of a group, columns and entries of each degree.
+const COUNTERS: u32 = (DEGREES + 2 * Degrees::CLASSES) as u32;
+
+/// Where the columns of each degree are.
+const DEGREES: usize = 44 + Features::BLOCK_SHAPES.len() + 1;
 
 impl AnalysisProgram {
     /// Index in [`AnalysisProgram::buffers`] of the counters.
@@ -35,6 +39,8 @@ impl AnalysisProgram {
     pub const DIAGONALS: usize = 1;
     /// Index in [`AnalysisProgram::buffers`] of the lengths of columns.
     pub const LENGTHS: usize = 2;
+    /// Index in [`AnalysisProgram::buffers`] of the entries that samples have in columns.
+    pub const DEGREES: usize = 3;
     /// How many counters there are, of 64 bits each.
     pub const NUM_COUNTERS: usize = COUNTERS as usize;
 
@@ -61,21 +67,35 @@ impl AnalysisProgram {
         let bits = || Arg::Buffer(Self::DIAGONALS);
         let lengths = || Arg::Buffer(Self::LENGTHS);
         let cols = Expr::from(Variable::NumCols);
+        let places = cols.clone().min(1 << Features::LOG_DEGREE_PLACES);
+        let degrees = || Arg::Buffer(Self::DEGREES);
         AnalysisProgram {
             source: analysis_source(offset, index, THREADS_PER_BLOCK),
             buffers: [
                 Buffer::new("counters", COUNTERS * 8).zeroed(),
                 Buffer::new("diagonals", words.clone() * 4).zeroed(),
                 Buffer::new("lengths", cols.clone() * 4).zeroed(),
+                Buffer::new("degrees", places.clone() * 4).zeroed(),
             ],
             structure: [
                 pass("rows", stride(rows.clone()), vec![num_rows(), Arg::RowOffsets, counters()]),
                 pass(
                     "columns",
                     samples,
-                    vec![Arg::Size(nnz.clone(), IndexType::U64), Arg::ColIndices, counters()],
+                    vec![
+                        Arg::Size(nnz.clone(), IndexType::U64),
+                        Arg::Size(cols.clone(), IndexType::U64),
+                        Arg::ColIndices,
+                        degrees(),
+                        counters(),
+                    ],
                 ),
                 pass("blocks", groups, vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, counters()]),
+                pass(
+                    "degrees",
+                    stride(places.clone()),
+                    vec![Arg::Size(places, IndexType::U32), degrees(), counters()],
+                ),
             ],
             diagonals: [
                 pass("diagonals", of_all(rows), vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, bits()]),
@@ -116,6 +136,9 @@ impl AnalysisProgram {
         features.grouped = counters[43];
         features.blocks.copy_from_slice(&counters[44..44 + Features::BLOCK_SHAPES.len()]);
         features.group_diagonals = counters[44 + Features::BLOCK_SHAPES.len()];
+        let (cols, entries) = counters[DEGREES..].split_at(Degrees::CLASSES);
+        features.degrees.cols.copy_from_slice(cols);
+        features.degrees.entries.copy_from_slice(entries);
         features
     }
     /// What `columns` counted.

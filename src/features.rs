@@ -29,6 +29,62 @@ pub struct Features {
     pub blocks: [u64; Features::BLOCK_SHAPES.len()],
     /// Diagonals that hold an entry in the group with most of them.
     pub group_diagonals: u64,
+    /// How the entries are spread over the columns.
+    pub degrees: Degrees,
+}
+
+/// Columns by the entries they have, in classes: 0 entries, 1, 2 or 3, 4 to 7 and so on. Of samples of the entries, with
+/// some columns taken for one where there are many ([`Features::degree_place`]); of a transpose, of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Degrees {
+    /// Columns of each class.
+    pub cols: [u64; Degrees::CLASSES],
+    /// Entries of each class.
+    pub entries: [u64; Degrees::CLASSES],
+}
+
+impl Degrees {
+    /// Classes of columns.
+    pub const CLASSES: usize = 33;
+
+    /// Columns below this class have too few entries for chance not to matter.
+    const SURE: usize = 4;
+
+    /// The part of the entries that lie in the columns with most entries, when these are so many.
+    pub fn hot_share(&self, hot_cols: u64) -> f64 {
+        if hot_cols >= self.cols.iter().sum() {
+            return 1.0;
+        }
+        let all: u64 = self.entries.iter().sum();
+        let (mut left, mut hot) = (hot_cols as f64, 0.0);
+        for class in (Self::SURE..Self::CLASSES).rev() {
+            let (cols, entries) = (self.cols[class] as f64, self.entries[class] as f64);
+            if cols > 0.0 {
+                hot += entries * (left / cols).min(1.0);
+                left = (left - cols).max(0.0);
+            }
+        }
+        hot / all.max(1) as f64
+    }
+
+    /// Adds a column, or what is taken for one, with so many entries.
+    pub fn add(&mut self, entries: u64) {
+        let class = ((u64::BITS - entries.leading_zeros()) as usize).min(Self::CLASSES - 1);
+        self.cols[class] += 1;
+        self.entries[class] += entries;
+    }
+
+    /// The columns of a transpose, whose rows have these lengths: a class has the middle of its lengths.
+    fn of_rows(classes: &[u64; Self::CLASSES]) -> Degrees {
+        let middle = |class: usize| if class < 2 { class as u64 } else { 3 << (class - 2) };
+        Degrees { cols: *classes, entries: std::array::from_fn(|class| classes[class] * middle(class)) }
+    }
+}
+
+impl Default for Degrees {
+    fn default() -> Degrees {
+        Degrees { cols: [0; Degrees::CLASSES], entries: [0; Degrees::CLASSES] }
+    }
 }
 
 /// What is known of the lengths of rows, or of columns.
@@ -66,6 +122,7 @@ impl Default for Features {
             grouped: 0,
             blocks: [0; Features::BLOCK_SHAPES.len()],
             group_diagonals: 0,
+            degrees: Degrees::default(),
         }
     }
 }
@@ -106,6 +163,7 @@ impl Features {
             grouped: self.grouped,
             blocks: Self::BLOCK_SHAPES.map(blocks_of),
             group_diagonals: self.group_diagonals,
+            degrees: Degrees::of_rows(&self.row_lengths),
         }
     }
 
@@ -132,6 +190,21 @@ impl Features {
         let count = nnz.div_ceil(Self::STRETCH[1]);
         let count = if count > Self::MAX_SAMPLES { Self::MAX_SAMPLES } else { count };
         Samples { count, length: Self::STRETCH[1] }
+    }
+
+    /// Entries at the beginning of each sample whose columns are counted for [`Features::degrees`].
+    pub const DEGREE_SAMPLE: u64 = 1 << 14;
+
+    /// The logarithm of the most places of columns that are counted.
+    pub const LOG_DEGREE_PLACES: u32 = 20;
+
+    /// Where a column is counted: with more columns than places, some share one.
+    pub const fn degree_place(num_cols: u64, col: u32) -> u32 {
+        if num_cols <= 1 << Self::LOG_DEGREE_PLACES {
+            col
+        } else {
+            col.wrapping_mul(Self::HASH_FACTOR) >> (32 - Self::LOG_DEGREE_PLACES)
+        }
     }
 
     /// The bit that a column marks in a stretch of this kind, 0 for a short one and 1 for a long one.

@@ -53,7 +53,7 @@ pub use config::{
 };
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
-pub use features::{Features, Lengths, Samples};
+pub use features::{Degrees, Features, Lengths, Samples};
 pub use fingerprint::FingerprintProgram;
 pub use operators::Operators;
 pub use parameter::ParameterSpec;

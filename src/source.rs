@@ -26,7 +26,9 @@ const HELPERS: &[(&str, &str)] = &[
     (SCALING, include_str!("../templates/prelude/scaling.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
+    ("prelude/stage.cuh", include_str!("../templates/prelude/stage.cuh")),
     ("prelude/segmented.cuh", include_str!("../templates/prelude/segmented.cuh")),
+    ("prelude/first_rows.cuh", include_str!("../templates/prelude/first_rows.cuh")),
     ("prelude/spanning_row.cuh", include_str!("../templates/prelude/spanning_row.cuh")),
     ("prelude/fetch.cuh", include_str!("../templates/prelude/fetch.cuh")),
     ("prelude/block.cuh", include_str!("../templates/prelude/block.cuh")),
@@ -170,6 +172,8 @@ pub(crate) fn analysis_source(offset: IndexType, index: IndexType, threads_per_b
         ("rows_per_group", Features::ROWS_PER_GROUP),
         ("max_group_entries", Features::MAX_GROUP_ENTRIES as u32),
         ("num_shapes", Features::BLOCK_SHAPES.len() as u32),
+        ("degree_sample", Features::DEGREE_SAMPLE as u32),
+        ("log_degree_places", Features::LOG_DEGREE_PLACES),
     ];
     let mut constants = constant("int", "threads_per_block", threads_per_block);
     constants.extend(numbers.map(|(name, number)| constant("int", name, number)));

@@ -1,6 +1,6 @@
 // analysis: counts what a kernel's time depends on in the structure of a matrix.
 //
-// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; dense blocks that groups of rows consist of; diagonals that hold an entry
+// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; dense blocks that groups of rows consist of; diagonals that hold an entry
 // Bytes:     row offsets once, at most 2^23 column indices and 2^19 more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
 // Launch:    grid stride over rows; a block a sample; a block a group of rows; diagonals a thread a row, only where no row is long
@@ -17,6 +17,8 @@ constexpr int kNumShapes = 11;
 constexpr uint64_t kShapeRows = 0x41422186432u;
 constexpr uint64_t kShapeCols = 0x14241286432u;
 constexpr uint32_t kHashFactor = 0x9e3779b1u;
+constexpr int kDegreeSample = 16384;
+constexpr int kLogDegreePlaces = 20;
 #endif
 
 constexpr int kLengthClasses = 33;
@@ -33,6 +35,8 @@ struct Counters {
   uint64_t grouped;
   uint64_t blocks[kNumShapes];
   uint64_t group_diagonals;
+  uint64_t degree_cols[kLengthClasses];
+  uint64_t degree_entries[kLengthClasses];
 };
 
 __device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
@@ -116,9 +120,15 @@ __device__ __forceinline__ void mark(uint32_t* bits, IndexT col) {
   atomicOr(bits + bit / 32, 1u << bit % 32);
 }
 
+// Where a column is counted: with more columns than places, some share one.
+__device__ __forceinline__ uint32_t degree_place(uint64_t num_cols, IndexT col) {
+  return num_cols <= 1ull << kLogDegreePlaces ? uint32_t(col) : uint32_t(col) * kHashFactor >> (32 - kLogDegreePlaces);
+}
+
 // A block takes a sample: a long stretch of entries, as short ones that follow one another.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_columns(uint64_t nnz, const IndexT* __restrict__ col_indices, Counters* counters) {
+spmv_analysis_columns(uint64_t nnz, uint64_t num_cols, const IndexT* __restrict__ col_indices, uint32_t* degrees,
+                      Counters* counters) {
   constexpr uint32_t kShortWords = 1u << (kLogShortBits - 5);
   constexpr uint32_t kLongWords = 1u << (kLogLongBits - 5);
   constexpr uint32_t kShortStretch = 1u << kLogShortStretch;
@@ -137,6 +147,7 @@ spmv_analysis_columns(uint64_t nnz, const IndexT* __restrict__ col_indices, Coun
         const IndexT col = __ldcs(col_indices + stretch + i);
         mark<kLogShortBits>(short_bits, col);
         mark<kLogLongBits>(long_bits, col);
+        if (stretch + i < begin + kDegreeSample) atomicAdd(degrees + degree_place(num_cols, col), 1u);
       }
     }
     __syncthreads();
@@ -149,6 +160,41 @@ spmv_analysis_columns(uint64_t nnz, const IndexT* __restrict__ col_indices, Coun
   if (threadIdx.x % 32 == 0) {
     atomicAdd(&counters->marked[0], marked_short);
     atomicAdd(&counters->marked[1], marked_long);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_degrees(uint32_t num_places, const uint32_t* __restrict__ degrees, Counters* counters) {
+  __shared__ uint64_t cols[kLengthClasses], entries[kLengthClasses];
+  if (threadIdx.x < kLengthClasses) cols[threadIdx.x] = entries[threadIdx.x] = 0;
+  __syncthreads();
+  // Most columns have few entries: a thread counts those itself.
+  constexpr int kFew = 4;
+  uint64_t few_cols[kFew] = {}, few_entries[kFew] = {};
+  for (uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x; i < num_places; i += gridDim.x * kThreadsPerBlock) {
+    const uint32_t degree = degrees[i];
+    const int degree_class = 32 - __clz(degree);
+    if (degree_class >= kFew) {
+      atomicAdd(&cols[degree_class], uint64_t(1));
+      atomicAdd(&entries[degree_class], uint64_t(degree));
+    }
+#pragma unroll
+    for (int k = 0; k < kFew; ++k) {
+      if (degree_class == k) ++few_cols[k], few_entries[k] += degree;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kFew; ++k) {
+    const uint64_t warp_cols = warp_sum(few_cols[k]), warp_entries = warp_sum(few_entries[k]);
+    if (threadIdx.x % 32 == 0) {
+      atomicAdd(&cols[k], warp_cols);
+      atomicAdd(&entries[k], warp_entries);
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x < kLengthClasses && cols[threadIdx.x] > 0) {
+    atomicAdd(&counters->degree_cols[threadIdx.x], cols[threadIdx.x]);
+    atomicAdd(&counters->degree_entries[threadIdx.x], entries[threadIdx.x]);
   }
 }
 

@@ -14,7 +14,9 @@ constexpr int kBinKib = 32;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/stage.cuh"
 #include "prelude/segmented.cuh"
+#include "prelude/first_rows.cuh"
 #include "prelude/search.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
@@ -249,21 +251,6 @@ __device__ __forceinline__ void multiply_packets(uint32_t begin, uint32_t end, u
   }
 }
 
-// staged <- count entries of x.
-__device__ __forceinline__ void stage(uint32_t count, const XT* __restrict__ x, XT* staged) {
-  uint32_t copied = 0;
-  if (reinterpret_cast<uint64_t>(x) % 16 == 0) {
-    constexpr uint32_t kPerPacket = 16 / sizeof(XT);
-    copied = count / kPerPacket * kPerPacket;
-    const uint4* from = reinterpret_cast<const uint4*>(x);
-#pragma unroll 8
-    for (uint32_t i = threadIdx.x; i < copied / kPerPacket; i += kThreadsPerBlock) {
-      reinterpret_cast<uint4*>(staged)[i] = __ldg(from + i);
-    }
-  }
-  for (uint32_t i = copied + threadIdx.x; i < count; i += kThreadsPerBlock) staged[i] = __ldg(x + i);
-}
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_products(uint32_t num_cols, uint32_t num_tiles, uint32_t num_packets, AlphaT alpha,
                         const uint32_t* __restrict__ tile_packets, const uint16_t* __restrict__ tile_cols,
@@ -440,18 +427,9 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_first_rows(uint32_t num_bins, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                           const uint32_t* __restrict__ step_rows, const AccumT* __restrict__ bin_firsts,
                           const AccumT* __restrict__ bin_tails, const uint32_t* __restrict__ bin_ends) {
-  const uint32_t bin = blockIdx.x * kWarps + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const uint32_t bin = blockIdx.x * kWarps + threadIdx.x / 32;
   if (bin >= num_bins || bin_ends[bin] == 0) return;
-  AccumT sum = kIdentity;
-  for (uint32_t before = bin; before > 0; before -= min(before, 32u)) {
-    const bool is_there = lane < before;
-    const uint32_t at = is_there ? before - 1 - lane : 0;
-    const uint32_t began = __ballot_sync(0xffffffffu, is_there && bin_ends[at] != 0);
-    const uint32_t last = began == 0 ? 31 : __ffs(began) - 1;
-    if (is_there && lane <= last) sum = reduce(sum, bin_tails[at]);
-    if (began != 0) break;
-  }
-  sum = warp_segmented_sum(sum, lane);
+  const AccumT before = sum_of_tails(bin, bin_tails, bin_ends);
   const uint32_t row = step_rows[bin * steps_per_bin(num_tiles)];
-  if (lane == 31) store_scaled(y, row, reduce(sum, bin_firsts[bin]), alpha, beta);
+  if (threadIdx.x % 32 == 0) store_scaled(y, row, reduce(before, bin_firsts[bin]), alpha, beta);
 }

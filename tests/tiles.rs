@@ -1,9 +1,9 @@
-//! What cache_blocked and two_phase could get wrong and small matrices do not show: many row tiles, column tiles that are
-//! copied and columns that are not, rows in many parts, and that their bits never change.
+//! What cache_blocked, two_phase and hot_columns could get wrong and small matrices do not show: many row tiles, column tiles
+//! that are copied and columns that are not, rows in many parts, and that their bits never change.
 
 mod structures;
 
-use spmv_codegen::{Algorithm, CacheBlocked, KernelConfig, TwoPhase, ValueType};
+use spmv_codegen::{Algorithm, CacheBlocked, HotColumns, KernelConfig, TwoPhase, ValueType};
 use spmv_matrix::CsrMatrix;
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Spmv, Vector};
@@ -16,6 +16,10 @@ fn two_phase() -> Algorithm {
     TwoPhase { tile_kib: 16, bin_kib: 32 }.into()
 }
 
+fn hot_columns() -> Algorithm {
+    HotColumns { shared_kib: 16 }.into()
+}
+
 /// y <- 2 A x - y, `times` in a row on one plan, each from y = 1, and the counts of the plan.
 fn products(
     algorithm: Algorithm,
@@ -26,7 +30,9 @@ fn products(
 ) -> (Vec<Vec<f64>>, Vec<(String, u64)>) {
     let device = Device::simulator_with(schedule);
     let config = KernelConfig::builder(algorithm).value(ValueType::F64).build().unwrap();
-    let mut plan = Spmv::with(&device, a, config).unwrap();
+    // Shares of several steps, which hot_columns has for millions of entries.
+    let source = config.program().source.replace("kFewShares = 32768;", "kFewShares = 16;");
+    let mut plan = Spmv::with_source(&device, a, config, &source).unwrap();
     let x = Vector::from_slice(&device, x).unwrap();
     let product = |_| {
         let mut y = Vector::<f64>::zeros(&device, a.num_rows()).unwrap();
@@ -115,6 +121,15 @@ fn many_runs_in_bins() {
     });
 }
 
+#[test]
+fn many_shares() {
+    is_exact(hot_columns(), |a, count| {
+        // 2,048 columns are hot, of which most are the few that a third of all entries are in.
+        assert_eq!(count("filled_rows"), a.num_rows() as u64 * 4 / 5);
+        assert!(a.nnz() > 128 * 8 * 16 && a.num_cols() > 2048);
+    });
+}
+
 /// Rows of many bins, bins in which no row ends, more tiles than slots leave room for, and the end of a row at that of a
 /// bin.
 #[test]
@@ -139,7 +154,7 @@ fn rows_go_through_bins() {
 fn the_same_bits_in_every_schedule() {
     let a = uneven(false);
     let x = structures::random(a.num_cols(), 12);
-    for algorithm in [cache_blocked(), two_phase()] {
+    for algorithm in [cache_blocked(), two_phase(), hot_columns()] {
         let first = products(algorithm, Schedule::Natural, &a, &x, 1).0.remove(0);
         for seed in 0..4 {
             let (products, _) = products(algorithm, Schedule::Adversarial(seed), &a, &x, 1);
@@ -156,7 +171,7 @@ fn fill_touches_no_x() {
     let mut x = vec![1.0; a.num_cols()];
     x[0] = f64::INFINITY;
     x[65_536] = f64::NAN;
-    for algorithm in [cache_blocked(), two_phase()] {
+    for algorithm in [cache_blocked(), two_phase(), hot_columns()] {
         let (products, _) = products(algorithm, Schedule::Natural, &a, &x, 1);
         for (row, (y, expected)) in products[0].iter().zip(expected(&a, &x)).enumerate() {
             assert!(*y == expected || y.is_nan() && expected.is_nan(), "row {row}: {y}, not {expected}");

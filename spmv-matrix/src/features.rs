@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
-use spmv_codegen::{Features, Lengths};
+use spmv_codegen::{Degrees, Features, Lengths};
 
 use crate::{CsrMatrix, Entry, Offset};
 
@@ -25,6 +25,7 @@ pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     features.row_lengths = rows.lengths;
     features.warp_steps = rows.warp_steps;
     features.marked = marked(a.col_indices());
+    features.degrees = degrees(a.num_cols(), a.col_indices());
     Groups { entries: features.grouped, blocks: features.blocks, diagonals: features.group_diagonals } =
         groups(a);
     let diagonals = features.group_diagonals;
@@ -139,6 +140,21 @@ fn marked(cols: &[u32]) -> [u64; 2] {
     };
     let marked = (0..samples.count).into_par_iter().map(sample);
     marked.reduce(|| [0, 0], |a, b| [a[0] + b[0], a[1] + b[1]])
+}
+
+/// What the samples have in each column.
+fn degrees(num_cols: usize, cols: &[u32]) -> Degrees {
+    let samples = Features::samples(cols.len() as u64);
+    let mut entries = vec![0u64; num_cols.min(1 << Features::LOG_DEGREE_PLACES)];
+    for number in 0..samples.count {
+        let begin = (u128::from(number) * cols.len() as u128 / u128::from(samples.count)) as usize;
+        for col in &cols[begin..(begin + Features::DEGREE_SAMPLE as usize).min(cols.len())] {
+            entries[Features::degree_place(num_cols as u64, *col) as usize] += 1;
+        }
+    }
+    let mut degrees = Degrees::default();
+    entries.into_iter().for_each(|entries| degrees.add(entries));
+    degrees
 }
 
 /// What is known of some groups of rows.

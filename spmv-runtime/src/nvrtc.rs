@@ -440,13 +440,16 @@ fn resources(log: &str) -> Vec<KernelResources> {
 
 /// Options of every compile, in order. Contraction is off so that every rounding is in the text; line tables
 /// let tools name CUDA lines; ptxas reports resources into the log. NVRTC's own cache, which 12.9 brought, would
-/// return machine code without that report.
+/// return machine code without that report. Kernels of a text are compiled side by side, on as many cores as there are.
 pub(crate) fn options(arch: &str, version: Version) -> Vec<String> {
     let arch = format!("--gpu-architecture={arch}");
     let mut options =
         vec![&*arch, "--std=c++17", "--fmad=false", "--generate-line-info", "--ptxas-options=-v"];
     if version >= (Version { major: 12, minor: 9 }) {
         options.push("--no-cache");
+    }
+    if version >= (Version { major: 13, minor: 0 }) {
+        options.push("--split-compile=0");
     }
     options.into_iter().map(str::to_owned).collect()
 }
@@ -460,6 +463,13 @@ mod tests {
         let has =
             |major, minor| options("sm_90", Version { major, minor }).contains(&"--no-cache".to_owned());
         assert_eq!([has(12, 0), has(12, 8), has(12, 9), has(13, 0)], [false, false, true, true]);
+    }
+
+    #[test]
+    fn kernels_are_compiled_side_by_side_where_nvrtc_can() {
+        let splits =
+            |major| options("sm_90", Version { major, minor: 0 }).contains(&"--split-compile=0".to_owned());
+        assert_eq!([splits(12), splits(13)], [false, true]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spmv_runtime::codegen::{Features, IndexType, Operation};
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::matrix::{
-    CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features, features_of_transpose,
+    CooMatrix, CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features, features_of_transpose,
 };
 use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv, Vector};
 
@@ -46,6 +46,15 @@ fn structures() -> Vec<CsrMatrix<f64>> {
     ]
 }
 
+fn structures_from(num_rows: usize, num_cols: usize, entries: &[(u32, u32, f64)]) -> CsrMatrix<f64> {
+    let of = |which: fn(&(u32, u32, f64)) -> u32| entries.iter().map(which).collect();
+    let values = entries.iter().map(|entry| entry.2).collect();
+    CooMatrix::new(num_rows, num_cols, of(|entry| entry.0), of(|entry| entry.1), values)
+        .unwrap()
+        .to_csr()
+        .unwrap()
+}
+
 fn no_entries(num_rows: usize, num_cols: usize) -> CsrMatrix<f64> {
     CsrMatrix::new(num_rows, num_cols, vec![0; num_rows + 1], vec![], vec![]).unwrap()
 }
@@ -83,6 +92,9 @@ fn features_of_the_transpose_are_nearly_those_of_a_transpose() {
         }
     }
     found.blocks = exact.blocks;
+    // Of columns as long as rows it is known how many there are, and that they have all entries or nearly.
+    assert_eq!(found.degrees.cols, exact.degrees.cols);
+    found.degrees = exact.degrees;
     assert_eq!(found, exact);
 }
 
@@ -97,6 +109,19 @@ fn features_are_what_they_say() {
     assert_eq!((found.warp_steps[0], found.warp_steps[5]), (32 * 3, 1000));
     // 125 sectors of 8 columns, all in one stretch.
     assert!((found.sectors_per_entry(0) * 2998.0 - 125.0).abs() < 3.0);
+    // 998 columns of 3 entries and two of 2, none of which is hot.
+    assert_eq!(found.degrees.cols[..3], [0, 0, 1000]);
+    assert_eq!((found.degrees.entries[2], found.degrees.hot_share(999)), (2998, 0.0));
+    // 16 columns of 1,000 entries: half of them have half of the entries.
+    let tall: Vec<_> = (0..1000).flat_map(|row| (0..16).map(move |col| (row, col, 1.0))).collect();
+    let tall = structures_from(1000, 16, &tall);
+    let found = features(&tall);
+    assert_eq!((found.degrees.cols[10], found.degrees.entries[10]), (16, 16_000));
+    assert_eq!([0, 8, 16, 17].map(|cols| found.degrees.hot_share(cols)), [0.0, 0.5, 1.0, 1.0]);
+    // With more columns than places some share one.
+    let places = 1u32 << Features::LOG_DEGREE_PLACES;
+    assert_eq!(Features::degree_place(places.into(), places - 1), places - 1);
+    assert!((0..100).all(|col| Features::degree_place(u64::from(places) + 1, col * 99_991) < places));
     let giant = features(&generated("giant_row", &[("n", 20_000.0), ("giant", 9000.0), ("empty", 0.4)]));
     assert_eq!(giant.num_diagonals, None);
     assert!(giant.longest_row >= 9000 && giant.row_lengths[0] > 7000);

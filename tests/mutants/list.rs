@@ -626,4 +626,34 @@ pub const MUTANTS: &[Mutant] = &[
         "pairs[i] = {uint32_t(col_indices[i]) / kTileCols, i};",
         "befores[i] = 0, pairs[i] = {uint32_t(col_indices[i]) / kTileCols, i};",
     ),
+    found(
+        "hot_columns",
+        "a hot column's place is taken for its number",
+        "x_entries[i] = step.words[i] & kIsHot ? hot_x[place] : __ldg(x + place);",
+        "x_entries[i] = __ldg(x + place);",
+    ),
+    found(
+        "hot_columns",
+        "a share stores its first row without what it has in the share before",
+        "    if (began_before && !share->has_ends) {",
+        "    if (false) {",
+    ),
+    found(
+        "hot_columns",
+        "rows without entries are not stored",
+        "uint32_t i = (skips ? 0 : num_filled) +",
+        "uint32_t i = (skips ? 0 : num_rows) +",
+    ),
+    found(
+        "hot_columns threads_per_block=32",
+        "what a row has in the shares of another block is forgotten",
+        "  if (threadIdx.x == 0 && !has_ends) tail = reduce(before, tail);",
+        "",
+    ),
+    found(
+        "hot_columns",
+        "the second row that ends in a lane is stored where the first is",
+        "    rank += ends_row(i);",
+        "",
+    ),
 ];

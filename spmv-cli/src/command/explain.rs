@@ -51,7 +51,8 @@ Examples:
 JSON (--json), one object:
   path, features (num_rows, num_cols, nnz, longest_row, row_lengths: rows with 0 entries, 1,
   2-3, 4-7, ..., warp_steps for 1, 2, 4, ... 32 threads a row, num_diagonals: null where they
-  were not counted, near and far: sectors of x that an entry reads anew), candidates (config,
+  were not counted, near and far: sectors of x that an entry reads anew, hot: part of the
+  entries in the 40,960 columns that have most), candidates (config,
   reason, product_us, prepare_us, terms_us by name; null for rules of thumb), the best first";
 
 #[derive(Debug, Serialize)]
@@ -72,7 +73,11 @@ struct FeatureFacts {
     num_diagonals: Option<u64>,
     near: f64,
     far: f64,
+    hot: f64,
 }
+
+/// Columns that are hot: those whose x, in f32, 160 KiB of shared memory hold.
+const HOT_COLS: u64 = 40_960;
 
 impl From<&Features> for FeatureFacts {
     fn from(features: &Features) -> FeatureFacts {
@@ -86,6 +91,7 @@ impl From<&Features> for FeatureFacts {
             num_diagonals: features.num_diagonals,
             near: features.sectors_per_entry(0),
             far: features.sectors_per_entry(1),
+            hot: features.degrees.hot_share(HOT_COLS),
         }
     }
 }
@@ -144,7 +150,7 @@ impl Explain {
 
 impl Report for ExplainReport {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let FeatureFacts { num_rows, num_cols, nnz, longest_row, num_diagonals, near, far, .. } =
+        let FeatureFacts { num_rows, num_cols, nnz, longest_row, num_diagonals, near, far, hot, .. } =
             &self.features;
         fact(out, "matrix", &self.path)?;
         fact(
@@ -160,6 +166,11 @@ impl Report for ExplainReport {
             out,
             "reads of x",
             format_args!("{near:.3} a nonzero near by, {far:.3} far: 8 columns that are not at hand"),
+        )?;
+        fact(
+            out,
+            "hot columns",
+            format_args!("{:.0} % of the nonzeros are in the {HOT_COLS} columns that have most", hot * 100.0),
         )?;
         let lanes = nnz.max(&1);
         let idle: Vec<String> = Features::THREADS_PER_ROW

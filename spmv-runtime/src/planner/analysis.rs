@@ -10,8 +10,8 @@ use crate::matrix_source::DeviceMatrix;
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
     /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets and at
-    /// most 2²³ column indices and some more, or, where no row is long, all of them twice; waits for that. Takes 448 bytes of device
-    /// memory, and for a while a bit a diagonal.
+    /// most 2²³ column indices and some more, or, where no row is long, all of them twice; waits for that. Takes 976 bytes of device
+    /// memory, and for a while a bit a diagonal and 4 bytes a column, 4 MiB at most.
     ///
     /// # Errors
     /// Those of [`Device::kernel`](crate::Device::kernel); [`Error::OutOfMemory`], [`Error::Fault`].
@@ -66,7 +66,8 @@ impl DeviceMatrix {
         };
         let [nothing_yet, others] =
             ["diagonals", "lengths"].map(|name| Allocation::new(device.backend(), 0, name));
-        let mut buffers = [zeroed(AnalysisProgram::COUNTERS)?, nothing_yet?, others?];
+        let degrees = zeroed(AnalysisProgram::DEGREES)?;
+        let mut buffers = [zeroed(AnalysisProgram::COUNTERS)?, nothing_yet?, others?, degrees];
         let mut counters = run(structure, &buffers)?;
         let size = (num_rows, num_cols);
         let mut found = AnalysisProgram::features(size, nnz, &counters, false);

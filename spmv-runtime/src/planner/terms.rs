@@ -62,7 +62,11 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         _ => 1.0,
     };
     let is_wide = f64::from(u8::from(types.x.size() > 4));
-    let [near, far] = [0, 1].map(|kind| nnz * features.sectors_per_entry(kind));
+    let cold = match config.algorithm() {
+        Algorithm::HotColumns(hot) => 1.0 - features.degrees.hot_share(hot.hot_cols(types.x).into()),
+        _ => 1.0,
+    };
+    let [near, far] = [0, 1].map(|kind| cold * nnz * features.sectors_per_entry(kind));
     let sector_bytes = f64::from(Features::COLS_PER_SECTOR) * types.x.size() as f64;
     let spilled = (1.0 - l2_bytes as f64 / x_bytes.max(1.0)).max(0.0);
     let (steps, chain) = match shares(config.algorithm()) {
