@@ -6,7 +6,7 @@
 // Suffers:   columns that are all alike, where a load of x costs what it costs elsewhere
 // Bytes:     nnz * (value + 4.2) + rows * y + x once; from L2 the hot part of x for every block, and a sector for every entry in another column; keeps its own columns
 // Guarantee: bit-reproducible; a row is summed in a fixed tree; nothing but stored entries touches y
-// Launch:    a thread a hot column; a block of 1,024 threads a multiprocessor, whose warps take equal shares of the entries in turn; a thread a share for the row that began before it; planned on the device by a sort of the columns
+// Launch:    a thread a hot column; a block of up to 1,024 threads a multiprocessor, whose warps take equal shares of the entries in turn; a thread a share for the row that began before it; planned on the device by a sort of the columns
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kSharedKib = 96;
@@ -24,7 +24,8 @@ constexpr int kSharedKib = 96;
 #include "primitives/radix_sort_kernels.cuh"
 #endif
 
-constexpr uint32_t kTileThreads = 1024;
+// Fewer where entries and sums are wide: as many registers are left for the others.
+constexpr uint32_t kTileThreads = sizeof(ValueT) + sizeof(AccumT) > 8 ? 768 : 1024;
 // Columns whose x a block has in shared memory.
 constexpr uint32_t kHotCols = kSharedKib * 1024 / sizeof(XT);
 // Of a word: the rest is the column's place in shared memory, not its number.
@@ -36,7 +37,7 @@ constexpr uint32_t kStep = 32 * kPerLane;
 constexpr uint32_t kMostSteps = 8;
 constexpr uint32_t kFewShares = 32768;
 // Steps whose loads are in flight.
-constexpr int kStepsAhead = sizeof(ValueT) > 8 ? 1 : 2;
+constexpr int kStepsAhead = sizeof(ValueT) + sizeof(AccumT) > 16 ? 1 : 2;
 // With more entries, columns are equally hot.
 constexpr uint32_t kMostDegree = 65535;
 

@@ -19,8 +19,6 @@ parameters! {
 /// What a `prepare` pass finds out: the rows with entries.
 const FILLED_ROWS: u8 = 0;
 
-/// Threads of a block of the product.
-const TILE_THREADS: u32 = 1024;
 /// Entries that a lane, and a warp, sums at once.
 const PER_LANE: u32 = 4;
 const STEP: u32 = 32 * PER_LANE;
@@ -76,7 +74,8 @@ impl Plans for HotColumns {
         plan.prepare("step_ranks", num_steps.clone(), find_ranks.concat());
 
         // Products.
-        let blocks_at_most = (num_steps.clone() + num_rows.clone().div_ceil(TILE_THREADS)).max(1);
+        let tile_threads = if types.value.size() + accumulator.size() > 8 { 768 } else { 1024 };
+        let blocks_at_most = (num_steps.clone() + num_rows.clone().div_ceil(tile_threads)).max(1);
         let num_blocks = blocks_at_most.min(Expr::from(Variable::Multiprocessors));
         let num_shares = num_steps.clone().div_ceil(MOST_STEPS).max(num_steps.clone().min(FEW_SHARES));
         let hot_x = plan.kept("hot_x", num_hot.clone(), types.x.size() as u32);
@@ -105,7 +104,7 @@ impl Plans for HotColumns {
             Pass {
                 kernel: "spmv_hot_columns".into(),
                 grid: num_blocks,
-                threads_per_block: TILE_THREADS,
+                threads_per_block: tile_threads,
                 shared_bytes: self.shared_kib * 1024,
                 args: product.concat(),
             },
