@@ -273,7 +273,7 @@ spmv_hot_columns(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t 
   };
 #pragma unroll
   for (int u = 0; u < kStepsAhead; ++u) load_next(steps + u);
-  stage(num_hot, hot_x, staged);
+  stage<kTileThreads>(num_hot, hot_x, staged);
   __syncthreads();
   const uint32_t* order = num_filled == num_rows ? nullptr : row_order;
   ShareSums share = {kIdentity, kIdentity, false};

@@ -269,7 +269,7 @@ spmv_two_phase_products(uint32_t num_cols, uint32_t num_tiles, uint32_t num_pack
     const XT* from = x + first_col;
     if ((end - begin) * kPacket >= count * uint32_t(sizeof(XT)) / 32) {
       __syncthreads();
-      stage(count, from, staged);
+      stage<kThreadsPerBlock>(count, from, staged);
       __syncthreads();
       multiply_packets(begin, end, first_col, tile_cols, tile_values, staged, products);
     } else {

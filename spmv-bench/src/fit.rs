@@ -316,19 +316,26 @@ fn config(row: &Row, value: ValueType) -> Result<Option<KernelConfig>, ConfigErr
 }
 
 /// Predictions for every problem that the configuration was measured on. With a matrix left out, prices are fitted to the
-/// others; a configuration that was measured on no other says nothing then.
+/// others; a configuration says nothing then that was measured on no other, or on none with anything near as much of a term.
 fn tried(measured: &Measured, problems: usize) -> Vec<Option<Tried>> {
+    /// How many times the most that was measured is too far to say anything.
+    const FAR: f64 = 10.0;
     let all = prices(measured.points.iter().map(|point| (point.terms, point.ms)));
     let mut found = vec![None; problems];
     let matrices: BTreeSet<usize> = measured.points.iter().map(|point| point.matrix).collect();
     for matrix in matrices {
         let others = measured.points.iter().filter(|point| point.matrix != matrix);
-        let without = prices(others.map(|point| (point.terms, point.ms)));
+        let without = prices(others.clone().map(|point| (point.terms, point.ms)));
+        let most = others.fold([0.0; NUM_TERMS], |most, point| {
+            std::array::from_fn(|term| point.terms[term].max(most[term]))
+        });
         for point in measured.points.iter().filter(|point| point.matrix == matrix) {
             let cost = |prices: &[f64; NUM_TERMS]| {
                 prices.iter().zip(&point.terms).map(|(price, term)| price * term).sum()
             };
-            let left_out = without.as_ref().map_or(f64::INFINITY, cost);
+            let is_far = point.terms.iter().zip(most).any(|(term, most)| *term > FAR * most);
+            let without = without.as_ref().filter(|_| !is_far);
+            let left_out = without.map_or(f64::INFINITY, cost);
             let predicted = [all.as_ref().map_or(f64::INFINITY, cost), left_out];
             found[point.problem] = Some(Tried { predicted, ms: point.ms });
         }
