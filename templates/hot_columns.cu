@@ -4,7 +4,7 @@
 // Paper:     none; hub vertices kept in a cache as in Zhang, Kiriansky, Mendis, Amarasinghe and Zaharia 2017 (Cagra), and sums of equal shares as in Merrill and Garland 2016, without moving rows, columns or values
 // Suits:     power laws, and whatever has few columns: most loads of x end in shared memory and not in L2
 // Suffers:   columns that are all alike, where a load of x costs what it costs elsewhere
-// Bytes:     nnz * (value + 4.2) + rows * y + x once; from L2 the hot part of x for every block, and a sector for every entry in another column; keeps its own columns
+// Bytes:     nnz * (value + 4.2) + rows * (y + 4) + x once; from L2 the hot part of x for every block, and a sector for every entry in another column; keeps its own columns
 // Guarantee: bit-reproducible; a row is summed in a fixed tree; nothing but stored entries touches y
 // Launch:    a thread a hot column; a block of up to 1,024 threads a multiprocessor, whose warps take equal shares of the entries in turn; a thread a share for the row that began before it; planned on the device by a sort of the columns
 #ifndef SPMV_GENERATED
@@ -126,7 +126,7 @@ spmv_hot_columns_gather(uint32_t num_hot, AlphaT alpha, const uint32_t* __restri
 
 // The steps of a share: few where there are few, so that every warp has some.
 __device__ __forceinline__ uint32_t steps_per_share(uint32_t num_steps) {
-  return min((num_steps + kFewShares - 1) / kFewShares, kMostSteps);
+  return max(min((num_steps + kFewShares - 1) / kFewShares, kMostSteps), 1u);
 }
 
 // A lane's part of a step.
@@ -254,7 +254,7 @@ spmv_hot_columns(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t 
   if (skips) return;
   // A warp's steps: those of its shares, one behind the other. What neighbours in the matrix cost is much the same, so
   // that shares are dealt out to the blocks first.
-  const uint32_t of_share = steps_per_share(num_steps), num_shares = (num_steps + of_share - 1) / max(of_share, 1u);
+  const uint32_t of_share = steps_per_share(num_steps), num_shares = (num_steps + of_share - 1) / of_share;
   const uint32_t stride = threads / 32;
   uint32_t share_number = threadIdx.x / 32 * gridDim.x + blockIdx.x, in_share = 0;
   const auto advance = [=](uint32_t* share, uint32_t* step) {
@@ -313,7 +313,7 @@ spmv_hot_columns_first_rows(uint32_t num_steps, YT* __restrict__ y, AlphaT alpha
                             const uint32_t* __restrict__ step_ranks, const uint32_t* __restrict__ row_order,
                             const AccumT* __restrict__ share_firsts, const AccumT* __restrict__ share_tails,
                             const uint32_t* __restrict__ share_ends) {
-  if (num_steps == 0 || skips_product(alpha)) return;
+  if (skips_product(alpha)) return;
   const uint32_t of_share = steps_per_share(num_steps), num_shares = (num_steps + of_share - 1) / of_share;
   const uint32_t share = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const bool is_share = share < num_shares, has_ends = is_share && share_ends[share] != 0;
