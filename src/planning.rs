@@ -1,8 +1,10 @@
 //! Plans that several `prepare` passes make: passes and buffers under construction, and scans between them.
 
+use crate::algorithm::Plan;
+use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
 use crate::primitive::{GridScan, RadixSort};
-use crate::program::{Arg, Buffer, Count, Pass};
+use crate::program::{Arg, Buffer, Count, Guarantees, Pass};
 use crate::types::IndexType;
 
 /// The passes and buffers of an algorithm under construction.
@@ -90,6 +92,20 @@ impl Planning {
             total,
         };
         self.prepare.extend(sort.passes());
+    }
+
+    /// The plan, with the passes of a product: each row is summed in an order that follows from the plan, though in several
+    /// threads or blocks, and of fill there is nothing to multiply.
+    pub(crate) fn finish(self, multiply: Vec<Pass>, summation_depth: Expr, config: &KernelConfig) -> Plan {
+        let Planning { prepare, buffers, counts, .. } = self;
+        let guarantees = Guarantees {
+            bit_reproducible: true,
+            fill_touches_x: false,
+            splits_rows: true,
+            summation_depth,
+            operation: config.operation(),
+        };
+        Plan { prepare, multiply, buffers, counts, guarantees }
     }
 
     /// Scans `length` entries of buffer `entries`, which has one more; their sum becomes the next count where it has a

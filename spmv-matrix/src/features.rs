@@ -120,9 +120,8 @@ fn num_diagonals<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> u64 {
 /// The bits that the samples mark, those of short stretches and those of long ones.
 fn marked(cols: &[u32]) -> [u64; 2] {
     let samples = Features::samples(cols.len() as u64);
-    let sample = |number: u64| {
-        let begin = (u128::from(number) * cols.len() as u128 / u128::from(samples.count)) as usize;
-        let sample = &cols[begin..(begin + samples.length as usize).min(cols.len())];
+    let of_sample = |number: u64| {
+        let sample = sample(cols, number, samples.length);
         let count = |kind| {
             let mut bits = vec![0u64; 1usize << (Features::LOG_BITS[kind] - 6)];
             let stretches = sample.chunks(Features::STRETCH[kind] as usize);
@@ -138,23 +137,31 @@ fn marked(cols: &[u32]) -> [u64; 2] {
         };
         [count(0), count(1)]
     };
-    let marked = (0..samples.count).into_par_iter().map(sample);
+    let marked = (0..samples.count).into_par_iter().map(of_sample);
     marked.reduce(|| [0, 0], |a, b| [a[0] + b[0], a[1] + b[1]])
 }
 
 /// What the samples have in each column.
 fn degrees(num_cols: usize, cols: &[u32]) -> Degrees {
+    let num_places = num_cols.min(1 << Features::LOG_DEGREE_PLACES);
+    let entries: Vec<AtomicU32> = (0..num_places).map(|_| AtomicU32::new(0)).collect();
     let samples = Features::samples(cols.len() as u64);
-    let mut entries = vec![0u64; num_cols.min(1 << Features::LOG_DEGREE_PLACES)];
-    for number in 0..samples.count {
-        let begin = (u128::from(number) * cols.len() as u128 / u128::from(samples.count)) as usize;
-        for col in &cols[begin..(begin + Features::DEGREE_SAMPLE as usize).min(cols.len())] {
-            entries[Features::degree_place(num_cols as u64, *col) as usize] += 1;
+    (0..samples.count).into_par_iter().for_each(|number| {
+        for col in sample(cols, number, Features::DEGREE_SAMPLE) {
+            let place = Features::degree_place(num_cols as u64, *col);
+            entries[place as usize].fetch_add(1, Ordering::Relaxed);
         }
-    }
+    });
     let mut degrees = Degrees::default();
-    entries.into_iter().for_each(|entries| degrees.add(entries));
+    entries.into_iter().for_each(|entries| degrees.add(entries.into_inner().into()));
     degrees
+}
+
+/// The first entries of the sample of this number, so many at most.
+fn sample(cols: &[u32], number: u64, length: u64) -> &[u32] {
+    let count = Features::samples(cols.len() as u64).count;
+    let begin = (u128::from(number) * cols.len() as u128 / u128::from(count)) as usize;
+    &cols[begin..(begin + length as usize).min(cols.len())]
 }
 
 /// What is known of some groups of rows.

@@ -6,7 +6,7 @@ use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
 use crate::primitive::RadixSort;
-use crate::program::{Arg, Buffer, Guarantees, Pass, Slots};
+use crate::program::{Arg, Buffer, Pass, Slots};
 use crate::types::{IndexType, ValueType};
 
 parameters! {
@@ -178,19 +178,7 @@ impl Plans for CacheBlocked {
                 ..plan.pass("long_rows", 0.into(), [scaled(), sums(&[long_rows])].concat())
             },
         ];
-        Plan {
-            prepare: plan.prepare,
-            multiply,
-            buffers: plan.buffers,
-            counts: plan.counts,
-            guarantees: Guarantees {
-                bit_reproducible: true,
-                fill_touches_x: false,
-                splits_rows: true,
-                // In whatever order they are added, alpha, beta and two conversions.
-                summation_depth: Expr::from(Variable::RowNnz) + 5,
-                operation: config.operation(),
-            },
-        }
+        // In whatever order they are added, alpha, beta and two conversions.
+        plan.finish(multiply, Expr::from(Variable::RowNnz) + 5, config)
     }
 }

@@ -5,7 +5,7 @@ use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
-use crate::program::{Arg, Buffer, Guarantees, Pass};
+use crate::program::{Arg, Buffer, Pass};
 use crate::types::{IndexType, ValueType};
 
 parameters! {
@@ -110,19 +110,7 @@ impl Plans for HotColumns {
             },
             plan.pass("first_rows", num_shares, first_rows.concat()),
         ];
-        Plan {
-            prepare: plan.prepare,
-            multiply,
-            buffers: plan.buffers,
-            counts: plan.counts,
-            guarantees: Guarantees {
-                bit_reproducible: true,
-                fill_touches_x: false,
-                splits_rows: true,
-                // In whatever order they are added, alpha, beta and two conversions.
-                summation_depth: Expr::from(Variable::RowNnz) + 5,
-                operation: config.operation(),
-            },
-        }
+        // In whatever order they are added, alpha, beta and two conversions.
+        plan.finish(multiply, Expr::from(Variable::RowNnz) + 5, config)
     }
 }

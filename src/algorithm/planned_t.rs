@@ -6,7 +6,7 @@ use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
 use crate::primitive::RadixSort;
-use crate::program::{Arg, Buffer, Guarantees, Pass};
+use crate::program::{Arg, Buffer, Pass};
 
 parameters! {
     /// Tiles of nonzeros sum by column, tiles of these sums by column: the transposed product, reproducible.
@@ -233,18 +233,6 @@ impl Plans for PlannedT {
         ];
         // Fewer than 64 products in a sum, fewer than 64 sums in a piece, an eighth of the pieces in a lane.
         let along = Expr::from(Variable::RowNnz).div_ceil(8) + (63 + 63 + 3);
-        Plan {
-            prepare: plan.prepare,
-            multiply,
-            buffers: plan.buffers,
-            counts: plan.counts,
-            guarantees: Guarantees {
-                bit_reproducible: true,
-                fill_touches_x: false,
-                splits_rows: true,
-                summation_depth: Expr::from(Variable::RowNnz).min(along) + 5,
-                operation: config.operation(),
-            },
-        }
+        plan.finish(multiply, Expr::from(Variable::RowNnz).min(along) + 5, config)
     }
 }

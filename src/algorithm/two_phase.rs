@@ -6,7 +6,7 @@ use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
 use crate::primitive::RadixSort;
-use crate::program::{Arg, Buffer, Count, Guarantees, Pass, Slots};
+use crate::program::{Arg, Buffer, Count, Pass, Slots};
 use crate::types::IndexType;
 
 parameters! {
@@ -159,19 +159,7 @@ impl Plans for TwoPhase {
             pass("sums", count(BINS), self.bin_kib * 1024, sums_args.concat()),
             pass("first_rows", count(BINS).div_ceil(threads_per_block / 32), 0, first_rows_args.concat()),
         ];
-        Plan {
-            prepare: plan.prepare,
-            multiply,
-            buffers: plan.buffers,
-            counts: plan.counts,
-            guarantees: Guarantees {
-                bit_reproducible: true,
-                fill_touches_x: false,
-                splits_rows: true,
-                // In whatever order they are added, alpha, beta and two conversions.
-                summation_depth: Expr::from(Variable::RowNnz) + 5,
-                operation: config.operation(),
-            },
-        }
+        // In whatever order they are added, alpha, beta and two conversions.
+        plan.finish(multiply, Expr::from(Variable::RowNnz) + 5, config)
     }
 }
