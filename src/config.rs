@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::algorithm::{Algorithm, AlgorithmSpec};
+use crate::dot::DotBins;
 use crate::error::UnknownName;
 use crate::function::{FunctionError, Type};
 use crate::operators::Operators;
@@ -237,14 +238,14 @@ impl KernelConfig {
         }
     }
 
-    /// What of α and β, in this order, a product may not have, and what it may: only sums of products are scaled, and an
-    /// epilogue says itself what is stored.
+    /// What of α and β, in this order, a product may not have, and what it may: only sums of products are scaled, and with
+    /// an epilogue or a dot the user says what is stored.
     pub fn refused_scaling(&self, alpha: f64, beta: f64) -> Option<(&'static str, f64, &'static str)> {
-        let has_epilogue = self.user_functions().epilogue.is_some();
+        let user_stores = self.user_functions().stores();
         match self.replaces_sums() {
-            None if !has_epilogue => None,
+            None if !user_stores => None,
             _ if alpha != 1.0 => Some(("alpha", alpha, "1")),
-            _ if beta != 0.0 && has_epilogue => Some(("beta", beta, "0")),
+            _ if beta != 0.0 && user_stores => Some(("beta", beta, "0")),
             _ if beta != 0.0 && beta != 1.0 => Some(("beta", beta, "0, 1")),
             _ => None,
         }
@@ -259,11 +260,18 @@ impl KernelConfig {
             plan = transposed_copy::transpose(plan, self);
             slots = slots.map(transposed_copy::of_transpose);
         }
-        let operands = self.operands();
-        if self.user_functions().epilogue.is_some() {
+        let mut operands = self.operands();
+        if self.user_functions().stores() {
             let args = plan.multiply.iter_mut().flat_map(|pass| &mut pass.args);
-            args.filter(|arg| matches!(arg, Arg::Beta(_))).for_each(|beta| *beta = Arg::Epilogue);
+            args.filter(|arg| matches!(arg, Arg::Beta(_))).for_each(|beta| *beta = Arg::Operands);
         }
+        let dot = self.user_functions().dot.as_ref().map(|_| {
+            let (dot, bins) = (DotBins::of(self.types.accumulator), plan.buffers.len());
+            plan.buffers.extend(dot.buffers());
+            plan.multiply.push(dot.pass(bins, bins + 1));
+            operands.push(Operand::Buffer(bins));
+            bins + 1
+        });
         for arg in plan.multiply.iter_mut().flat_map(|pass| &mut pass.args) {
             match *arg {
                 Arg::Alpha(value) if self.scaling.alpha == Coefficient::OnDevice => {
@@ -278,6 +286,7 @@ impl KernelConfig {
         Program {
             source: source::program_source(self),
             operands,
+            dot,
             prepare: plan.prepare,
             multiply: plan.multiply,
             buffers: plan.buffers,
@@ -307,7 +316,7 @@ impl KernelConfig {
         settings
     }
 
-    /// What the epilogue takes beside the row.
+    /// What epilogue and dot take beside the row.
     fn operands(&self) -> Vec<Operand> {
         let operand = |(name, is_vector): (&str, bool)| match is_vector {
             true => Operand::Vector { name: name.to_owned(), value: self.types.y },
@@ -381,7 +390,7 @@ impl KernelConfig {
                 algorithms: AlgorithmSpec::over(semiring),
             });
         }
-        let over = self.replaces_sums().filter(|_| self.user_functions().epilogue.is_none())?;
+        let over = self.replaces_sums().filter(|_| !self.user_functions().stores())?;
         let (key, found, allowed) = match self.scaling {
             Scaling { alpha, .. } if alpha != Coefficient::One => ("alpha", alpha, "1"),
             Scaling { beta: Coefficient::MinusOne, .. } => {
@@ -427,13 +436,14 @@ impl KernelConfig {
                 refuse(
                     key,
                     format!(
-                        "`{unused}` is no parameter of epilogue; write it behind its first three: `|row, sum, y, {unused}| …`"
+                        "`{unused}` is no parameter of epilogue or dot; write it behind the first ones: `|row, sum, y, {unused}| …`"
                     ),
                 );
             }
         }
         let able = AlgorithmSpec::over(Semiring::MinPlus);
-        let changed = FUNCTION_KEYS.iter().find(|key| key.name != "epilogue" && key.function(user).is_some());
+        let written = |key: &&FunctionKey| key.function(user).is_some();
+        let changed = FUNCTION_KEYS.iter().filter(|key| key.changes_product()).find(written);
         if let Some(key) = changed.filter(|_| !able.contains(&spec.name)) {
             let reason = format!(
                 "{} sums products by additions alone and takes no {}; these take it: {}",
@@ -443,7 +453,7 @@ impl KernelConfig {
             );
             refuse(key.name, reason);
         }
-        if user.epilogue.is_some() {
+        if let Some(key) = FUNCTION_KEYS.iter().filter(|key| key.takes_operands()).find(written) {
             if !spec.takes_epilogue() {
                 let able: Vec<_> = Algorithm::ALL
                     .iter()
@@ -451,22 +461,25 @@ impl KernelConfig {
                     .map(|spec| spec.name)
                     .collect();
                 let reason = format!(
-                    "{} adds to y more than once a row and takes no epilogue; these store each row once: {}",
+                    "{} adds to y more than once a row and takes no {}; these store each row once: {}",
                     spec.name,
+                    key.name,
                     able.join(", ")
                 );
-                refuse("epilogue", reason);
+                refuse(key.name, reason);
             }
-            for (key, found, allowed) in [
+            let how = match key.name {
+                "dot" => "what is stored with dot, and an epilogue can say it",
+                _ => "what epilogue stores, which can say it itself",
+            };
+            for (factor, found, allowed) in [
                 ("alpha", self.scaling.alpha, Coefficient::One),
                 ("beta", self.scaling.beta, Coefficient::Zero),
             ] {
                 if found != allowed {
                     let (found, allowed) = (found.name(), allowed.name());
-                    let reason = format!(
-                        "{key} = {found} has no part in what epilogue stores, which can say it itself; allowed: {allowed}"
-                    );
-                    refuse(key, reason);
+                    let reason = format!("{factor} = {found} has no part in {how}; allowed: {allowed}");
+                    refuse(factor, reason);
                 }
             }
         }
@@ -890,10 +903,10 @@ fn type_problem(types: Types, scaling: Scaling, semiring: Semiring) -> Option<Co
 /// What is known of α and β where nothing is said.
 fn usual_scaling(semiring: Semiring, user: &UserFunctions) -> Scaling {
     let sums_products = semiring == Semiring::PlusTimes && user.combine.is_none() && user.reduce.is_none();
-    match user.epilogue {
-        Some(_) => Scaling { alpha: Coefficient::One, beta: Coefficient::Zero },
-        None if sums_products => Scaling::default(),
-        None => Scaling { alpha: Coefficient::One, beta: Coefficient::default() },
+    match user.stores() {
+        true => Scaling { alpha: Coefficient::One, beta: Coefficient::Zero },
+        false if sums_products => Scaling::default(),
+        false => Scaling { alpha: Coefficient::One, beta: Coefficient::default() },
     }
 }
 

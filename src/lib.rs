@@ -26,6 +26,7 @@
 mod algorithm;
 mod analysis;
 mod config;
+mod dot;
 mod error;
 mod expr;
 mod features;

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use crate::config::KernelConfig;
+use crate::dot::DotBins;
 use crate::function::{Float, Function, FunctionError, Type, Typed, Value, constant, helpers};
 use crate::semiring::{Semiring, SemiringNumber};
 use crate::types::ValueType;
-use crate::user::{FIXED, FUNCTION_KEYS, FunctionKey, MAX_OPERANDS, UserFunctions};
+use crate::user::{FIXED, FIXED_OF_DOT, FUNCTION_KEYS, FunctionKey, MAX_OPERANDS, UserFunctions};
 
-/// ⊗, ⊕, the maps and the epilogue of a configuration.
+/// ⊗, ⊕, the maps, the epilogue and the dot of a configuration.
 ///
 /// ```
 /// use spmv_codegen::KernelConfig;
@@ -30,6 +31,7 @@ pub struct Operators {
     map_value: Option<Typed>,
     map_x: Option<Typed>,
     epilogue: Option<Typed>,
+    dot: Option<Typed>,
 }
 
 /// What is wrong with a function: its key, and what of it.
@@ -69,6 +71,7 @@ impl Operators {
             map_value: typed("map_value", &[number])?,
             map_x: typed("map_x", &[number, Type::U32])?,
             epilogue: typed("epilogue", &[Type::U32, number, number])?,
+            dot: typed("dot", &[Type::U32, number])?,
             semiring,
             user: user.clone(),
             accumulator,
@@ -137,6 +140,7 @@ impl Operators {
             ("map_value", &self.map_value),
             ("map_x", &self.map_x),
             ("epilogue", &self.epilogue),
+            ("dot", &self.dot),
         ];
         functions.into_iter().find(|(name, _)| *name == key).and_then(|(_, typed)| typed.as_ref())
     }
@@ -169,11 +173,21 @@ impl Operators {
     }
 
     /// What is stored in a row: the epilogue's result, or the sum where there is none. `operands` are the row's entries of
-    /// vectors and the scalars, in the order of the epilogue's parameters.
+    /// vectors and the scalars, in the order of [`Program::operands`](crate::Program::operands).
     pub fn store<N: Float>(&self, row: u32, sum: N, y: N, operands: &[N]) -> N {
-        let mut arguments = vec![row.into(), sum.into(), y.into()];
-        arguments.extend(operands.iter().map(|operand| (*operand).into()));
-        called(self.epilogue.as_ref(), &arguments).unwrap_or(sum)
+        let Some(epilogue) = &self.epilogue else { return sum };
+        let fixed: [Value; FIXED] = [row.into(), sum.into(), y.into()];
+        // Its own come first.
+        let own = operands.iter().map(|operand| (*operand).into()).take(epilogue.num_parameters() - FIXED);
+        called(Some(epilogue), &fixed.into_iter().chain(own).collect::<Vec<_>>()).unwrap_or(sum)
+    }
+
+    /// What a row adds to the sum over all rows, of what was stored in it; `None` without `dot`. `operands` as for
+    /// [`store`](Self::store).
+    pub fn dot<N: Float>(&self, row: u32, result: N, operands: &[N]) -> Option<N> {
+        let fixed: [Value; FIXED_OF_DOT] = [row.into(), result.into()];
+        let own = self.user.operands_of_dot().map(|place| operands[place].into());
+        called(self.dot.as_ref(), &fixed.into_iter().chain(own).collect::<Vec<_>>())
     }
 
     /// Whether rows are sums, whose rounding depends on the order.
@@ -192,7 +206,8 @@ impl Operators {
     }
 
     fn written(&self) -> impl Iterator<Item = &Typed> {
-        [&self.map_value, &self.map_x, &self.combine, &self.reduce, &self.epilogue].into_iter().flatten()
+        let of_product = [&self.map_value, &self.map_x, &self.combine, &self.reduce];
+        of_product.into_iter().chain([&self.epilogue, &self.dot]).flatten()
     }
 
     /// What functions of the user call.
@@ -208,10 +223,7 @@ impl Operators {
             writeln!(text, "// {semiring}: a row is the {} of its entries.", semiring.meaning())
                 .expect("a String");
         }
-        for key in FUNCTION_KEYS
-            .iter()
-            .filter(|key| key.name != "epilogue" && key.name != "scalars" && key.name != "vectors")
-        {
+        for key in FUNCTION_KEYS.iter().filter(|key| key.changes_product()) {
             if let Some(written) = key.of(&self.user) {
                 writeln!(text, "// {} = {written}", key.name).expect("a String");
             }
@@ -256,16 +268,31 @@ impl Operators {
         )
     }
 
-    /// What a source has in place of `prelude/scaling.cuh` where there is an epilogue.
-    pub(crate) fn cuda_epilogue(&self) -> Option<String> {
-        let (written, typed) = (self.user.epilogue.as_ref()?, self.epilogue.as_ref()?);
-        let (function, names) = typed.cuda("epilogue", |place| place >= FIXED || written.reads(place));
-        let mut members = String::new();
-        let mut arguments: Vec<String> = Vec::new();
-        for (place, argument) in ["row", "sum", "AccumT(y[row])"].into_iter().enumerate() {
-            arguments.extend(written.reads(place).then(|| argument.to_owned()));
+    /// What a source has in place of `prelude/scaling.cuh` where the user says what is stored; `dot_kernels` is what a dot
+    /// calls.
+    pub(crate) fn cuda_store(&self, dot_kernels: &str) -> Option<String> {
+        if !self.user.stores() {
+            return None;
         }
-        for ((_, is_vector), name) in self.user.operands().zip(&names[FIXED..]) {
+        let mut text = String::new();
+        let mut function = |key: &str, fixed: usize| {
+            let (written, typed) = FunctionKey::find(key)?.function(&self.user).zip(self.typed(key))?;
+            let (function, names) = typed.cuda(key, |place| place >= fixed || written.reads(place));
+            write!(text, "// {key} = {written}\n{function}").expect("a String");
+            Some((written, names))
+        };
+        let (epilogue, dot) = (function("epilogue", FIXED), function("dot", FIXED_OF_DOT));
+        let names_of = |function: &Option<(_, Vec<String>)>, fixed| -> Vec<String> {
+            function.iter().flat_map(|(_, names)| names[fixed..].to_vec()).collect()
+        };
+        let (names, names_of_dot) = (names_of(&epilogue, FIXED), names_of(&dot, FIXED_OF_DOT));
+        let mut members = String::new();
+        let mut arguments = Vec::new();
+        for (place, (_, is_vector)) in self.user.operands().enumerate() {
+            let of_dot = || self.user.operands_of_dot().position(|operand| operand == place);
+            // Members begin alike, so that no two are one however a function names its parameters.
+            let name = names.get(place).cloned().or_else(|| Some(format!("dot_{}", names_of_dot[of_dot()?])));
+            let name = name.expect("one of the functions takes it");
             if is_vector {
                 writeln!(members, "  const YT* __restrict__ {name};").expect("a String");
                 arguments.push(format!("AccumT(__ldg(beta.{name} + row))"));
@@ -274,6 +301,28 @@ impl Operators {
                 arguments.push(format!("beta.{name}"));
             }
         }
+        let mut result = "sum".to_owned();
+        if let Some((written, names)) = &epilogue {
+            let fixed = ["row", "sum", "AccumT(y[row])"].into_iter().enumerate();
+            let fixed = fixed.filter(|(place, _)| written.reads(*place)).map(|(_, argument)| argument);
+            let own = arguments.iter().map(String::as_str).take(names.len() - FIXED);
+            result = format!("epilogue({})", fixed.chain(own).collect::<Vec<_>>().join(", "));
+        }
+        let mut store = format!("  y[row] = YT({result});\n");
+        if let Some((written, _)) = &dot {
+            members += "  uint64_t* dot_bins;\n";
+            let fixed = ["row", "AccumT(result)"].into_iter().enumerate();
+            let fixed = fixed.filter(|(place, _)| written.reads(*place)).map(|(_, argument)| argument);
+            let own = self.user.operands_of_dot().map(|place| arguments[place].as_str());
+            let arguments = fixed.chain(own).collect::<Vec<_>>().join(", ");
+            store = format!(
+                "  const YT result = YT({result});\n  \
+                   y[row] = result;\n  \
+                   add_to_dot(beta.dot_bins, row, dot({arguments}));\n"
+            );
+            text += &DotBins::of(self.accumulator).cuda_constants();
+            text += dot_kernels;
+        }
         let fields = if members.is_empty() {
             "struct BetaT {};\n".into()
         } else {
@@ -281,15 +330,13 @@ impl Operators {
         };
         let beta = if members.is_empty() { "const BetaT&" } else { "const BetaT& beta" };
         Some(format!(
-            "// epilogue = {written}\n\
-             {function}\
-             // What it takes beside the row, in place of beta.\n\
+            "{text}\
+             // What is taken beside the row, in place of beta.\n\
              {fields}\
              __device__ __forceinline__ bool skips_product(AccumT) {{ return false; }}\n\
-             __device__ __forceinline__ void store_scaled(YT* y, uint32_t row, AccumT sum, AccumT, {beta}) {{\n  \
-               y[row] = YT(epilogue({}));\n\
-             }}\n",
-            arguments.join(", ")
+             __device__ __forceinline__ void store_scaled(YT* y, uint32_t row, AccumT sum, AccumT, {beta}) {{\n\
+             {store}\
+             }}\n"
         ))
     }
 }
@@ -307,7 +354,7 @@ fn check_parameters(
     let names: Vec<&str> = function.parameters().collect();
     let fixed = key.parameters.len();
     let wrong = |place: usize, message: String| Err(FunctionError::parameter(function, place, message));
-    if names.len() < fixed || names.len() > fixed && key.name != "epilogue" {
+    if names.len() < fixed || names.len() > fixed && !key.takes_operands() {
         let written = match fixed {
             0 => "a number, without parameters".to_owned(),
             _ => format!("`{}`", key.form),
@@ -315,11 +362,9 @@ fn check_parameters(
         let message = format!("it is written {written}: {fixed} parameters, not {}", names.len());
         return wrong(names.len().min(fixed), message);
     }
-    if names.len() > fixed + MAX_OPERANDS {
-        return wrong(
-            fixed + MAX_OPERANDS,
-            format!("an epilogue takes at most {MAX_OPERANDS} vectors and scalars"),
-        );
+    if names.len() > fixed && user.operands().count() > MAX_OPERANDS {
+        let place = names.len().min(fixed + MAX_OPERANDS + 1) - 1;
+        return wrong(place, format!("epilogue and dot take at most {MAX_OPERANDS} vectors and scalars"));
     }
     for (place, name) in names.iter().enumerate().skip(fixed) {
         match (
@@ -356,7 +401,7 @@ impl KernelConfig {
 mod tests {
     use crate::algorithm::{Algorithm, AlgorithmSpec};
     use crate::config::{Coefficient, ConfigError, KernelConfig};
-    use crate::program::{Arg, Operand};
+    use crate::program::{Arg, Operand, Program};
     use crate::semiring::Semiring;
     use crate::types::ValueType;
 
@@ -428,11 +473,24 @@ mod tests {
     #[test]
     fn a_program_says_what_its_epilogue_takes() {
         for spec in Algorithm::ALL.iter().filter(|spec| spec.takes_epilogue()) {
+            let names = |program: &Program| -> Vec<String> {
+                let name = |operand: &Operand| match operand {
+                    Operand::Vector { name, .. } | Operand::Scalar { name, .. } => name.clone(),
+                    Operand::Buffer(index) => program.buffers[*index].name.to_owned(),
+                };
+                program.operands.iter().map(name).collect()
+            };
+            let both =
+                [JACOBI, &[("dot", "|row, result, c, b| c * (result - b)"), ("scalars", "[omega, c]")]];
+            let program = config(spec.name, &both.concat()).unwrap().program();
+            assert_eq!(names(&program), ["x", "b", "d", "omega", "c", "dot_bins"]);
+            let dot = &program.buffers[program.dot.expect("it adds up")];
+            assert_eq!((dot.name, program.multiply.last().unwrap().kernel.as_str()), ("dot", "spmv_dot"));
             let program = config(spec.name, JACOBI).unwrap().program();
-            let names: Vec<_> = program.operands.iter().map(Operand::name).collect();
-            assert_eq!(names, ["x", "b", "d", "omega"]);
+            assert_eq!(names(&program), ["x", "b", "d", "omega"]);
+            assert_eq!(program.dot, None);
             let args = || program.multiply.iter().flat_map(|pass| &pass.args);
-            assert!(args().any(|arg| *arg == Arg::Epilogue), "{}", spec.name);
+            assert!(args().any(|arg| *arg == Arg::Operands), "{}", spec.name);
             assert!(!args().any(|arg| matches!(arg, Arg::Beta(_))), "{}", spec.name);
         }
     }
@@ -488,6 +546,30 @@ mod tests {
                 &[row_sum],
                 "epilogue",
                 "naive_t adds to y more than once a row and takes no epilogue; these store each row once: csr_scalar, ",
+            ),
+            (
+                "hola",
+                &[("dot", "|row, result| result")],
+                "dot",
+                "hola adds to y more than once a row and takes no dot; these store each row once: csr_scalar, ",
+            ),
+            (
+                "csr_vector",
+                &[("dot", "|row, result| result"), ("beta", "1")],
+                "beta",
+                "beta = 1 has no part in what is stored with dot, and an epilogue can say it; allowed: 0",
+            ),
+            (
+                "csr_vector",
+                &[("dot", "|row, result, p| result * p")],
+                "dot",
+                "`dot`: say what `p` is: `vectors = [p]`",
+            ),
+            (
+                "csr_vector",
+                &[("dot", "|row| 1.0")],
+                "dot",
+                "`dot`: it is written `|row, result, …| …`: 2 parameters, not 1",
             ),
             (
                 "dasp",

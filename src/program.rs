@@ -17,8 +17,10 @@ pub struct Program {
     /// Numbers that `prepare` passes find out and that later sizes depend on, in the order in which they become
     /// known: [`Variable::Count`] of an index is the entry here.
     pub counts: Vec<Count>,
-    /// What the user's epilogue takes beside the row, in order: what [`Arg::Epilogue`] passes.
+    /// What the user's epilogue and dot take beside the row, in order: what [`Arg::Operands`] passes.
     pub operands: Vec<Operand>,
+    /// Index into [`Program::buffers`] of the one that holds, after a product, what the user's dot adds up: an f64.
+    pub dot: Option<usize>,
     /// What the program's own layout of the matrix stores, where it may store more than the matrix does.
     pub slots: Option<Slots>,
     /// What keeps a matrix from the program's own layout, where not every matrix has it.
@@ -81,39 +83,32 @@ pub enum Arg {
     AlphaOnDevice(ValueType),
     /// Pointer to β, a number of this type.
     BetaOnDevice(ValueType),
-    /// What the user's epilogue takes beside the row, by value: 8 bytes for each of [`Program::operands`], a pointer or a
-    /// number, or one byte that means nothing where there are none.
-    Epilogue,
+    /// What the user's epilogue and dot take beside the row, by value: 8 bytes for each of [`Program::operands`], a pointer
+    /// or a number, or one byte that means nothing where there are none.
+    Operands,
     /// Pointer to the workspace buffer of this index in [`Program::buffers`].
     Buffer(usize),
 }
 
-/// What a user's epilogue takes beside the row. It is bound to a plan by its name.
+/// What a user's epilogue or dot takes beside the row. Vectors and numbers are bound to a plan by their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// A vector with an entry for each row.
     Vector {
-        /// The name of the epilogue's parameter.
+        /// The name of the parameter.
         name: String,
         /// The type of its entries.
         value: ValueType,
     },
     /// A number.
     Scalar {
-        /// The name of the epilogue's parameter.
+        /// The name of the parameter.
         name: String,
         /// Its type.
         value: ValueType,
     },
-}
-
-impl Operand {
-    /// The name of the epilogue's parameter.
-    pub fn name(&self) -> &str {
-        match self {
-            Operand::Vector { name, .. } | Operand::Scalar { name, .. } => name,
-        }
-    }
+    /// The workspace buffer of this index in [`Program::buffers`], which the plan binds.
+    Buffer(usize),
 }
 
 /// Workspace on the device.

@@ -24,6 +24,7 @@ const HELPERS: &[(&str, &str)] = &[
     (PLUS_TIMES, include_str!("../templates/prelude/plus_times.cuh")),
     (ACCUMULATING, include_str!("../templates/prelude/accumulating.cuh")),
     (SCALING, include_str!("../templates/prelude/scaling.cuh")),
+    (DOT, include_str!("../templates/prelude/dot.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
     ("prelude/stage.cuh", include_str!("../templates/prelude/stage.cuh")),
@@ -63,6 +64,8 @@ const ARITHMETIC: &str = "prelude/arithmetic.cuh";
 const PLUS_TIMES: &str = "prelude/plus_times.cuh";
 const SCALING: &str = "prelude/scaling.cuh";
 const ACCUMULATING: &str = "prelude/accumulating.cuh";
+/// Where what is stored is added up over the rows.
+const DOT: &str = "prelude/dot.cuh";
 
 /// The arguments that a product from CSR begins with.
 pub(crate) fn csr_product_args(config: &KernelConfig) -> Vec<Arg> {
@@ -111,10 +114,9 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
         ("OffsetT", types.offset.cuda()),
         ("IndexT", types.index.cuda()),
     ];
-    // With an epilogue, that says what BetaT is.
-    let has_epilogue = config.user_functions().epilogue.is_some();
+    // What the user stores with says what BetaT is.
     let factors = [("AlphaT", scaling.alpha.cuda_type()), ("BetaT", scaling.beta.cuda_type())];
-    let factors = if has_epilogue { &factors[..1] } else { &factors[..] };
+    let factors = if config.user_functions().stores() { &factors[..1] } else { &factors[..] };
     let copy = if transposed_copy::is_needed(config) { transposed_copy::HELPERS } else { &[] };
     let file = format!("{}.cu", spec.name);
     let aliases = [&entries[..], &others[..], factors].concat();
@@ -141,8 +143,8 @@ fn append_of_product(text: &mut String, name: &str, operators: &Operators, reduc
                 false => append(text, "semiring", &operators.cuda()),
             }
         }
-        SCALING => match operators.cuda_epilogue() {
-            Some(epilogue) => append(text, "epilogue", &epilogue),
+        SCALING => match operators.cuda_store(helper(DOT)) {
+            Some(store) => append(text, "epilogue", &store),
             None if operators.is_scaled() => append(text, name, helper(name)),
             None => append(text, ACCUMULATING, helper(ACCUMULATING)),
         },

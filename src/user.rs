@@ -8,7 +8,8 @@ use crate::function::{Function, FunctionError, names};
 
 /// The user's functions, and the names of vectors and scalars that the last of them takes.
 ///
-/// A row becomes `epilogue(row, ⊕ over j of combine(map_value(values[j]), map_x(x[col], col)), y[row], …)`.
+/// A row becomes `epilogue(row, ⊕ over j of combine(map_value(values[j]), map_x(x[col], col)), y[row], …)`, and adds
+/// `dot(row, what was stored, …)` to one number.
 /// What is not written is that of the configuration's semiring, and the row is then stored as it is.
 ///
 /// `reduce` must be associative and commutative, up to rounding, over what `combine` gives, and change nothing where one
@@ -27,9 +28,11 @@ pub struct UserFunctions {
     pub map_x: Option<Function>,
     /// `|row, sum, y, …|`: what is stored, of the row's sum and of what y held before.
     pub epilogue: Option<Function>,
-    /// Parameters of `epilogue` that are vectors with an entry for each row, of the type of y.
+    /// `|row, result, …|`: what a row adds to a sum over all rows, of what was stored in it.
+    pub dot: Option<Function>,
+    /// Parameters of `epilogue` and `dot` that are vectors with an entry for each row, of the type of y.
     pub vectors: Vec<String>,
-    /// Parameters of `epilogue` that are numbers, of the type of the sums.
+    /// Parameters of `epilogue` and `dot` that are numbers, of the type of the sums.
     pub scalars: Vec<String>,
 }
 
@@ -92,13 +95,24 @@ function_keys! {
     map_value ["a"]: "|a| …", "What becomes of a value of the matrix before it is combined.";
     map_x ["x", "col"]: "|x, col| …", "What becomes of an entry of x, of this column, before it is combined.";
     epilogue ["row", "sum", "y"]: "|row, sum, y, …| …", "What is stored in a row of y; alpha is 1 and beta 0 then.";
-    vectors: "[d, …]", "Parameters of epilogue that are vectors: an entry a row, of the type of y, bound to a plan by name.";
-    scalars: "[omega, …]", "Parameters of epilogue that are numbers, bound to a plan by name.";
+    dot ["row", "result"]: "|row, result, …| …", "What a row adds to one number beside y, of what is stored in it; alpha is 1 and beta 0 then.";
+    vectors: "[d, …]", "Parameters of epilogue and dot that are vectors: an entry a row, of the type of y, bound to a plan by name.";
+    scalars: "[omega, …]", "Parameters of epilogue and dot that are numbers, bound to a plan by name.";
 }
 
 impl FunctionKey {
     pub(crate) fn find(name: &str) -> Option<&'static FunctionKey> {
         FUNCTION_KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// Whether it has a part in how entries become the sum of a row.
+    pub(crate) fn changes_product(&self) -> bool {
+        self.is_function() && !self.takes_operands()
+    }
+
+    /// Whether vectors and scalars come behind its parameters.
+    pub(crate) fn takes_operands(&self) -> bool {
+        ["epilogue", "dot"].contains(&self.name)
     }
 
     /// What is written there, in canonical text.
@@ -121,7 +135,7 @@ impl FunctionKey {
     }
 }
 
-/// The most vectors and scalars that an epilogue takes.
+/// The most vectors and scalars that epilogue and dot take.
 pub(crate) const MAX_OPERANDS: usize = 16;
 
 impl UserFunctions {
@@ -135,10 +149,25 @@ impl UserFunctions {
         [&self.combine, &self.reduce, &self.map_value, &self.map_x].iter().any(|function| function.is_some())
     }
 
-    /// Vectors and scalars in the order in which the epilogue takes them; `true` for vectors.
+    /// Whether what is stored is the user's to say: nothing else scales it, and kernels take operands in place of β.
+    pub fn stores(&self) -> bool {
+        self.epilogue.is_some() || self.dot.is_some()
+    }
+
+    /// Vectors and scalars in the order in which the epilogue takes them, then what dot takes beside them; `true` for
+    /// vectors.
     pub(crate) fn operands(&self) -> impl Iterator<Item = (&str, bool)> {
-        let parameters = self.epilogue.iter().flat_map(|epilogue| epilogue.parameters().skip(FIXED));
+        let of_epilogue = || self.epilogue.iter().flat_map(|epilogue| epilogue.parameters().skip(FIXED));
+        let of_dot = self.dot.iter().flat_map(|dot| dot.parameters().skip(FIXED_OF_DOT));
+        let others = of_dot.filter(move |name| of_epilogue().all(|other| other != *name));
+        let parameters = of_epilogue().chain(others);
         parameters.map(|name| (name, self.vectors.iter().any(|vector| vector == name)))
+    }
+
+    /// The places of the operands that `dot` takes, in its order.
+    pub(crate) fn operands_of_dot(&self) -> impl Iterator<Item = usize> {
+        let names = self.dot.iter().flat_map(|dot| dot.parameters().skip(FIXED_OF_DOT));
+        names.filter_map(|name| self.operands().position(|(operand, _)| operand == name))
     }
 
     /// The same functions at an address that stays, so that configurations that hold it can be copied. There is one of
@@ -158,5 +187,6 @@ impl UserFunctions {
     }
 }
 
-/// Parameters of an epilogue that are not the user's: row, sum, y.
+/// Parameters of an epilogue that are not the user's: row, sum, y; and those of a dot: row, result.
 pub(crate) const FIXED: usize = 3;
+pub(crate) const FIXED_OF_DOT: usize = 2;

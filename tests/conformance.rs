@@ -255,6 +255,7 @@ impl Case<'_> {
             }
         }
         let real = || self.op_a.map_values(|value| value.re);
+        typed::check_dot(plan, self.bound, &found)?;
         if user.combine.is_some() || user.reduce.is_some() || user.epilogue.is_some() {
             return self.check_functions(plan, &real(), &found);
         }

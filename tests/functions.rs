@@ -4,9 +4,10 @@
 mod cover;
 mod typed;
 
-use spmv_codegen::{Algorithm, KernelConfig};
-use spmv_matrix::{Accumulate, CsrMatrix};
-use spmv_runtime::{Device, Error, Spmv, Vector};
+use rayon::prelude::*;
+use spmv_codegen::{Algorithm, KernelConfig, ValueType};
+use spmv_matrix::{Accumulate, CsrMatrix, ExactSum};
+use spmv_runtime::{Device, Error, MatrixSource, Spmv, Vector};
 use typed::AnyVector;
 
 /// Whole numbers from −4 to 4.
@@ -40,6 +41,127 @@ fn every_algorithm_computes_what_the_cpu_computes() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Every combination of algorithm, operation, semiring, types and what the user writes, counted. Where `SPMV_ALGORITHMS`
+/// names some, with a comma between, only they.
+#[test]
+#[ignore = "tens of thousands of kernels: `cargo test --release --test functions -- --ignored --nocapture`"]
+fn every_combination_computes_what_the_cpu_computes() {
+    let named = std::env::var("SPMV_ALGORITHMS").ok();
+    let is_named = |name: &str| named.as_ref().is_none_or(|named| named.split(',').any(|one| one == name));
+    let a = matrix();
+    let specs: Vec<_> = Algorithm::ALL.iter().filter(|spec| is_named(spec.name)).collect();
+    let mut total = 0;
+    let mut wrong = Vec::new();
+    for spec in specs {
+        let configs = cover::every_combination(spec);
+        let failed: Vec<String> = (configs.par_iter())
+            .flat_map_iter(|config| {
+                let mut problems = Vec::new();
+                for device in [Some(Device::simulator()), Device::cuda(0).ok()].into_iter().flatten() {
+                    if let Err(problem) = check(&device, &a, config) {
+                        problems.push(format!("{}: {config}: {problem}", device.properties().name));
+                    }
+                }
+                problems
+            })
+            .collect();
+        println!("{}: {} combinations, {} wrong", spec.name, configs.len(), failed.len());
+        total += configs.len();
+        wrong.extend(failed);
+    }
+    println!(
+        "{total} combinations on the simulator{}",
+        match Device::cuda(0) {
+            Ok(device) => format!(" and on {}", device.properties().name),
+            Err(_) => String::new(),
+        }
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Sums that only an exact one has: what cancels, what is tiny beside it, what is not finite; and none before a product.
+#[test]
+fn a_dot_is_exact() -> Result<(), Error> {
+    let rows = 3_000;
+    let powers = |row: usize| match row % 7 {
+        0 => 1e30,
+        1 => -1e30,
+        2 => 1.5e-40,
+        3 => -1.0,
+        4 => 0.1,
+        5 => f32::MAX / 4.0,
+        _ => -f32::MAX / 4.0,
+    };
+    for device in [Some(Device::simulator()), Device::cuda(0).ok()].into_iter().flatten() {
+        let offsets = (0..=rows as u32).collect();
+        let cols = (0..rows as u32).collect();
+        let diagonal: Vec<f32> = (0..rows).map(powers).collect();
+        let exact = |a: &[f32]| a.iter().map(|&term| f64::from(term)).collect::<ExactSum>().value();
+        let a = CsrMatrix::new(rows, rows, offsets, cols, diagonal.clone())?;
+        let ones = Vector::from_slice(&device, &vec![1.0f32; rows])?;
+        let mut y = Vector::<f32>::zeros(&device, rows)?;
+        for algorithm in ["csr_vector", "sell_c_sigma", "merge_path", "csr_scalar"] {
+            let dot = [("dot", "|row, result| result")];
+            let mut plan = Spmv::with(&device, &a, KernelConfig::from_settings(algorithm, dot)?)?;
+            let read = |plan: &Spmv| Ok::<f64, Error>(plan.dot().expect("it has one").to_vec()?[0]);
+            assert_eq!(read(&plan)?, 0.0);
+            for _ in 0..2 {
+                plan.apply(1.0, &ones, 0.0, &mut y)?;
+                assert_eq!(read(&plan)?, exact(&diagonal), "{algorithm}");
+            }
+            // Where x is infinite, so is a term.
+            let mut x = vec![1.0f32; rows];
+            x[7] = f32::INFINITY;
+            plan.apply(1.0, &Vector::from_slice(&device, &x)?, 0.0, &mut y)?;
+            assert_eq!(read(&plan)?, f64::INFINITY, "{algorithm}");
+            x[8] = f32::INFINITY;
+            plan.apply(1.0, &Vector::from_slice(&device, &x)?, 0.0, &mut y)?;
+            assert!(read(&plan)?.is_nan(), "{algorithm}");
+            plan.apply(1.0, &ones, 0.0, &mut y)?;
+            assert_eq!(read(&plan)?, exact(&diagonal), "{algorithm}");
+        }
+        // The same in double precision, at the ends of its range.
+        let wide: Vec<f64> =
+            (0..rows).map(|row| [f64::MAX / 2.0, 5e-324, -f64::MAX / 2.0, 1e-300, 0.3][row % 5]).collect();
+        let a = CsrMatrix::new(rows, rows, a.row_offsets().to_vec(), a.col_indices().to_vec(), wide.clone())?;
+        let config =
+            KernelConfig::from_settings("csr_vector", [("value", "f64"), ("dot", "|row, result| result")])?;
+        let mut plan = Spmv::with(&device, &a, config)?;
+        let mut y = Vector::<f64>::zeros(&device, rows)?;
+        plan.apply(1.0, &Vector::from_slice(&device, &vec![1.0f64; rows])?, 0.0, &mut y)?;
+        assert_eq!(
+            plan.dot().expect("it has one").to_vec()?,
+            [wide.iter().copied().collect::<ExactSum>().value()]
+        );
+    }
+    Ok(())
+}
+
+/// What was bound stays bound where a plan copies new values.
+#[test]
+fn a_refreshed_plan_keeps_what_is_bound() -> Result<(), Error> {
+    let device = Device::simulator();
+    let a = matrix().convert::<f32>();
+    let settings = [
+        ("epilogue", "|row, sum, y, d| sum + d"),
+        ("dot", "|row, r, c| c * r"),
+        ("vectors", "[d]"),
+        ("scalars", "[c]"),
+    ];
+    let config = KernelConfig::from_settings("sell_c_sigma", settings)?;
+    let matrix = a.to_device(&device, config.types())?;
+    let mut plan = Spmv::with(&device, &matrix, config)?;
+    plan.set_vector("d", &Vector::from_slice(&device, &[2.0f32; 97])?)?;
+    plan.set_scalar("c", 3.0)?;
+    matrix.update_values(&vec![0.0f32; a.nnz()])?;
+    plan.refresh()?;
+    let mut y = Vector::<f32>::zeros(&device, 97)?;
+    plan.apply(1.0, &Vector::<f32>::zeros(&device, 60)?, 0.0, &mut y)?;
+    assert_eq!(y.to_vec()?, [2.0; 97]);
+    assert_eq!(plan.dot().expect("it has one").to_vec()?, [97.0 * 6.0]);
+    Ok(())
+}
+
 fn check(device: &Device, a: &CsrMatrix<f64>, config: &KernelConfig) -> Result<(), String> {
     let told = |error: Error| error.to_string();
     let n = a.num_rows().max(a.num_cols());
@@ -58,8 +180,14 @@ fn check(device: &Device, a: &CsrMatrix<f64>, config: &KernelConfig) -> Result<(
     let mut device_y = AnyVector::new(device, types.y, &y).map_err(told)?;
     let device_x = AnyVector::new(device, types.x, &x).map_err(told)?;
     typed::apply(&mut plan, 1.0, &device_x, 0.0, &mut device_y).map_err(told)?;
-    let (_, expected) = typed::over_functions(config, &op_a, &x, Accumulate::Store, &bound, &y);
+    let expected = match types.accumulator {
+        ValueType::F32 | ValueType::F64 => {
+            typed::over_functions(config, &op_a, &x, Accumulate::Store, &bound, &y).1
+        }
+        _ => typed::over_semiring(config, &op_a, &x, Accumulate::Store, &y),
+    };
     let found = device_y.to_vec().map_err(told)?;
+    typed::check_dot(&plan, &bound, &found)?;
     match found.iter().zip(&expected).position(|(found, expected)| found != expected) {
         Some(row) => Err(format!("row {row} is {} and must be {}", found[row], expected[row])),
         None => Ok(()),
@@ -77,11 +205,11 @@ fn vectors_and_scalars_are_bound_by_name() -> Result<(), Error> {
     let said = |result: Result<(), Error>| result.expect_err("it is wrong").to_string();
     assert_eq!(
         said(plan.apply(1.0, &x, 0.0, &mut y)),
-        "the epilogue takes the vector `d` and none was bound; call `set_vector(\"d\", …)` before the product"
+        "the kernel takes the vector `d` and none was bound; call `set_vector(\"d\", …)` before the product"
     );
     let d = Vector::from_slice(&device, &[2.0f32; 97])?;
-    assert_eq!(said(plan.set_vector("c", &d)), "the epilogue takes no vector `c`; it takes d");
-    assert_eq!(said(plan.set_scalar("e", 1.0)), "the epilogue takes no scalar `e`; it takes c");
+    assert_eq!(said(plan.set_vector("c", &d)), "the kernel takes no vector `c`; it takes d");
+    assert_eq!(said(plan.set_scalar("e", 1.0)), "the kernel takes no scalar `e`; it takes c");
     assert_eq!(said(plan.set_vector("d", &x)), "the vector `d` has 60 entries and must have 97, one a row");
     let wide = Vector::<f64>::zeros(&device, 97)?;
     assert_eq!(said(plan.set_vector("d", &wide)), "the vector `d` holds f64 and must hold f32, as y does");
@@ -90,12 +218,12 @@ fn vectors_and_scalars_are_bound_by_name() -> Result<(), Error> {
     plan.set_vector("d", &d)?;
     assert!(
         said(plan.apply(1.0, &x, 0.0, &mut y))
-            .starts_with("the epilogue takes the scalar `c` and none was bound")
+            .starts_with("the kernel takes the scalar `c` and none was bound")
     );
     plan.set_scalar("c", 3.0)?;
     assert_eq!(
         said(plan.apply(2.0, &x, 0.0, &mut y)),
-        "alpha = 2 has no part in what the epilogue stores, which can say it itself; allowed: 1"
+        "alpha = 2 has no part in what is stored with an epilogue or a dot; an epilogue can say it itself; allowed: 1"
     );
     // The plan keeps the vector's memory.
     drop(d);
@@ -108,7 +236,7 @@ fn vectors_and_scalars_are_bound_by_name() -> Result<(), Error> {
     assert_eq!(other.to_vec()?, [-6.0; 97]);
     assert_eq!(
         said(plan.apply(1.0, &x, 0.0, &mut y)),
-        "y shares memory with the vector `d` of the epilogue; the parameter `y` is what it held before"
+        "y shares memory with the vector `d` that the kernel takes; an epilogue's parameter `y` is what it held before"
     );
     Ok(())
 }

@@ -54,17 +54,30 @@ fn functions() {
     let mut text = String::new();
     for spec in Algorithm::ALL.iter().filter(|spec| matches!(spec.name, "csr_scalar" | "dasp")) {
         for config in cover::over_functions(spec) {
-            let source = config.program().source;
-            let own = parts(&source).into_iter();
-            let own = own.filter(|(file, _)| {
-                ["functions", "semiring", "epilogue"].iter().any(|part| file.contains(part))
-            });
-            writeln!(text, "{config}").unwrap();
-            own.for_each(|(file, lines)| writeln!(text, "{file}\n{}", lines.join("\n")).unwrap());
-            writeln!(text).unwrap();
+            write_functions(&mut text, &config);
         }
     }
     insta::assert_snapshot!("functions", text);
+    let settings = [
+        ("epilogue", "|row, sum, y, b, c| b - c * sum"),
+        ("dot", "|row, residual, d, b| residual * residual / d"),
+        ("vectors", "[b, d]"),
+        ("scalars", "[c]"),
+    ];
+    let mut text = String::new();
+    write_functions(&mut text, &KernelConfig::from_settings("csr_vector", settings).expect("it is allowed"));
+    insta::assert_snapshot!("dot", text);
+}
+
+/// What stands for the functions of a configuration.
+fn write_functions(text: &mut String, config: &KernelConfig) {
+    let source = config.program().source;
+    let own = parts(&source).into_iter();
+    let own =
+        own.filter(|(file, _)| ["functions", "semiring", "epilogue"].iter().any(|part| file.contains(part)));
+    writeln!(text, "{config}").unwrap();
+    own.for_each(|(file, lines)| writeln!(text, "{file}\n{}", lines.join("\n")).unwrap());
+    writeln!(text).unwrap();
 }
 
 #[test]
@@ -96,12 +109,13 @@ fn launches() {
             buffers,
             counts,
             operands,
+            dot,
             slots,
             misfits,
             storage,
             guarantees,
         } = default_config(spec).program();
-        assert!(operands.is_empty(), "only an epilogue takes any");
+        assert!(operands.is_empty() && dot.is_none(), "only what the user writes takes any");
         let mut text = String::new();
         writeln!(text, "{}: {storage}\nprepare {prepare:#?}\nmultiply {multiply:#?}", spec.name).unwrap();
         writeln!(text, "{buffers:#?}\n{counts:#?}\n{guarantees:#?}").unwrap();

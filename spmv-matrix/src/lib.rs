@@ -8,7 +8,7 @@
 //! - [`Statistics`]: what there is to know about a structure in one pass;
 //! - [`cpu_serial`] and [`cpu_parallel`]: y ← α·A·x + β·y;
 //! - [`cpu_semiring`]: the product over another semiring, shortest paths and the like;
-//! - [`cpu_operators`]: the product with what the user writes: operators, maps, an epilogue;
+//! - [`cpu_operators`]: the product with what the user writes: operators, maps, an epilogue; [`cpu_dot`]: its dot;
 //! - [`Reference`] and [`verify`]: a product in doubled precision and the bound it sets on others.
 //!
 //! The features `sprs`, `nalgebra-sparse` and `faer` turn these matrices into those of other libraries and back, without a
@@ -36,6 +36,7 @@ mod coo;
 mod csc;
 mod csr;
 mod error;
+mod exact_sum;
 mod features;
 pub mod format;
 pub mod generate;
@@ -60,8 +61,9 @@ pub use crate::coo::CooMatrix;
 pub use crate::csc::CscMatrix;
 pub use crate::csr::CsrMatrix;
 pub use crate::error::MatrixError;
+pub use crate::exact_sum::ExactSum;
 pub use crate::features::{features, features_of_transpose};
-pub use crate::operators::{EpilogueOperand, cpu_operators, reference_over_operators};
+pub use crate::operators::{EpilogueOperand, cpu_dot, cpu_operators, reference_over_operators};
 pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{
     Reference, Verification, reference, reference_of_complex, reference_of_integers, verify,

@@ -1,4 +1,4 @@
-//! Products with what the user writes: other operators, maps and an epilogue.
+//! Products with what the user writes: other operators, maps, an epilogue and a dot.
 
 use rayon::prelude::*;
 use spmv_codegen::function::Float;
@@ -6,12 +6,12 @@ use spmv_codegen::{Operators, SemiringNumber};
 
 use crate::product::check_lengths;
 use crate::reference::Compensated;
-use crate::{Accumulate, CsrMatrix, MatrixError, Offset, Reference, Value};
+use crate::{Accumulate, CsrMatrix, ExactSum, MatrixError, Offset, Reference, Value};
 
 /// How many rows a task takes at least.
 const MIN_ROWS: usize = 256;
 
-/// What an epilogue takes beside the row.
+/// What an epilogue and a dot take beside the row.
 #[derive(Clone, Copy, Debug)]
 pub enum EpilogueOperand<'a, V> {
     /// An entry for each row.
@@ -20,10 +20,19 @@ pub enum EpilogueOperand<'a, V> {
     Scalar(V),
 }
 
+impl<V: Copy> EpilogueOperand<'_, V> {
+    fn at(&self, row: usize) -> V {
+        match self {
+            EpilogueOperand::Vector(vector) => vector[row],
+            EpilogueOperand::Scalar(number) => *number,
+        }
+    }
+}
+
 /// y\[r\] ← what is stored of ⊕ over j of values\[j\] ⊗ x\[col_indices\[j\]\], with all threads of the current rayon pool.
 ///
-/// `x` has `num_cols` entries, `y` and every vector of `operands` have `num_rows`; the operands are in the order of the
-/// epilogue's parameters. A row is reduced in its order, from the identity, in `V`, which is the type of the operators'
+/// `x` has `num_cols` entries, `y` and every vector of `operands` have `num_rows`; the operands are in the order of
+/// [`Program::operands`](spmv_codegen::Program::operands). A row is reduced in its order, from the identity, in `V`, which is the type of the operators'
 /// sums, and where there is no epilogue reduced with y or stored.
 ///
 /// # Errors
@@ -47,13 +56,24 @@ pub fn cpu_operators<V: Value<RealSum = V> + SemiringNumber + Float, O: Offset>(
         let sum =
             terms(operators, a, x, row).fold(operators.identity(), |sum, term| operators.reduce(sum, term));
         let sum = if accumulate == Accumulate::Reduce { operators.reduce(sum, *y) } else { sum };
-        let of_row = operands.iter().map(|operand| match operand {
-            EpilogueOperand::Vector(vector) => vector[row],
-            EpilogueOperand::Scalar(number) => *number,
-        });
+        let of_row = operands.iter().map(|operand| operand.at(row));
         *y = operators.store(row as u32, sum, *y, &of_row.collect::<Vec<_>>());
     });
     Ok(())
+}
+
+/// What `dot` adds up over the rows of `y`, which are what was stored in them: exact before it is rounded; 0 without `dot`.
+/// Every vector of `operands` is as long as `y`; they are as for [`cpu_operators`].
+pub fn cpu_dot<V: Value<RealSum = V> + Float>(
+    operators: &Operators,
+    operands: &[EpilogueOperand<'_, V>],
+    y: &[V],
+) -> f64 {
+    let terms = y.iter().enumerate().filter_map(|(row, y)| {
+        let of_row: Vec<V> = operands.iter().map(|operand| operand.at(row)).collect();
+        operators.dot(row as u32, *y, &of_row).map(Value::to_f64)
+    });
+    terms.collect::<ExactSum>().value()
 }
 
 /// What is combined in a row.

@@ -9,8 +9,14 @@ use std::path::PathBuf;
 use spmv_runtime::matrix::{CsrMatrix, cpu_parallel, matrix_market};
 use spmv_runtime::{Device, Error, Vector, spmv_kernel};
 
-/// Rows of about four nonzeros, double precision; β = 0 is known, so y is never read.
-#[spmv_kernel(algorithm = csr_vector, threads_per_vector = 4, value = f64, alpha = 1, beta = 0)]
+/// Rows of about four nonzeros, double precision; p·A·p comes with A·p.
+#[spmv_kernel(
+    algorithm = csr_vector,
+    threads_per_vector = 4,
+    value = f64,
+    dot = |row, image, direction| image * direction,
+    vectors = [direction],
+)]
 struct Product;
 
 /// Of the residual, relative to b.
@@ -34,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Conjugate gradients on a device. Only the two dot products of an iteration come back to the host.
+/// Conjugate gradients on a device. Only two numbers of an iteration come back to the host.
 fn solve(device: &Device, a: &CsrMatrix<f64>, b: &[f64]) -> Result<(Vec<f64>, usize), Error> {
     let mut product = Product::plan(device, a)?;
     let mut x = Vector::zeros(device, b.len())?;
@@ -42,11 +48,12 @@ fn solve(device: &Device, a: &CsrMatrix<f64>, b: &[f64]) -> Result<(Vec<f64>, us
     let mut direction = Vector::from_slice(device, b)?;
     let mut image = Vector::zeros(device, b.len())?;
     let mut squares = residual.dot(&residual)?;
+    product.set_vector("direction", &direction)?;
     let target = squares * TOLERANCE * TOLERANCE;
     let mut iterations = 0;
     while squares > target && iterations < MAX_ITERATIONS {
         product.apply(1.0, &direction, 0.0, &mut image)?;
-        let step = squares / direction.dot(&image)?;
+        let step = squares / product.dot().expect("the kernel has one").to_vec()?[0];
         x.axpy(step, &direction)?;
         residual.axpy(-step, &image)?;
         let previous = std::mem::replace(&mut squares, residual.dot(&residual)?);

@@ -78,7 +78,7 @@ impl<K: DeclaredKernel> Plan<K> {
         self.spmv.apply_on(stream, alpha, x, beta, y)
     }
 
-    /// Binds a vector to the parameter of this name of the kernel's epilogue, as [`Spmv::set_vector`].
+    /// Binds a vector to the parameter of this name of the kernel's epilogue or dot, as [`Spmv::set_vector`].
     ///
     /// # Errors
     /// Those of [`Spmv::set_vector`].
@@ -86,12 +86,17 @@ impl<K: DeclaredKernel> Plan<K> {
         self.spmv.set_vector(name, vector)
     }
 
-    /// Binds a number to the parameter of this name of the kernel's epilogue, as [`Spmv::set_scalar`].
+    /// Binds a number to the parameter of this name of the kernel's epilogue or dot, as [`Spmv::set_scalar`].
     ///
     /// # Errors
     /// Those of [`Spmv::set_scalar`].
     pub fn set_scalar(&mut self, name: &str, number: K::Accumulator) -> Result<(), Error> {
         self.spmv.set_scalar(name, number)
+    }
+
+    /// What the kernel's dot added up in the last product, as [`Spmv::dot`].
+    pub fn dot(&self) -> Option<&Vector<f64>> {
+        self.spmv.dot()
     }
 
     /// The plan without its types.

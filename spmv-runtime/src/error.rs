@@ -307,9 +307,9 @@ pub enum Error {
         /// The values that are allowed.
         allowed: &'static str,
     },
-    /// α or β would scale what an epilogue stores.
+    /// α or β would scale what is stored with an epilogue or a dot.
     #[error(
-        "{what} = {got} has no part in what the epilogue stores, which can say it itself; allowed: {allowed}"
+        "{what} = {got} has no part in what is stored with an epilogue or a dot; an epilogue can say it itself; allowed: {allowed}"
     )]
     EpilogueScaling {
         /// `alpha` or `beta`.
@@ -319,9 +319,9 @@ pub enum Error {
         /// The value that is allowed.
         allowed: &'static str,
     },
-    /// The kernel's epilogue takes no such vector or scalar.
+    /// The kernel's epilogue and dot take no such vector or scalar.
     #[error(
-        "the epilogue takes no {kind} `{name}`; {}",
+        "the kernel takes no {kind} `{name}`; {}",
         if allowed.is_empty() { "it takes none".into() } else { format!("it takes {}", allowed.join(", ")) }
     )]
     UnknownOperand {
@@ -332,54 +332,54 @@ pub enum Error {
         /// The names of that kind that it takes.
         allowed: Vec<String>,
     },
-    /// A vector or scalar that the kernel's epilogue takes was not bound to the plan.
+    /// A vector or scalar that the kernel's epilogue or dot takes was not bound to the plan.
     #[error(
-        "the epilogue takes the {kind} `{name}` and none was bound; call `{method}(\"{name}\", …)` before the product"
+        "the kernel takes the {kind} `{name}` and none was bound; call `{method}(\"{name}\", …)` before the product"
     )]
     UnboundOperand {
         /// `vector` or `scalar`.
         kind: &'static str,
-        /// The name of the epilogue's parameter.
+        /// The name of the parameter.
         name: String,
         /// What binds it.
         method: &'static str,
     },
-    /// A vector that is bound to the kernel's epilogue has another length than y.
+    /// A vector that is bound to the kernel has another length than y.
     #[error("the vector `{name}` has {got} entries and must have {expected}, one a row")]
     OperandLength {
-        /// The name of the epilogue's parameter.
+        /// The name of the parameter.
         name: String,
         /// Rows.
         expected: usize,
         /// The length given.
         got: usize,
     },
-    /// A vector that is bound to the kernel's epilogue holds another type than y.
+    /// A vector that is bound to the kernel holds another type than y.
     #[error("the vector `{name}` holds {got} and must hold {expected}, as y does")]
     OperandType {
-        /// The name of the epilogue's parameter.
+        /// The name of the parameter.
         name: String,
         /// The type of y.
         expected: ValueType,
         /// The type given.
         got: ValueType,
     },
-    /// A number for the kernel's epilogue is none of the type that it computes in.
+    /// A number for the kernel's epilogue or dot is none of the type that it computes in.
     #[error("the scalar `{name}` takes a number of type {expected}, and {got} is none")]
     OperandScalar {
-        /// The name of the epilogue's parameter.
+        /// The name of the parameter.
         name: String,
         /// The type of sums.
         expected: ValueType,
         /// The number given.
         got: Scalar,
     },
-    /// The product would write to a vector that its epilogue reads.
+    /// The product would write to a vector that its epilogue or dot reads.
     #[error(
-        "y shares memory with the vector `{name}` of the epilogue; the parameter `y` is what it held before"
+        "y shares memory with the vector `{name}` that the kernel takes; an epilogue's parameter `y` is what it held before"
     )]
     OperandIsResult {
-        /// The name of the epilogue's parameter.
+        /// The name of the parameter.
         name: String,
     },
     /// The compiled text lacks a kernel that a pass launches.

@@ -19,7 +19,7 @@ pub(crate) struct Bindings<'a> {
     pub(crate) values: u64,
     pub(crate) buffers: &'a [Allocation],
     pub(crate) counts: &'a [u64],
-    /// How many vectors and numbers the epilogue takes.
+    /// How many slots [`Arg::Operands`] takes.
     pub(crate) num_operands: usize,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct Operands<'a> {
     pub(crate) y: u64,
     pub(crate) alpha: Passed,
     pub(crate) beta: Passed,
-    /// Addresses and bits of numbers that an epilogue takes, one slot each.
-    pub(crate) epilogue: &'a [u64],
+    /// What kernels take beside the row where the user says what is stored: addresses and bits of numbers, one slot each.
+    pub(crate) beside: &'a [u64],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ enum Patch {
     AlphaOnDevice,
     BetaOnDevice,
     /// So many slots.
-    Epilogue(usize),
+    Beside(usize),
 }
 
 /// A pass with everything evaluated that does not change from product to product.
@@ -114,10 +114,10 @@ impl BoundPass {
                 }
                 Arg::AlphaOnDevice(_) => patched(Patch::AlphaOnDevice),
                 Arg::BetaOnDevice(_) => patched(Patch::BetaOnDevice),
-                Arg::Epilogue => {
+                Arg::Operands => {
                     // An argument of no members is a byte.
                     *width = bindings.num_operands.max(1);
-                    patched(Patch::Epilogue(bindings.num_operands))
+                    patched(Patch::Beside(bindings.num_operands))
                 }
                 other => unreachable!("the launcher knows every argument, and {other:?} is new"),
             };
@@ -157,7 +157,7 @@ impl BoundPass {
                 Patch::Beta(as_type) => put(slots, operands.beta, as_type),
                 Patch::AlphaOnDevice => slots[0] = address(operands.alpha),
                 Patch::BetaOnDevice => slots[0] = address(operands.beta),
-                Patch::Epilogue(num_operands) => slots[..num_operands].copy_from_slice(operands.epilogue),
+                Patch::Beside(num_operands) => slots[..num_operands].copy_from_slice(operands.beside),
             }
         }
         let launch = Launch {

@@ -10,11 +10,11 @@ use spmv_codegen::{
 use crate::backend::StreamHandle;
 use crate::compiler::Provenance;
 use crate::device::{Device, Kernel, Stream};
-use crate::epilogue::EpilogueOperands;
 use crate::error::Error;
 use crate::factor::{Factor, Passed};
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::matrix_source::{DeviceMatrix, MatrixSource, check_size};
+use crate::operands::BoundOperands;
 use crate::prepare::{Prepared, Purpose, prepare};
 use crate::scalar::{Element, Scalar};
 use crate::tuning::Pending;
@@ -45,7 +45,9 @@ pub struct Spmv {
     matrix: Arc<DeviceMatrix>,
     multiply: Vec<BoundPass>,
     prepared: Prepared,
-    epilogue: EpilogueOperands,
+    operands: BoundOperands,
+    /// Where a product leaves what the configuration's dot adds up.
+    dot: Option<Vector<f64>>,
     last_stream: StreamHandle,
     /// How often the matrix's values had been replaced when `prepare` passes copied them; `None` where they copy none.
     copied: Option<u64>,
@@ -216,13 +218,15 @@ impl Spmv {
         };
         let copies = kernel.program().prepare.iter().any(|pass| pass.args.contains(&Arg::Values));
         let copied = copies.then(|| matrix.updates());
-        let prepared = prepare(device, &kernel, sizes, purpose)?;
-        let epilogue = EpilogueOperands::new(kernel.program());
-        let num_operands = epilogue.len();
+        let mut prepared = prepare(device, &kernel, sizes, purpose)?;
+        let operands = BoundOperands::new(kernel.program(), &prepared.workspace);
+        let num_operands = operands.len();
         let bindings =
             Bindings { buffers: &prepared.workspace, counts: &prepared.counts, num_operands, ..sizes };
         let bound = |pass| BoundPass::new(pass, &*kernel.module, &bindings);
         let multiply = kernel.program().multiply.iter().map(bound).collect::<Result<_, _>>()?;
+        // Where passes are bound, the order of the workspace means nothing.
+        let dot = kernel.program().dot.map(|buffer| prepared.workspace.swap_remove(buffer));
         Ok(Spmv {
             config,
             operation,
@@ -230,7 +234,8 @@ impl Spmv {
             matrix,
             multiply,
             prepared,
-            epilogue,
+            operands,
+            dot: dot.map(|memory| Vector::in_allocation(device, 1, memory)),
             last_stream: StreamHandle::default(),
             kernel,
             copied,
@@ -244,7 +249,8 @@ impl Spmv {
     /// not read. α = 0 leaves β·y, whatever A and x hold.
     ///
     /// Where the configuration has an epilogue, its result is stored: α is 1 and β 0, and what it takes by name is bound
-    /// before ([`set_vector`](Self::set_vector), [`set_scalar`](Self::set_scalar)).
+    /// before ([`set_vector`](Self::set_vector), [`set_scalar`](Self::set_scalar)). So it is with a dot, whose sum over the
+    /// rows is then in [`dot`](Self::dot).
     ///
     /// Where the configuration's semiring is not plus_times, the products of a row are combined and reduced by it, α is
     /// 1, and the row is stored (β = 0) or reduced with y (β = 1).
@@ -317,7 +323,7 @@ impl Spmv {
         check_refused(&self.config, alpha, beta)?;
         check_scaling("alpha", scaling.alpha, alpha)?;
         check_scaling("beta", scaling.beta, beta)?;
-        self.epilogue.check(y.address(), y.len() * size_of::<Y>())?;
+        self.operands.check(y.address(), y.len() * size_of::<Y>())?;
         self.launch_on(stream, x.address(), y.address(), alpha, beta)
     }
 
@@ -330,7 +336,7 @@ impl Spmv {
         alpha: Passed,
         beta: Passed,
     ) -> Result<(), Error> {
-        let operands = &Operands { x, y, alpha, beta, epilogue: self.epilogue.slots() };
+        let operands = &Operands { x, y, alpha, beta, beside: self.operands.slots() };
         let backend = self.matrix.device().backend();
         if stream != self.last_stream {
             if !self.prepared.workspace.is_empty() {
@@ -370,8 +376,10 @@ impl Spmv {
             self.kernel.clone(),
             self.provenance,
         )?;
-        let pending = self.pending.take();
-        *self = Spmv { pending, last_stream: self.last_stream, ..fresh };
+        let before = std::mem::replace(self, fresh);
+        self.pending = before.pending;
+        self.last_stream = before.last_stream;
+        self.operands.keep_bound(before.operands);
         Ok(())
     }
 
@@ -380,7 +388,7 @@ impl Spmv {
         self.copied.is_some_and(|copied| copied != self.matrix.updates())
     }
 
-    /// Binds a vector to the parameter of this name of the kernel's epilogue, for the products that follow: an entry for
+    /// Binds a vector to the parameter of this name of the kernel's epilogue or dot, for the products that follow: an entry for
     /// each row, of the type of y. The plan keeps its memory, and products read what it holds when they run.
     ///
     /// ```no_run
@@ -404,18 +412,44 @@ impl Spmv {
     pub fn set_vector<V: Element>(&mut self, name: &str, vector: &Vector<V>) -> Result<(), Error> {
         let num_rows = self.vector_lengths().1;
         if !vector.device().is(self.device()) {
-            return Err(Error::OtherDevice { what: "a vector of the epilogue", with: "the plan" });
+            return Err(Error::OtherDevice { what: "a vector that the kernel takes", with: "the plan" });
         }
-        self.epilogue.set_vector(name, num_rows, vector)
+        self.operands.set_vector(name, num_rows, vector)
     }
 
-    /// Binds a number to the parameter of this name of the kernel's epilogue, for the products that follow. It is rounded
+    /// Binds a number to the parameter of this name of the kernel's epilogue or dot, for the products that follow. It is rounded
     /// to the type of the sums.
     ///
     /// # Errors
     /// [`Error::UnknownOperand`]; [`Error::OperandScalar`] where the number is complex. What was bound before stays then.
     pub fn set_scalar(&mut self, name: &str, number: impl Into<Scalar>) -> Result<(), Error> {
-        self.epilogue.set_scalar(name, number.into())
+        self.operands.set_scalar(name, number.into())
+    }
+
+    /// What the configuration's `dot` added up in the last product, in the only entry of a vector: every product
+    /// overwrites it, and other kernels may read it where it is. The sum of the rows' terms is exact before it is rounded
+    /// to double precision: the same terms give the same bits on every device and in every algorithm. A term that is not
+    /// finite makes it infinite or NaN, as adding would; without terms it is 0.
+    ///
+    /// `None` where the configuration has no `dot`.
+    ///
+    /// ```no_run
+    /// use spmv_runtime::{Device, KernelConfig, Spmv, Vector, matrix::CooMatrix};
+    ///
+    /// let a = CooMatrix::new(2, 2, vec![0, 0, 1], vec![0, 1, 1], vec![4.0f32, 1.0, 2.0])?.to_csr::<u32>()?;
+    /// let device = Device::open()?;
+    /// let settings = [("dot", "|row, result, p| result * p"), ("vectors", "[p]")];
+    /// let mut plan = Spmv::with(&device, &a, KernelConfig::from_settings("csr_vector", settings)?)?;
+    /// let x = Vector::from_slice(&device, &[1.0f32, 2.0])?;
+    /// plan.set_vector("p", &x)?;
+    /// let mut y = Vector::<f32>::zeros(&device, 2)?;
+    /// plan.apply(1.0, &x, 0.0, &mut y)?;
+    /// assert_eq!(y.to_vec()?, [6.0, 4.0]);
+    /// assert_eq!(plan.dot().expect("it has one").to_vec()?, [14.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn dot(&self) -> Option<&Vector<f64>> {
+        self.dot.as_ref()
     }
 
     /// The configuration.
@@ -492,13 +526,13 @@ fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result
     if expected == got { Ok(()) } else { Err(Error::ValueType { what, expected, got }) }
 }
 
-/// Whether α and β are what a product may have that is no sum of products, or has an epilogue. What is on the device
+/// Whether α and β are what a product may have that is no sum of products, or where the user says what is stored. What is on the device
 /// nobody knows, and its configuration was allowed.
 fn check_refused(config: &KernelConfig, alpha: Passed, beta: Passed) -> Result<(), Error> {
     let known = |factor: Passed, allowed| factor.number().map_or(allowed, |number| number.to_c64().re);
     match (config.refused_scaling(known(alpha, 1.0), known(beta, 0.0)), config.replaces_sums()) {
         (None, _) => Ok(()),
-        (Some((what, got, allowed)), Some(over)) if config.user_functions().epilogue.is_none() => {
+        (Some((what, got, allowed)), Some(over)) if !config.user_functions().stores() => {
             Err(Error::SemiringScaling { what, over, got, allowed })
         }
         (Some((what, got, allowed)), _) => Err(Error::EpilogueScaling { what, got, allowed }),

@@ -44,7 +44,7 @@ impl<T: Element> Vector<T> {
     /// [`Error::OutOfMemory`].
     pub fn zeros(device: &Device, len: usize) -> Result<Self, Error> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-        Ok(Self::owned(device, len, Allocation::zeroed(device.backend(), bytes, "a vector")?))
+        Ok(Self::in_allocation(device, len, Allocation::zeroed(device.backend(), bytes, "a vector")?))
     }
 
     /// A vector with these entries.
@@ -52,7 +52,11 @@ impl<T: Element> Vector<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn from_slice(device: &Device, entries: &[T]) -> Result<Self, Error> {
-        Ok(Self::owned(device, entries.len(), Allocation::holding(device.backend(), entries, "a vector")?))
+        Ok(Self::in_allocation(
+            device,
+            entries.len(),
+            Allocation::holding(device.backend(), entries, "a vector")?,
+        ))
     }
 
     /// A vector in memory that cudarc allocated. What was launched on the slice's stream before is waited for.
@@ -89,7 +93,8 @@ impl<T: Element> Vector<T> {
         }
     }
 
-    fn owned(device: &Device, len: usize, allocation: Allocation) -> Self {
+    /// A vector of so many entries in memory that has room for them.
+    pub(crate) fn in_allocation(device: &Device, len: usize, allocation: Allocation) -> Self {
         let address = allocation.address();
         Vector {
             device: device.clone(),

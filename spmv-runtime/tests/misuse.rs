@@ -190,7 +190,7 @@ fn functions_of_the_user() {
             set("csr_vector", &[("epilogue", "|row, sum, y| sum"), ("alpha", "any")]) => "Combination", "alpha = any has no part in what epilogue stores, which can say it itself; allowed: 1";
             set("csr_vector", &[("epilogue", "|row, sum, y| sum"), ("beta", "1")]) => "Combination", "beta = 1 has no part in what epilogue stores, which can say it itself; allowed: 0";
             set("csr_vector", &[("epilogue", "|row, sum, y, b| b")]) => "Function", "`epilogue`: say what `b` is: `vectors = [b]` or `scalars = [b]`, at `b`";
-            set("csr_vector", &[("epilogue", "|row, sum, y| y"), ("vectors", "[b]")]) => "Combination", "`b` is no parameter of epilogue; write it behind its first three: `|row, sum, y, b| …`";
+            set("csr_vector", &[("epilogue", "|row, sum, y| y"), ("vectors", "[b]")]) => "Combination", "`b` is no parameter of epilogue or dot; write it behind the first ones: `|row, sum, y, b| …`";
             set("csr_vector", &[("epilogue", "|row, sum, y, b| b"), ("vectors", "[b]"), ("scalars", "[b]")]) => "Function", "`epilogue`: `b` is among `vectors` and among `scalars`; leave it in one, at `b`";
             set("csr_vector", &[("epilogue", "|row, sum, y, b| b"), ("vectors", "[b, b]")]) => "Function", "`vectors`: `b` stands twice, at `b`";
         },

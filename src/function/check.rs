@@ -16,6 +16,12 @@ pub struct Typed {
     pub(super) literals: Vec<(std::ops::Range<usize>, Type)>,
 }
 
+impl Typed {
+    pub(crate) fn num_parameters(&self) -> usize {
+        self.parameters.len()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Local {
     pub(super) name: String,

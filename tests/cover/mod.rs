@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spmv_codegen::{Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Semiring, ValueKind, ValueType};
+use spmv_codegen::{
+    Algorithm, AlgorithmSpec, COMMON_KEYS, KernelConfig, Operation, Semiring, ValueKind, ValueType,
+};
 
 /// One setting and its values, as text.
 pub struct Dimension {
@@ -122,7 +124,7 @@ fn in_turn(
 }
 
 /// What the user may write, with small whole numbers for small whole numbers; the last ones leave the product as it is.
-const WRITTEN: [&[(&str, &str)]; 10] = [
+const WRITTEN: [&[(&str, &str)]; 13] = [
     &[("combine", "|a, x| (a - x).abs()"), ("reduce", "|s, t| s.max(t)"), ("identity", "-1e30")],
     &[("map_value", "|a| a.abs()"), ("map_x", "|x, col| if col % 2 == 0 { x } else { -x }")],
     &[("combine", "|a, x| a.mul_add(x, 1.0)")],
@@ -154,10 +156,18 @@ const WRITTEN: [&[(&str, &str)]; 10] = [
         ("vectors", "[e, d]"),
         ("scalars", "[c, int]"),
     ],
+    &[("dot", "|row, result, p| result * p"), ("vectors", "[p]")],
+    &[
+        ("epilogue", "|row, sum, y, b, c| b - c * sum"),
+        ("dot", "|row, r, d, b| if row % 2 == 0 { r * r } else { d * b }"),
+        ("vectors", "[b]"),
+        ("scalars", "[c, d]"),
+    ],
+    &[("dot", "|row, result| (result * 0.37).powi(2) - 1e-3 * result")],
 ];
 
 /// Of `WRITTEN`, those that leave the product as it is.
-const EPILOGUES: std::ops::Range<usize> = 6..10;
+const EPILOGUES: std::ops::Range<usize> = 6..13;
 
 /// Some of what the user may write with some types, in turn: over all algorithms everything with every type.
 pub fn over_functions(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
@@ -172,16 +182,49 @@ pub fn over_functions(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     let configure = |index: usize| {
         let types = &FLOAT_TYPES[(turn + index * 5) % FLOAT_TYPES.len()];
         let functions = written[(turn * number + index) % written.len()];
-        let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");
-        let mut set = |key: &str, value: &str| builder.set(key, value).expect("a value of the tables");
-        ["value", "x", "y", "accumulator"].into_iter().zip(types).for_each(|(key, value)| set(key, value));
-        functions.iter().for_each(|(key, text)| set(key, &text.replace("ACCUMULATOR", types[3])));
         let transposed = spec.operations.len() > 1 && index % 4 == 3;
-        set("operation", spec.operations[usize::from(transposed)].name());
-        set("threads_per_block", ["64", "128", "256"][(turn + index) % 3]);
-        builder.build().expect("what the tables have is allowed")
+        let operation = spec.operations[usize::from(transposed)];
+        let threads = ("threads_per_block", ["64", "128", "256"][(turn + index) % 3]);
+        of_written(spec, operation, types, functions, threads).expect("what the tables have is allowed")
     };
     (0..number).map(configure).collect()
+}
+
+/// Every operation, semiring and entry of `WRITTEN` that the algorithm takes, with each other and with all types that they
+/// have; the rest is the default.
+pub fn every_combination(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+    let nothing: &[(&str, &str)] = &[];
+    let mut configs = Vec::new();
+    for &operation in spec.operations {
+        for semiring in spec.semirings {
+            for functions in WRITTEN.into_iter().chain([nothing]) {
+                let semiring = ("semiring", semiring.name());
+                let of_types = |types| of_written(spec, operation, types, functions, semiring);
+                configs.extend(SEMIRING_TYPES.iter().filter_map(of_types));
+            }
+        }
+    }
+    // What says its own semiring comes once for each.
+    let mut seen = BTreeSet::new();
+    configs.retain(|config| seen.insert(config.to_string()));
+    configs
+}
+
+/// The configuration of these choices, where it is allowed; what is written comes last.
+fn of_written(
+    spec: &AlgorithmSpec,
+    operation: Operation,
+    types: &[&str; 4],
+    functions: &[(&str, &str)],
+    (key, value): (&str, &str),
+) -> Option<KernelConfig> {
+    let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");
+    let mut set = |key: &str, value: &str| builder.set(key, value).expect("a value of the tables");
+    ["value", "x", "y", "accumulator"].into_iter().zip(types).for_each(|(key, value)| set(key, value));
+    set("operation", operation.name());
+    set(key, value);
+    functions.iter().for_each(|(key, text)| set(key, &text.replace("ACCUMULATOR", types[3])));
+    builder.build().ok()
 }
 
 /// The configuration of these choices, one a dimension, where it is allowed.

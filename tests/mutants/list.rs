@@ -656,4 +656,41 @@ pub const MUTANTS: &[Mutant] = &[
         "    rank += ends_row(i);",
         "",
     ),
+    found("csr_vector dot=|row,r|r*0.37+1e-30", "the sum is not rounded up", "++whole;", ";"),
+    found(
+        "csr_vector dot=|row,r|r*0.37+1e-30",
+        "bins are not left empty",
+        "    bins[int(blockIdx.x) * kDotLanes + lane] = 0;\n",
+        "",
+    ),
+    found(
+        "csr_vector dot=|row,r|r*0.37+1e-30",
+        "the upper halves are taken for unsigned",
+        "uint64_t(int64_t(entry) >> 32)",
+        "entry >> 32",
+    ),
+    found(
+        "csr_vector dot=|row,r|r*0.37+1e-30",
+        "negative terms are added",
+        "is_negative ? 0 - piece : piece",
+        "piece",
+    ),
+    found(
+        "csr_vector dot=|row,r|r*1e-40",
+        "subnormal numbers have a hidden bit",
+        "if (exponent != 0) whole |=",
+        "whole |=",
+    ),
+    found(
+        "merge_path accumulator=f64 dot=|row,r|r*0.37+3.9",
+        "carries end with the last digit",
+        "last + 64 / kDotWidth < kDigits ? last + 64 / kDotWidth : kDigits",
+        "last + 1",
+    ),
+    found(
+        "csr_vector dot=|row,r|r*0.37+1e-30",
+        "the sums of other blocks are read before they are there",
+        "comes_last = atomicAdd(bins + kDotArrivals, uint64_t(1)) == kDotBins - 1;",
+        "atomicAdd(bins + kDotArrivals, uint64_t(1)); comes_last = int(blockIdx.x) == kDotBins - 1;",
+    ),
 ];

@@ -8,7 +8,7 @@ use spmv_codegen::{
 };
 use spmv_matrix::{
     Accumulate, Complex32, Complex64, CsrMatrix, Entry, EpilogueOperand, Reference, SymmetricCsr, Symmetry,
-    Value, bf16, cpu_operators, cpu_semiring, f16, reference_over_operators,
+    Value, bf16, cpu_dot, cpu_operators, cpu_semiring, f16, reference_over_operators,
 };
 use spmv_runtime::{Device, Element, Error, Factor, Scalar, Spmv, Vector};
 
@@ -231,7 +231,7 @@ pub fn over_semiring(
     })
 }
 
-/// Binds to each vector of the plan's epilogue these numbers, from another one on for each, and to each scalar 2, 3 and so
+/// Binds to each vector that the plan takes these numbers, from another one on for each, and to each scalar 2, 3 and so
 /// on; the numbers that a row is given, in order.
 pub fn bind(plan: &mut Spmv, numbers: &[f64]) -> Result<Vec<Vec<f64>>, Error> {
     let operands = plan.program().operands.clone();
@@ -251,6 +251,7 @@ pub fn bind(plan: &mut Spmv, numbers: &[f64]) -> Result<Vec<Vec<f64>>, Error> {
                 plan.set_scalar(name, place as f64 + 1.0)?;
                 vec![place as f64 + 1.0; num_rows]
             }
+            Operand::Buffer(_) => continue,
         });
     }
     Ok(bound)
@@ -287,6 +288,26 @@ pub fn over_functions(
         _ => of::<f32>(&operators, op_a, x, accumulate, bound, y),
     };
     (reference, rounded(types.y, &stored))
+}
+
+/// Whether the last product of a plan left in its dot what the CPU adds up of this y, bit by bit.
+pub fn check_dot(plan: &Spmv, bound: &[Vec<f64>], y: &[f64]) -> Result<(), String> {
+    fn of<V: Value<RealSum = V> + Float>(operators: &Operators, bound: &[Vec<f64>], y: &[f64]) -> f64 {
+        let bound: Vec<Vec<V>> = bound.iter().map(|numbers| typed(numbers)).collect();
+        let bound: Vec<_> = bound.iter().map(|numbers| EpilogueOperand::Vector(numbers)).collect();
+        cpu_dot(operators, &bound, &typed::<V>(y))
+    }
+    let Some(dot) = plan.dot() else { return Ok(()) };
+    let operators = plan.config().operators();
+    let expected = match plan.config().types().accumulator {
+        ValueType::F64 => of::<f64>(&operators, bound, y),
+        _ => of::<f32>(&operators, bound, y),
+    };
+    let found = dot.to_vec().map_err(|error| error.to_string())?[0];
+    if found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan() {
+        return Ok(());
+    }
+    Err(format!("the rows add up to {found:e} and must to exactly {expected:e}"))
 }
 
 /// The matrix and x with the maps of a configuration.

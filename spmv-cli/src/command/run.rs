@@ -626,9 +626,8 @@ impl Run {
             builder = builder.operation(of_arrays);
         }
         let config = builder.build()?;
-        if config.user_functions().epilogue.is_some() {
-            let message =
-                "what an epilogue makes of a row's rounding is its own, so nothing verifies such a product";
+        if config.user_functions().stores() {
+            let message = "what an epilogue or a dot makes of a row's rounding is its own, so nothing verifies such a product";
             return Err(Failure::new(Kind::Usage, message)
                 .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"));
         }

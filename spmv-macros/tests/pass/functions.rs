@@ -10,8 +10,9 @@ use spmv_runtime::{KernelConfig, spmv_kernel};
     identity = -1e300,
     map_x = |x, col| x * (col % 2) as f64,
     epilogue = |row, sum, y, d, omega| { let half = 0.5 * d; y + omega * (sum - half) },
+    dot = |row, result, d, weight| weight * result * d,
     vectors = [d],
-    scalars = [omega],
+    scalars = [omega, weight],
 )]
 pub struct Farthest;
 
@@ -21,6 +22,7 @@ fn main() {
     assert_eq!(Farthest::identity(), -1e300);
     assert_eq!(Farthest::map_x(2.0, 3), 2.0);
     assert_eq!(Farthest::epilogue(0, 3.0, 1.0, 2.0, 10.0), 21.0);
+    assert_eq!(Farthest::dot(0, 3.0, 2.0, 0.5), 3.0);
     let settings = [
         ("value", "f64"),
         ("combine", "|a, x| (a - x).abs()"),
@@ -28,8 +30,9 @@ fn main() {
         ("identity", "-1e300"),
         ("map_x", "|x, col| x * (col % 2) as f64"),
         ("epilogue", "|row, sum, y, d, omega| { let half = 0.5 * d; y + omega * (sum - half) }"),
+        ("dot", "|row, result, d, weight| weight * result * d"),
         ("vectors", "[d]"),
-        ("scalars", "[omega]"),
+        ("scalars", "[omega, weight]"),
     ];
     let config = KernelConfig::from_settings("csr_vector", settings).expect("it is allowed");
     assert_eq!(Farthest::config(), config);

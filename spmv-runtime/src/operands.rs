@@ -1,17 +1,18 @@
-//! What a kernel's epilogue takes by name, and what is bound to it.
+//! What a kernel's epilogue and dot take by name, and what is bound to it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use spmv_codegen::{Operand, Program};
 
+use crate::backend::Allocation;
 use crate::error::Error;
 use crate::scalar::{Element, Scalar};
 use crate::vector::{Owner, Vector};
 
-/// The vectors and numbers of an epilogue, in the order in which a kernel is given them.
+/// The vectors and numbers of an epilogue and a dot, in the order in which a kernel is given them.
 #[derive(Debug)]
-pub(crate) struct EpilogueOperands {
+pub(crate) struct BoundOperands {
     operands: Vec<Operand>,
     /// What is bound to each; `None` where nothing was yet.
     bound: Vec<Option<Bound>>,
@@ -31,11 +32,25 @@ impl fmt::Debug for Bound {
     }
 }
 
-impl EpilogueOperands {
-    pub(crate) fn new(program: &Program) -> EpilogueOperands {
+impl BoundOperands {
+    /// Those of a program whose buffers are these.
+    pub(crate) fn new(program: &Program, buffers: &[Allocation]) -> BoundOperands {
         let operands = program.operands.clone();
-        let bound = operands.iter().map(|_| None).collect();
-        EpilogueOperands { slots: vec![0; operands.len()], bound, operands }
+        let slot = |operand: &Operand| match operand {
+            Operand::Buffer(index) => (buffers[*index].address(), Some(Bound { _owner: None, bytes: 0 })),
+            _ => (0, None),
+        };
+        let (slots, bound) = operands.iter().map(slot).unzip();
+        BoundOperands { slots, bound, operands }
+    }
+
+    /// Takes over what the user bound to those of the same kernel.
+    pub(crate) fn keep_bound(&mut self, other: BoundOperands) {
+        for (place, (slot, bound)) in other.slots.into_iter().zip(other.bound).enumerate() {
+            if !matches!(self.operands[place], Operand::Buffer(_)) {
+                (self.slots[place], self.bound[place]) = (slot, bound);
+            }
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -81,15 +96,16 @@ impl EpilogueOperands {
     /// Whether everything is bound, and y is none of it.
     pub(crate) fn check(&self, y: u64, y_bytes: usize) -> Result<(), Error> {
         for ((operand, bound), address) in self.operands.iter().zip(&self.bound).zip(&self.slots) {
-            let (kind, method) = match operand {
-                Operand::Vector { .. } => ("vector", "set_vector"),
-                Operand::Scalar { .. } => ("scalar", "set_scalar"),
+            let (name, kind, method) = match operand {
+                Operand::Vector { name, .. } => (name, "vector", "set_vector"),
+                Operand::Scalar { name, .. } => (name, "scalar", "set_scalar"),
+                Operand::Buffer(_) => continue,
             };
             let Some(bound) = bound else {
-                return Err(Error::UnboundOperand { kind, name: operand.name().into(), method });
+                return Err(Error::UnboundOperand { kind, name: name.clone(), method });
             };
             if *address < y + y_bytes as u64 && y < *address + bound.bytes as u64 && bound.bytes > 0 {
-                return Err(Error::OperandIsResult { name: operand.name().into() });
+                return Err(Error::OperandIsResult { name: name.clone() });
             }
         }
         Ok(())
@@ -97,11 +113,15 @@ impl EpilogueOperands {
 
     /// The place of a parameter of this name and kind.
     fn place(&self, name: &str, kind: &'static str) -> Result<usize, Error> {
-        let is_of_kind = |operand: &Operand| matches!(operand, Operand::Vector { .. }) == (kind == "vector");
-        let found = self.operands.iter().position(|operand| operand.name() == name && is_of_kind(operand));
+        let named = |operand: &Operand| match operand {
+            Operand::Vector { name, .. } if kind == "vector" => Some(name.clone()),
+            Operand::Scalar { name, .. } if kind == "scalar" => Some(name.clone()),
+            _ => None,
+        };
+        let found =
+            self.operands.iter().position(|operand| named(operand).is_some_and(|found| found == name));
         found.ok_or_else(|| {
-            let allowed = self.operands.iter().filter(|operand| is_of_kind(operand));
-            let allowed = allowed.map(|operand| operand.name().to_owned()).collect();
+            let allowed = self.operands.iter().filter_map(named).collect();
             Error::UnknownOperand { kind, name: name.to_owned(), allowed }
         })
     }
