@@ -2,28 +2,31 @@
 
 use crate::expr::{Expr, Variable};
 use crate::features::{Degrees, Features, Lengths};
-use crate::program::{Arg, Buffer, Pass};
+use crate::program::{Arg, Pass};
 use crate::source::analysis_source;
 use crate::types::IndexType;
 
-/// Generated CUDA text that counts a structure's features, for one type of row offsets and one of column indices, and how to run it: `structure`,
-/// then, where the features say that diagonals are worth counting, `diagonals`.
+/// Generated CUDA text that counts a structure's features, for one type of row offsets and one of column indices, and how to
+/// run it. Every pass has one buffer, zero before the first of them, that begins with the counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnalysisProgram {
     /// CUDA C++17 text, complete in itself.
     pub source: String,
-    /// The counters, a bit a diagonal, which only `diagonals` uses, the length of every column, which only `columns` does, and
-    /// the entries that samples have in columns, which only `structure` does.
-    pub buffers: [Buffer; 4],
-    /// Passes that look at row offsets, at samples of column indices, at groups of rows and at what samples have in columns.
-    pub structure: [Pass; 4],
-    /// Passes that look at all column indices.
-    pub diagonals: [Pass; 2],
+    /// Bytes of the buffer of `structure`: the counters, the entries that samples have in columns, a bit a diagonal.
+    pub structure_bytes: Expr,
+    /// Passes that look at row offsets, at samples of column indices and at groups of rows, then at what samples have in
+    /// columns and, where what was counted says that they are worth it, at the diagonals of all entries.
+    pub structure: [Pass; 3],
+    /// Bytes of the buffer of `columns`: the counters, the length of every column.
+    pub columns_bytes: Expr,
     /// Passes that count the lengths of columns where other passes count those of rows.
     pub columns: [Pass; 2],
 }
 
 const THREADS_PER_BLOCK: u32 = 1024;
+
+/// Columns, or what is taken for one, whose entries a block counts.
+const PLACES_PER_BLOCK: u32 = 16 * THREADS_PER_BLOCK;
 
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
 /// blocks of each shape, most diagonals of a group, columns and entries of each degree.
@@ -33,21 +36,13 @@ const COUNTERS: u32 = (DEGREES + 2 * Degrees::CLASSES) as u32;
 const DEGREES: usize = 44 + Features::BLOCK_SHAPES.len() + 1;
 
 impl AnalysisProgram {
-    /// Index in [`AnalysisProgram::buffers`] of the counters.
-    pub const COUNTERS: usize = 0;
-    /// Index in [`AnalysisProgram::buffers`] of the bits of the diagonals.
-    pub const DIAGONALS: usize = 1;
-    /// Index in [`AnalysisProgram::buffers`] of the lengths of columns.
-    pub const LENGTHS: usize = 2;
-    /// Index in [`AnalysisProgram::buffers`] of the entries that samples have in columns.
-    pub const DEGREES: usize = 3;
     /// How many counters there are, of 64 bits each.
     pub const NUM_COUNTERS: usize = COUNTERS as usize;
 
     /// Generates the program for row offsets and column indices of these types.
     pub fn new(offset: IndexType, index: IndexType) -> AnalysisProgram {
-        let (rows, nnz) = (Expr::from(Variable::NumRows), Expr::from(Variable::Nnz));
-        let words = (rows.clone() + Expr::from(Variable::NumCols)).div_ceil(32);
+        let [rows, cols, nnz] = [Variable::NumRows, Variable::NumCols, Variable::Nnz].map(Expr::from);
+        let words = (rows.clone() + cols.clone()).div_ceil(32);
         let pass = |name: &str, grid: Expr, args: Vec<Arg>| Pass {
             kernel: format!("spmv_analysis_{name}"),
             grid,
@@ -55,92 +50,71 @@ impl AnalysisProgram {
             shared_bytes: 0,
             args,
         };
-        let num_rows = || Arg::Size(Variable::NumRows.into(), IndexType::U32);
-        let of_all = |items: Expr| items.div_ceil(THREADS_PER_BLOCK);
         let stride = |items: Expr| {
-            of_all(items).min(Expr::from(Variable::Multiprocessors) * Expr::from(Variable::ResidentBlocks))
+            let resident = Expr::from(Variable::Multiprocessors) * Expr::from(Variable::ResidentBlocks);
+            items.div_ceil(THREADS_PER_BLOCK).min(resident)
         };
-        let samples =
-            nnz.clone().div_ceil(1 << Features::STRETCH[1].ilog2()).min(Features::MAX_SAMPLES as u32);
+        let samples = nnz.clone().div_ceil(Features::STRETCH[1] as u32).min(Features::MAX_SAMPLES as u32);
         let groups = rows.clone().div_ceil(Features::ROWS_PER_GROUP).min(Features::MAX_GROUPS as u32);
-        let counters = || Arg::Buffer(Self::COUNTERS);
-        let bits = || Arg::Buffer(Self::DIAGONALS);
-        let lengths = || Arg::Buffer(Self::LENGTHS);
-        let cols = Expr::from(Variable::NumCols);
         let places = cols.clone().min(1 << Features::LOG_DEGREE_PLACES);
-        let degrees = || Arg::Buffer(Self::DEGREES);
+        let degree_blocks = places.clone().div_ceil(PLACES_PER_BLOCK);
+        let number = |size: &Expr| Arg::Size(size.clone(), IndexType::U32);
+        let wide = |size: &Expr| Arg::Size(size.clone(), IndexType::U64);
+        let counters = || Arg::Buffer(0);
+        let all_entries = || [Arg::RowOffsets, Arg::ColIndices, counters()];
         AnalysisProgram {
             source: analysis_source(offset, index, THREADS_PER_BLOCK),
-            buffers: [
-                Buffer::new("counters", COUNTERS * 8).zeroed(),
-                Buffer::new("diagonals", words.clone() * 4).zeroed(),
-                Buffer::new("lengths", cols.clone() * 4).zeroed(),
-                Buffer::new("degrees", places.clone() * 4).zeroed(),
-            ],
+            structure_bytes: Expr::from(COUNTERS * 8) + (places.clone() + words.clone()) * 4,
             structure: [
-                pass("rows", stride(rows.clone()), vec![num_rows(), Arg::RowOffsets, counters()]),
                 pass(
-                    "columns",
-                    samples,
-                    vec![
-                        Arg::Size(nnz.clone(), IndexType::U64),
-                        Arg::Size(cols.clone(), IndexType::U64),
-                        Arg::ColIndices,
-                        degrees(),
-                        counters(),
-                    ],
+                    "structure",
+                    samples.clone() + groups.clone() + stride(rows.clone()),
+                    [
+                        &[number(&samples), number(&groups), number(&rows), wide(&cols), wide(&nnz)][..],
+                        &all_entries(),
+                    ]
+                    .concat(),
                 ),
-                pass("blocks", groups, vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, counters()]),
                 pass(
-                    "degrees",
-                    stride(places.clone()),
-                    vec![Arg::Size(places, IndexType::U32), degrees(), counters()],
+                    "details",
+                    degree_blocks.clone() + stride(rows.clone()),
+                    [
+                        &[number(&degree_blocks), number(&places), number(&rows), wide(&nnz)][..],
+                        &all_entries(),
+                    ]
+                    .concat(),
                 ),
+                pass("diagonals", stride(words.clone()), vec![wide(&words), number(&places), counters()]),
             ],
-            diagonals: [
-                pass("diagonals", of_all(rows), vec![num_rows(), Arg::RowOffsets, Arg::ColIndices, bits()]),
-                pass(
-                    "count",
-                    stride(words.clone()),
-                    vec![Arg::Size(words, IndexType::U64), bits(), counters()],
-                ),
-            ],
+            columns_bytes: Expr::from(COUNTERS * 8) + cols.clone() * 4,
             columns: [
-                pass(
-                    "entries",
-                    stride(nnz.clone()),
-                    vec![Arg::Size(nnz, IndexType::U64), Arg::ColIndices, lengths()],
-                ),
-                pass(
-                    "lengths",
-                    stride(cols.clone()),
-                    vec![Arg::Size(cols, IndexType::U32), lengths(), counters()],
-                ),
+                pass("entries", stride(nnz.clone()), vec![wide(&nnz), Arg::ColIndices, counters()]),
+                pass("lengths", stride(cols.clone()), vec![number(&cols), counters()]),
             ],
         }
     }
 
-    /// The features of a matrix of this size from its counters; `num_diagonals` where diagonals were counted.
-    pub fn features(
-        size: (u64, u64),
-        nnz: u64,
-        counters: &[u64; Self::NUM_COUNTERS],
-        diagonals: bool,
-    ) -> Features {
+    /// The features of a matrix of this size from what `structure` counted.
+    pub fn features(size: (u64, u64), nnz: u64, counters: &[u64; Self::NUM_COUNTERS]) -> Features {
         let mut features = Features::of_size(size, nnz);
         features.longest_row = counters[0];
         features.row_lengths.copy_from_slice(&counters[1..34]);
         features.warp_steps.copy_from_slice(&counters[34..40]);
         features.marked.copy_from_slice(&counters[40..42]);
-        features.num_diagonals = diagonals.then_some(counters[42]);
         features.grouped = counters[43];
         features.blocks.copy_from_slice(&counters[44..44 + Features::BLOCK_SHAPES.len()]);
         features.group_diagonals = counters[44 + Features::BLOCK_SHAPES.len()];
         let (cols, entries) = counters[DEGREES..].split_at(Degrees::CLASSES);
         features.degrees.cols.copy_from_slice(cols);
         features.degrees.entries.copy_from_slice(entries);
+        // Else they were not counted.
+        let Features { longest_row, group_diagonals, .. } = features;
+        if Features::may_be_diagonal(size.0, nnz, longest_row, group_diagonals) {
+            features.num_diagonals = Some(counters[42]);
+        }
         features
     }
+
     /// What `columns` counted.
     pub fn lengths(counters: &[u64; Self::NUM_COUNTERS]) -> Lengths {
         let (mut classes, mut warp_steps) = ([0; 33], [0; 6]);

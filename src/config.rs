@@ -253,6 +253,11 @@ impl KernelConfig {
 
     /// Generates the program: a pure function, the same bytes every time.
     pub fn program(&self) -> Program {
+        Program { source: source::program_source(self), ..self.outline() }
+    }
+
+    /// The program with an empty source, which takes longer to generate than everything else.
+    pub fn outline(&self) -> Program {
         let mut plan = self.algorithm.plans().plan(self);
         let mut slots = self.algorithm.plans().slots(self);
         let misfits = self.algorithm.plans().misfits(self);
@@ -284,7 +289,7 @@ impl KernelConfig {
             }
         }
         Program {
-            source: source::program_source(self),
+            source: String::new(),
             operands,
             dot,
             prepare: plan.prepare,

@@ -25,7 +25,7 @@ impl DotBins {
         match accumulator {
             // Positions of the last bit of a piece: 0 to 253 and 0 to 2045 + 27.
             ValueType::F32 => DotBins { bins: 16, lanes: 1024, width: 16 },
-            _ => DotBins { bins: 260, lanes: 256, width: 8 },
+            _ => DotBins { bins: 130, lanes: 1024, width: 16 },
         }
     }
 

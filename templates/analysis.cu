@@ -3,7 +3,7 @@
 // Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; dense blocks that groups of rows consist of; diagonals that hold an entry
 // Bytes:     row offsets once, at most 2^23 column indices and 2^19 more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
-// Launch:    grid stride over rows; a block a sample; a block a group of rows; diagonals a thread a row, only where no row is long
+// Launch:    blocks of one launch take samples, groups of rows, and rows in turn; then degrees, and diagonals a warp 32 rows, only where no row is long; then their number
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLogShortStretch = 12;
@@ -39,27 +39,35 @@ struct Counters {
   uint64_t degree_entries[kLengthClasses];
 };
 
+// Behind the counters: what samples have in columns, then a bit a diagonal; or the length of every column.
+__device__ __forceinline__ uint32_t* behind(Counters* counters) { return reinterpret_cast<uint32_t*>(counters + 1); }
+
 __device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) number += __shfl_xor_sync(kAll, number, offset);
   return number;
 }
 
-// A warp takes 32 rows that follow one another.
-template <typename LengthOf>
-__device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length_of, Counters* counters) {
+// The part of a block in what its launch does: it is the one of this number among so many.
+struct Part {
+  uint32_t block, num_blocks;
+};
+
+// A warp takes 32 rows that follow one another. Their lengths are of type Length.
+template <typename Length, typename LengthOf>
+__device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, LengthOf length_of, Counters* counters) {
   __shared__ uint32_t rows_of_class[kLengthClasses];
   if (threadIdx.x < kLengthClasses) rows_of_class[threadIdx.x] = 0;
   __syncthreads();
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t num_warps = (num_rows + 31) / 32;
-  uint64_t longest = 0;
+  Length longest = 0;
   uint64_t steps[kWidths] = {};
-  for (uint32_t warp = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32; warp < num_warps;
-       warp += gridDim.x * (kThreadsPerBlock / 32)) {
+  for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp < num_warps;
+       warp += part.num_blocks * (kThreadsPerBlock / 32)) {
     const uint32_t row = warp * 32 + lane;
     const bool is_row = row < num_rows;
-    const uint64_t length = is_row ? uint64_t(length_of(row)) : 0;
+    const Length length = is_row ? length_of(row) : Length(0);
     int length_class = 64 - __clzll(length);
     if (length_class > kLengthClasses - 1) length_class = kLengthClasses - 1;
     // One addition for all lanes of a class, and most warps have few classes.
@@ -71,12 +79,12 @@ __device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length
       waiting &= ~same;
     }
     // The longest of 1, 2, 4, ... neighbouring rows, which have 32, 16, 8, ... threads each.
-    uint64_t longest_of_rows = length;
+    Length longest_of_rows = length;
 #pragma unroll
     for (int k = 0; k < kWidths; ++k) {
       const uint32_t rows = 1u << k;
       if (k > 0) {
-        const uint64_t other = __shfl_xor_sync(kAll, longest_of_rows, rows / 2);
+        const Length other = __shfl_xor_sync(kAll, longest_of_rows, rows / 2);
         if (other > longest_of_rows) longest_of_rows = other;
       }
       const uint32_t threads = 32 / rows;
@@ -89,24 +97,21 @@ __device__ __forceinline__ void count_lengths(uint32_t num_rows, LengthOf length
     const uint64_t of_warp = warp_sum(steps[k]);
     if (lane == 0) atomicAdd(&counters->warp_steps[k], of_warp);
   }
-  if (lane == 0) atomicMax(&counters->longest_row, longest);
+  if (lane == 0) atomicMax(&counters->longest_row, uint64_t(longest));
   __syncthreads();
   if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], uint64_t(rows_of_class[threadIdx.x]));
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, Counters* counters) {
-  count_lengths(num_rows, [=](uint32_t row) { return row_offsets[row + 1] - row_offsets[row]; }, counters);
-}
-
 // Columns are the rows of the transpose.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_lengths(uint32_t num_cols, const uint32_t* __restrict__ lengths, Counters* counters) {
-  count_lengths(num_cols, [=](uint32_t col) { return lengths[col]; }, counters);
+spmv_analysis_lengths(uint32_t num_cols, Counters* counters) {
+  const uint32_t* lengths = behind(counters);
+  count_lengths<uint32_t>({blockIdx.x, gridDim.x}, num_cols, [=](uint32_t col) { return lengths[col]; }, counters);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_entries(uint64_t nnz, const IndexT* __restrict__ col_indices, uint32_t* lengths) {
+spmv_analysis_entries(uint64_t nnz, const IndexT* __restrict__ col_indices, Counters* counters) {
+  uint32_t* lengths = behind(counters);
   const uint64_t stride = gridDim.x * uint64_t(kThreadsPerBlock);
 #pragma unroll 4
   for (uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; i < nnz; i += stride) {
@@ -125,29 +130,48 @@ __device__ __forceinline__ uint32_t degree_place(uint64_t num_cols, IndexT col) 
   return num_cols <= 1ull << kLogDegreePlaces ? uint32_t(col) : uint32_t(col) * kHashFactor >> (32 - kLogDegreePlaces);
 }
 
+// What a block has in shared memory: words of bits, or a table of blocks.
+constexpr int kPlaces = 2 * kMaxGroupEntries;
+constexpr uint32_t kShortWords = 1u << (kLogShortBits - 5);
+constexpr uint32_t kLongWords = 1u << (kLogLongBits - 5);
+static_assert((kShortWords + kLongWords) * 4 <= kPlaces * 8, "the table is the larger");
+
 // A block takes a sample: a long stretch of entries, as short ones that follow one another.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_columns(uint64_t nnz, uint64_t num_cols, const IndexT* __restrict__ col_indices, uint32_t* degrees,
-                      Counters* counters) {
-  constexpr uint32_t kShortWords = 1u << (kLogShortBits - 5);
-  constexpr uint32_t kLongWords = 1u << (kLogLongBits - 5);
+__device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64_t nnz, uint64_t num_cols,
+                                              const IndexT* __restrict__ col_indices, uint32_t* degrees,
+                                              Counters* counters) {
   constexpr uint32_t kShortStretch = 1u << kLogShortStretch;
   constexpr uint32_t kLongStretch = 1u << kLogLongStretch;
-  __shared__ uint32_t short_bits[kShortWords], long_bits[kLongWords];
+  constexpr uint32_t kSteps = kShortStretch / kThreadsPerBlock;
+  uint32_t* short_bits = words;
+  uint32_t* long_bits = words + kShortWords;
   for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) long_bits[word] = 0;
-  const uint64_t begin = blockIdx.x * nnz / gridDim.x;
+  const uint64_t begin = part.block * nnz / part.num_blocks;
   const uint64_t end = begin + kLongStretch < nnz ? begin + kLongStretch : nnz;
   uint64_t marked_short = 0, marked_long = 0;
+  // The columns of the next stretch are on their way while this one is marked.
+  IndexT cols[kSteps], next_cols[kSteps];
+  auto load = [&](uint64_t stretch, IndexT(&loaded)[kSteps]) {
+#pragma unroll
+    for (uint32_t step = 0; step < kSteps; ++step) {
+      const uint64_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
+      loaded[step] = i < end ? __ldcs(col_indices + i) : IndexT(0);
+    }
+  };
+  load(begin, next_cols);
   for (uint64_t stretch = begin; stretch < end; stretch += kShortStretch) {
     for (uint32_t word = threadIdx.x; word < kShortWords; word += kThreadsPerBlock) short_bits[word] = 0;
+#pragma unroll
+    for (uint32_t step = 0; step < kSteps; ++step) cols[step] = next_cols[step];
+    load(stretch + kShortStretch, next_cols);
     __syncthreads();
-#pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < kShortStretch; i += kThreadsPerBlock) {
-      if (stretch + i < end) {
-        const IndexT col = __ldcs(col_indices + stretch + i);
-        mark<kLogShortBits>(short_bits, col);
-        mark<kLogLongBits>(long_bits, col);
-        if (stretch + i < begin + kDegreeSample) atomicAdd(degrees + degree_place(num_cols, col), 1u);
+#pragma unroll
+    for (uint32_t step = 0; step < kSteps; ++step) {
+      const uint64_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
+      if (i < end) {
+        mark<kLogShortBits>(short_bits, cols[step]);
+        mark<kLogLongBits>(long_bits, cols[step]);
+        if (i < begin + kDegreeSample) atomicAdd(degrees + degree_place(num_cols, cols[step]), 1u);
       }
     }
     __syncthreads();
@@ -163,15 +187,16 @@ spmv_analysis_columns(uint64_t nnz, uint64_t num_cols, const IndexT* __restrict_
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_degrees(uint32_t num_places, const uint32_t* __restrict__ degrees, Counters* counters) {
+// Columns by what samples have in them.
+__device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, const uint32_t* __restrict__ degrees,
+                                              Counters* counters) {
   __shared__ uint64_t cols[kLengthClasses], entries[kLengthClasses];
   if (threadIdx.x < kLengthClasses) cols[threadIdx.x] = entries[threadIdx.x] = 0;
   __syncthreads();
   // Most columns have few entries: a thread counts those itself.
   constexpr int kFew = 4;
   uint64_t few_cols[kFew] = {}, few_entries[kFew] = {};
-  for (uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x; i < num_places; i += gridDim.x * kThreadsPerBlock) {
+  for (uint32_t i = part.block * kThreadsPerBlock + threadIdx.x; i < num_places; i += part.num_blocks * kThreadsPerBlock) {
     const uint32_t degree = degrees[i];
     const int degree_class = 32 - __clz(degree);
     if (degree_class >= kFew) {
@@ -199,7 +224,6 @@ spmv_analysis_degrees(uint32_t num_places, const uint32_t* __restrict__ degrees,
 }
 
 // Puts a block into a table of those that are there, and says whether it is new.
-template <int kPlaces>
 __device__ __forceinline__ bool insert(uint64_t* table, uint64_t block) {
   constexpr uint64_t kNone = ~0ull;
   const uint32_t hash = (uint32_t(block) ^ uint32_t(block >> 32) * 0x85ebca6bu) * kHashFactor;
@@ -211,19 +235,32 @@ __device__ __forceinline__ bool insert(uint64_t* table, uint64_t block) {
 }
 
 // A block takes a group of rows, and one shape after the other.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
-                     const IndexT* __restrict__ col_indices, Counters* counters) {
-  constexpr int kPlaces = 2 * kMaxGroupEntries;
-  __shared__ uint64_t table[kPlaces];
+__device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_t num_rows,
+                                             const OffsetT* __restrict__ row_offsets,
+                                             const IndexT* __restrict__ col_indices, Counters* counters) {
+  constexpr int kSteps = (kMaxGroupEntries + kThreadsPerBlock - 1) / kThreadsPerBlock;
+  __shared__ OffsetT ends[kRowsPerGroup];
   __shared__ uint64_t diagonals;
-  if (threadIdx.x == 0) diagonals = 0;
   const uint32_t num_groups = (num_rows + kRowsPerGroup - 1) / kRowsPerGroup;
-  const uint32_t first = uint32_t(uint64_t(blockIdx.x) * num_groups / gridDim.x) * kRowsPerGroup;
+  const uint32_t first = uint32_t(uint64_t(part.block) * num_groups / part.num_blocks) * kRowsPerGroup;
   const uint32_t last = first + kRowsPerGroup < num_rows ? first + kRowsPerGroup : num_rows;
   const OffsetT begin = row_offsets[first], end = row_offsets[last];
   if (end - begin > kMaxGroupEntries) return;
+  if (threadIdx.x == 0) diagonals = 0;
+  if (threadIdx.x < last - first) ends[threadIdx.x] = row_offsets[first + threadIdx.x + 1];
   if (threadIdx.x == 0) atomicAdd(&counters->grouped, uint64_t(end - begin));
+  __syncthreads();
+  // The entries of a thread: rows of the group, and columns.
+  uint32_t rows_of[kSteps], cols_of[kSteps];
+  uint32_t row = 0;
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    const OffsetT i = begin + step * kThreadsPerBlock + threadIdx.x;
+    if (i >= end) continue;
+    while (ends[row] <= i) ++row;
+    rows_of[step] = row;
+    cols_of[step] = col_indices[i];
+  }
   // Behind the shapes come diagonals.
   for (int shape = 0; shape <= kNumShapes; ++shape) {
     const bool is_diagonal = shape == kNumShapes;
@@ -232,42 +269,97 @@ spmv_analysis_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
     for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
     __syncthreads();
     uint64_t blocks = 0;
-    uint32_t row = first;
-    for (OffsetT i = begin + threadIdx.x; i < end; i += kThreadsPerBlock) {
-      while (row_offsets[row + 1] <= i) ++row;
-      const uint32_t col = col_indices[i];
-      const uint64_t block = is_diagonal ? col + kRowsPerGroup - (row - first) : uint64_t((row - first) / rows) << 32 | col / cols;
-      blocks += insert<kPlaces>(table, block);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if (begin + step * kThreadsPerBlock + threadIdx.x >= end) continue;
+      const uint64_t block = is_diagonal ? uint64_t(cols_of[step]) + kRowsPerGroup - rows_of[step]
+                                         : uint64_t(rows_of[step] / rows) << 32 | cols_of[step] / cols;
+      blocks += insert(table, block);
     }
     blocks = warp_sum(blocks);
-    if (threadIdx.x % 32 == 0) atomicAdd(is_diagonal ? &diagonals : &counters->blocks[shape], blocks);
+    if (threadIdx.x % 32 == 0 && blocks > 0) atomicAdd(is_diagonal ? &diagonals : &counters->blocks[shape], blocks);
     __syncthreads();
   }
   if (threadIdx.x == 0) atomicMax(&counters->group_diagonals, diagonals);
 }
 
-// A thread a row: a bit for each diagonal, rising from the lower left corner. An entry that continues the diagonal of the entry
-// of the same rank in the row before is left to that one.
+// The first blocks take a sample each, those that follow a group of rows each, the rest the lengths of all rows.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_diagonals(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
-                        const IndexT* __restrict__ col_indices, uint32_t* bits) {
-  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (row >= num_rows) return;
-  const OffsetT begin = row_offsets[row], end = row_offsets[row + 1];
-  const OffsetT before = row == 0 ? begin : row_offsets[row - 1];
-#pragma unroll 4
-  for (OffsetT k = 0; k < end - begin; ++k) {
-    const IndexT col = __ldg(col_indices + begin + k);
-    if (k < begin - before && __ldg(col_indices + before + k) + 1 == col) continue;
-    const uint64_t number = uint64_t(num_rows - 1 - row) + col;
-    const uint32_t bit = 1u << number % 32;
-    // Most bits are there already, and reading is cheaper.
-    if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
+spmv_analysis_structure(uint32_t num_samples, uint32_t num_groups, uint32_t num_rows, uint64_t num_cols, uint64_t nnz,
+                        const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                        Counters* counters) {
+  __shared__ uint64_t table[kPlaces];
+  const uint32_t others = num_samples + num_groups;
+  if (blockIdx.x < num_samples) {
+    uint32_t* words = reinterpret_cast<uint32_t*>(table);
+    count_columns({blockIdx.x, num_samples}, words, nnz, num_cols, col_indices, behind(counters), counters);
+  } else if (blockIdx.x < others) {
+    count_blocks({blockIdx.x - num_samples, num_groups}, table, num_rows, row_offsets, col_indices, counters);
+  } else {
+    const auto length_of = [=](uint32_t row) { return row_offsets[row + 1] - row_offsets[row]; };
+    count_lengths<OffsetT>({blockIdx.x - others, gridDim.x - others}, num_rows, length_of, counters);
+  }
+}
+
+// Whether diagonals are worth counting, by what was counted before: Features::may_be_diagonal.
+__device__ __forceinline__ bool may_be_diagonal(uint64_t num_rows, uint64_t nnz, const Counters* counters) {
+  const uint64_t longest_row = counters->longest_row, diagonals = counters->group_diagonals;
+  return diagonals > 0 && longest_row <= 2 * nnz / num_rows && diagonals <= 8 * nnz / num_rows;
+}
+
+// A warp takes 32 rows, whose entries follow one another: a bit for each diagonal, rising from the lower left corner. An
+// entry that continues the diagonal of the entry of the same rank in the row before is left to that one.
+__device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                                               const IndexT* __restrict__ col_indices, uint32_t* bits) {
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t num_warps = (num_rows + 31) / 32;
+  for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp < num_warps;
+       warp += part.num_blocks * (kThreadsPerBlock / 32)) {
+    const uint32_t first = warp * 32;
+    const uint32_t own = first + lane < num_rows ? first + lane : num_rows - 1;
+    const OffsetT own_begin = row_offsets[own], own_end = row_offsets[own + 1];
+    const OffsetT own_before = own == 0 ? own_begin : row_offsets[own - 1];
+    const OffsetT begin = __shfl_sync(kAll, own_begin, 0), end = __shfl_sync(kAll, own_end, 31);
+    uint32_t row = 0;
+    for (OffsetT step = begin; step < end; step += 32) {
+      const OffsetT i = step + lane;
+      const bool is_entry = i < end;
+      // The row of an entry: later ones are in no earlier row.
+      for (;;) {
+        const OffsetT row_end = __shfl_sync(kAll, own_end, row);
+        const bool is_later = is_entry && row_end <= i;
+        if (!__any_sync(kAll, is_later)) break;
+        row += is_later;
+      }
+      const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
+      if (!is_entry) continue;
+      const IndexT col = __ldg(col_indices + i);
+      // The entry of the same rank: as far behind as the row before is long.
+      if (i - row_begin < row_begin - before && __ldg(col_indices + i - (row_begin - before)) + 1 == col) continue;
+      const uint64_t number = uint64_t(num_rows - 1 - (first + row)) + col;
+      const uint32_t bit = 1u << number % 32;
+      // Most bits are there already, and reading is cheaper.
+      if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
+    }
+  }
+}
+
+// The first blocks take the columns of samples, the others diagonals.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_analysis_details(uint32_t num_degree_blocks, uint32_t num_places, uint32_t num_rows, uint64_t nnz,
+                      const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                      Counters* counters) {
+  if (blockIdx.x < num_degree_blocks) {
+    count_degrees({blockIdx.x, num_degree_blocks}, num_places, behind(counters), counters);
+  } else if (may_be_diagonal(num_rows, nnz, counters)) {
+    const Part part = {blockIdx.x - num_degree_blocks, gridDim.x - num_degree_blocks};
+    mark_diagonals(part, num_rows, row_offsets, col_indices, behind(counters) + num_places);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_count(uint64_t num_words, const uint32_t* __restrict__ bits, Counters* counters) {
+spmv_analysis_diagonals(uint64_t num_words, uint32_t num_places, Counters* counters) {
+  const uint32_t* bits = behind(counters) + num_places;
   uint64_t count = 0;
   for (uint64_t word = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; word < num_words;
        word += gridDim.x * uint64_t(kThreadsPerBlock)) {

@@ -1,7 +1,8 @@
 //! How good `Spmv::auto` and `Spmv::tune` are on this GPU: the kernels that they take beside the fastest of all configurations,
 //! found by measuring every one, and what it costs to look at a structure and to hash it.
 //!
-//! `cargo bench -p spmv-runtime --bench tuning -- [--budget N] [--record FILE] [--report] [NAME…]`
+//! `cargo bench -p spmv-runtime --bench tuning -- [--budget N] [--record FILE] [--report | --analysis] [NAME…]`; with
+//! `--analysis` nothing is tuned.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use spmv_runtime::matrix::CsrMatrix;
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::planner::{self, Candidate};
 use spmv_runtime::tuning::{Outcome, TuningReport};
-use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, Spmv};
+use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, Spmv, Vector};
 
 /// A name, a class of matrices and its parameters.
 type Problem = (&'static str, &'static str, &'static [(&'static str, f64)]);
@@ -39,14 +40,18 @@ const PROBLEMS: &[Problem] = &[
 const HEAD: &str = "matrix,value,best_ms,best,tuned_over_best,tuned,auto_over_best,auto,tuning_products,tuning_candidates,\
                     tuning_stop,tuning_prepare_products,analysis_products,fingerprint_products";
 
+const ANALYSIS_HEAD: &str = "matrix,auto,product_us,analysis_us,analysis_products,fingerprint_us,ranking_us";
+
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let (mut budget, mut record, mut names, mut report) = (200, None, Vec::new(), false);
+    let mut analysis = false;
     while let Some(argument) = arguments.next() {
         match &*argument {
             "--budget" => budget = arguments.next().and_then(|text| text.parse().ok()).expect("--budget N"),
             "--record" => record = Some(arguments.next().expect("--record FILE")),
             "--report" => report = true,
+            "--analysis" => analysis = true,
             _ => names.push(argument),
         }
     }
@@ -55,7 +60,7 @@ fn main() {
         println!("no GPU: nothing is timed");
         return;
     }
-    println!("{HEAD}");
+    println!("{}", if analysis { ANALYSIS_HEAD } else { HEAD });
     let mut lines = vec![HEAD.to_owned()];
     let mut ratios = [Vec::new(), Vec::new()];
     let started = Instant::now();
@@ -69,6 +74,13 @@ fn main() {
         let generator = Generator::new(class).expect("a class").seed(11);
         let generator = parameters.iter().fold(generator, set);
         let wide: CsrMatrix<f64, u32> = generator.generate().expect("a matrix");
+        if analysis {
+            match looked_at(&device, &wide.convert::<f32>()) {
+                Ok(line) => println!("{name},{line}"),
+                Err(error) => println!("{name}: {error}"),
+            }
+            continue;
+        }
         let mut took = [None, None];
         for (value, took) in [ValueType::F32, ValueType::F64].into_iter().zip(&mut took) {
             let measured = match value {
@@ -159,6 +171,35 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
         fingerprint / best_ms
     );
     Ok(Found { line, report: tuned, ratios })
+}
+
+/// What it takes to look at a structure and to rank candidates for it, beside a product of what is taken.
+fn looked_at<V: Element>(device: &Device, a: &CsrMatrix<V, u32>) -> Result<String, Error> {
+    let matrix = Arc::new(DeviceMatrix::upload(device, a, IndexType::U32)?);
+    let mut plan = Spmv::auto(device, &matrix)?;
+    let x = Vector::<V>::zeros(device, matrix.num_cols())?;
+    let mut y = Vector::<V>::zeros(device, matrix.num_rows())?;
+    let many = 50;
+    let product = least(|| {
+        (0..many).try_for_each(|_| plan.apply(1.0, &x, 0.0, &mut y))?;
+        device.synchronize()
+    })? / f64::from(many);
+    let features = matrix.features()?;
+    let analysis = least(|| matrix.features().map(drop))?;
+    let fingerprint = least(|| matrix.fingerprint().map(drop))?;
+    let (types, l2_bytes) = (plan.config().types(), planner::l2_bytes(device));
+    let (operation, constraints) = (Operation::NonTranspose, Constraints::default());
+    let ranking =
+        least(|| Ok(drop(planner::candidates(&features, types, operation, l2_bytes, &constraints)?)))?;
+    Ok(format!(
+        "{},{:.1},{:.1},{:.2},{:.1},{:.1}",
+        short(*plan.config()),
+        product * 1e3,
+        analysis * 1e3,
+        analysis / product,
+        fingerprint * 1e3,
+        ranking * 1e3
+    ))
 }
 
 /// Every algorithm as it is, and with each value of each parameter.

@@ -14,6 +14,7 @@ use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, S
 use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Target};
 use crate::cuda::{Cuda, stream_handle};
 use crate::error::Error;
+use crate::planner::analysis::AnalysisWorkspace;
 use crate::simulator::{MEMORY_BYTES, Simulated};
 
 /// A device. Clones are handles to the same one.
@@ -29,6 +30,7 @@ struct Inner {
     analyses: SingleFlight<(IndexType, IndexType), Arc<AnalysisKernels>>,
     fingerprint: SingleFlight<(), Arc<FingerprintKernel>>,
     reduction: Mutex<Option<Arc<Vec<Allocation>>>>,
+    analysis: Mutex<AnalysisWorkspace>,
     target: OnceLock<Target>,
     compiler: Arc<Compiler>,
     native: Native,
@@ -191,6 +193,7 @@ impl Device {
                 analyses: SingleFlight::default(),
                 fingerprint: SingleFlight::default(),
                 reduction: Mutex::new(None),
+                analysis: Mutex::default(),
                 target: OnceLock::new(),
                 compiler,
                 native,
@@ -289,6 +292,11 @@ impl Device {
     /// The workspace of operations that give a number, with the lock that keeps it to one of them at a time.
     pub(crate) fn reduction_workspace(&self) -> &Mutex<Option<Arc<Vec<Allocation>>>> {
         &self.inner.reduction
+    }
+
+    /// The workspace of analyses, with the lock that keeps it to one of them at a time.
+    pub(crate) fn analysis_workspace(&self) -> &Mutex<AnalysisWorkspace> {
+        &self.inner.analysis
     }
 
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {

@@ -18,7 +18,7 @@ pub(crate) use auto::{ranked, usual_types};
 pub use model::{Model, ModelError, Priced};
 pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
-mod analysis;
+pub(crate) mod analysis;
 mod auto;
 mod model;
 mod terms;
@@ -173,7 +173,7 @@ fn listed(
     let rules = rules(operation, features, constraints).into_iter();
     let mut found = ruled(found, rules, features, types, operation, constraints)?;
     // A single product of the others could take longer than all that is to be measured.
-    let splits_rows = |candidate: &Candidate| candidate.config.program().guarantees.splits_rows;
+    let splits_rows = |candidate: &Candidate| candidate.config.outline().guarantees.splits_rows;
     if to_measure && has_giant_row(features) && found.iter().any(splits_rows) {
         found.retain(splits_rows);
     }
@@ -320,7 +320,7 @@ fn lightspmv_width(row_nnz_mean: f64) -> u32 {
 
 /// Whether a configuration keeps the constraints, as far as its program and the size of the matrix tell.
 fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) -> bool {
-    let program = config.program();
+    let program = config.outline();
     let guarantees = &program.guarantees;
     (guarantees.bit_reproducible || !constraints.deterministic)
         && (constraints.fill_touches_x || !multiplies_fill(config, features))

@@ -12,7 +12,8 @@ constexpr int kDotFlags = kDotSums + 2 * kDotBins;
 constexpr int kDotArrivals = kDotFlags + 1;
 constexpr uint64_t kDotInfinity = 1, kDotMinusInfinity = 2, kDotNan = 4;
 
-// Adds a term of this row.
+// Adds a term of this row. Threads of a warp that come here together add up what goes to one bin first: integers of the
+// size that a warp adds up in one instruction, a lower part and an upper one. How many come together changes nothing.
 __device__ __forceinline__ void add_to_dot(uint64_t* bins, uint32_t row, AccumT term) {
   uint64_t whole;
   if constexpr (kDotIsWide) {
@@ -25,13 +26,35 @@ __device__ __forceinline__ void add_to_dot(uint64_t* bins, uint32_t row, AccumT 
   whole &= (uint64_t(1) << kDotFraction) - 1;
   if (exponent == kDotMaxExponent) {
     atomicOr(bins + kDotFlags, whole != 0 ? kDotNan : is_negative ? kDotMinusInfinity : kDotInfinity);
-    return;
+    whole = 0;
+  } else if (exponent != 0) {
+    whole |= uint64_t(1) << kDotFraction;
   }
-  if (exponent != 0) whole |= uint64_t(1) << kDotFraction;
   uint32_t position = exponent != 0 ? exponent - 1 : 0;
-  for (; whole != 0; whole >>= kDotPiece, position += kDotPiece) {
-    const uint64_t piece = (whole & ((uint64_t(1) << kDotPiece) - 1)) << position % kDotWidth;
-    atomicAdd(bins + position / kDotWidth * kDotLanes + row % kDotLanes, is_negative ? 0 - piece : piece);
+#pragma unroll
+  for (int done = 0; done <= kDotFraction; done += kDotPiece, whole >>= kDotPiece, position += kDotPiece) {
+    const uint64_t magnitude = (whole & ((uint64_t(1) << kDotPiece) - 1)) << position % kDotWidth;
+    int64_t piece = is_negative ? -int64_t(magnitude) : int64_t(magnitude);
+    const uint32_t bin = position / kDotWidth;
+    uint64_t* entry = bins + bin * kDotLanes + row % kDotLanes;
+#if __CUDA_ARCH__ >= 800
+    constexpr int kLowerBits = 22;
+    const uint32_t together = __activemask();
+    for (uint32_t waiting = __ballot_sync(together, piece != 0); waiting != 0;) {
+      const int first = __ffs(waiting) - 1;
+      const uint32_t bin_of_first = __shfl_sync(together, bin, first);
+      const bool is_same = piece != 0 && bin == bin_of_first;
+      const int64_t own = is_same ? piece : 0;
+      const uint32_t lower = __reduce_add_sync(together, uint32_t(own) & ((1u << kLowerBits) - 1));
+      const int upper = __reduce_add_sync(together, int(own >> kLowerBits));
+      if (threadIdx.x % 32 == first) {
+        atomicAdd(entry, uint64_t((int64_t(upper) << kLowerBits) + int64_t(lower)));
+      }
+      waiting &= ~__ballot_sync(together, is_same);
+    }
+#else
+    if (piece != 0) atomicAdd(entry, uint64_t(piece));
+#endif
   }
 }
 

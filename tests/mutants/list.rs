@@ -672,14 +672,14 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "csr_vector dot=|row,r|r*0.37+1e-30",
         "negative terms are added",
-        "is_negative ? 0 - piece : piece",
-        "piece",
+        "is_negative ? -int64_t(magnitude) : int64_t(magnitude)",
+        "int64_t(magnitude)",
     ),
     found(
         "csr_vector dot=|row,r|r*1e-40",
         "subnormal numbers have a hidden bit",
-        "if (exponent != 0) whole |=",
-        "whole |=",
+        "} else if (exponent != 0) {",
+        "} else {",
     ),
     found(
         "merge_path accumulator=f64 dot=|row,r|r*0.37+3.9",
@@ -692,5 +692,23 @@ pub const MUTANTS: &[Mutant] = &[
         "the sums of other blocks are read before they are there",
         "comes_last = atomicAdd(bins + kDotArrivals, uint64_t(1)) == kDotBins - 1;",
         "atomicAdd(bins + kDotArrivals, uint64_t(1)); comes_last = int(blockIdx.x) == kDotBins - 1;",
+    ),
+    found(
+        "csr_vector dot=|row,r|r",
+        "threads that have nothing to add leave the others waiting",
+        "piece != 0 && bin == bin_of_first;",
+        "piece != 0 && bin == __shfl_sync(together, bin, first);",
+    ),
+    found(
+        "csr_scalar dot=|row,r|r.powi(8)*0.1",
+        "what threads have for other bins is lost",
+        "waiting &= ~__ballot_sync(together, is_same);",
+        "waiting = 0;",
+    ),
+    found(
+        "csr_scalar dot=|row,r|r*2.5e-4",
+        "the lower parts keep a bit of the upper ones",
+        "((1u << kLowerBits) - 1)",
+        "((2u << kLowerBits) - 1)",
     ),
 ];

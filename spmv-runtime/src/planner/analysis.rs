@@ -1,6 +1,8 @@
 //! The features of a matrix that is on a device, counted there.
 
-use spmv_codegen::{AnalysisProgram, Features, Pass};
+use std::sync::PoisonError;
+
+use spmv_codegen::{AnalysisProgram, Expr, Features, Pass};
 
 use crate::backend::{Allocation, StreamHandle, as_bytes_mut};
 use crate::error::Error;
@@ -10,8 +12,8 @@ use crate::matrix_source::DeviceMatrix;
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
     /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets and at
-    /// most 2²³ column indices and some more, or, where no row is long, all of them twice; waits for that. Takes 976 bytes of device
-    /// memory, and for a while a bit a diagonal and 4 bytes a column, 4 MiB at most.
+    /// most 2²³ column indices and some more, or, where no row is long, all of them twice; waits for that. Takes a bit a diagonal
+    /// and 4 bytes a column, 4 MiB at most, of device memory; up to 8 MiB of it stay with the device.
     ///
     /// # Errors
     /// Those of [`Device::kernel`](crate::Device::kernel); [`Error::OutOfMemory`], [`Error::Fault`].
@@ -33,7 +35,7 @@ impl DeviceMatrix {
     fn looked_at(&self, transposed: bool) -> Result<Features, Error> {
         let device = self.device();
         let kernels = device.analysis_kernels(self.offset_type(), self.index_type())?;
-        let AnalysisProgram { buffers, structure, diagonals, columns, .. } = &kernels.program;
+        let AnalysisProgram { structure_bytes, structure, columns_bytes, columns, .. } = &kernels.program;
         let (row_offsets, col_indices, values) = self.addresses();
         let (num_rows, num_cols) = self.stored_size();
         let (num_rows, num_cols, nnz) = (num_rows as u64, num_cols as u64, self.nnz() as u64);
@@ -47,40 +49,51 @@ impl DeviceMatrix {
             values,
             ..Bindings::default()
         };
-        let zeroed = |index: usize| {
-            let buffer = &buffers[index];
-            Allocation::zeroed(device.backend(), sizes.eval(&buffer.bytes, || 0), buffer.name)
-        };
-        let nothing = Operands::default();
-        let run = |passes: &[Pass], buffers: &[Allocation]| {
-            let mut counters = [0u64; AnalysisProgram::NUM_COUNTERS];
-            for pass in passes {
-                let mut bound = BoundPass::new(pass, &*kernels.module, &Bindings { buffers, ..sizes })?;
-                // SAFETY: the pass was bound to this matrix and these buffers, which outlive it: freeing waits for it.
-                unsafe { bound.launch(&**device.backend(), StreamHandle::default(), &nothing)? };
+        let backend = device.backend();
+        let mut workspace = device.analysis_workspace().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = |bytes: &Expr, passes: &[Pass]| {
+            let bytes = sizes.eval(bytes, || 0);
+            if workspace.bytes < bytes {
+                *workspace = AnalysisWorkspace::default();
+                workspace.memory.push(Allocation::new(backend, bytes, "the workspace of the analysis")?);
+                workspace.bytes = bytes;
             }
-            let address = buffers[AnalysisProgram::COUNTERS].address();
-            // SAFETY: the program says that the buffer holds so many counters.
-            unsafe { device.backend().read(as_bytes_mut(&mut counters), address)? };
+            let address = workspace.memory[0].address();
+            // SAFETY: the memory has room for so many bytes, and nothing else uses it: the lock is held until it was read.
+            unsafe { backend.zero(address, bytes)? };
+            for pass in passes {
+                let bindings = Bindings { buffers: &workspace.memory, ..sizes };
+                let mut bound = BoundPass::new(pass, &*kernels.module, &bindings)?;
+                // SAFETY: the pass was bound to this matrix and this memory, which outlive it: reading waits for it.
+                unsafe { bound.launch(&**backend, StreamHandle::default(), &Operands::default())? };
+            }
+            let mut counters = [0u64; AnalysisProgram::NUM_COUNTERS];
+            // SAFETY: the program says that the memory begins with so many counters.
+            unsafe { backend.read(as_bytes_mut(&mut counters), address)? };
             Ok::<_, Error>(counters)
         };
-        let [nothing_yet, others] =
-            ["diagonals", "lengths"].map(|name| Allocation::new(device.backend(), 0, name));
-        let degrees = zeroed(AnalysisProgram::DEGREES)?;
-        let mut buffers = [zeroed(AnalysisProgram::COUNTERS)?, nothing_yet?, others?, degrees];
-        let mut counters = run(structure, &buffers)?;
-        let size = (num_rows, num_cols);
-        let mut found = AnalysisProgram::features(size, nnz, &counters, false);
-        if Features::may_be_diagonal(num_rows, nnz, found.longest_row, found.group_diagonals) {
-            buffers[AnalysisProgram::DIAGONALS] = zeroed(AnalysisProgram::DIAGONALS)?;
-            counters = run(diagonals, &buffers)?;
-            found = AnalysisProgram::features(size, nnz, &counters, true);
+        let features =
+            AnalysisProgram::features((num_rows, num_cols), nnz, &count(structure_bytes, structure)?);
+        let features = match transposed {
+            true => features.transposed(&AnalysisProgram::lengths(&count(columns_bytes, columns)?)),
+            false => features,
+        };
+        if workspace.bytes > AnalysisWorkspace::MAX_KEPT_BYTES {
+            *workspace = AnalysisWorkspace::default();
         }
-        if !transposed {
-            return Ok(found);
-        }
-        buffers[AnalysisProgram::COUNTERS] = zeroed(AnalysisProgram::COUNTERS)?;
-        buffers[AnalysisProgram::LENGTHS] = zeroed(AnalysisProgram::LENGTHS)?;
-        Ok(found.transposed(&AnalysisProgram::lengths(&run(columns, &buffers)?)))
+        Ok(features)
     }
+}
+
+/// What an analysis counts in. It stays with the device, since allocating and freeing take longer than counting.
+#[derive(Debug, Default)]
+pub(crate) struct AnalysisWorkspace {
+    /// One piece, or none yet.
+    memory: Vec<Allocation>,
+    bytes: u64,
+}
+
+impl AnalysisWorkspace {
+    /// More is freed when it was used.
+    const MAX_KEPT_BYTES: u64 = 8 << 20;
 }
