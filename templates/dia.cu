@@ -1,4 +1,4 @@
-// dia: diagonals that hold an entry are stored whole, without columns; a thread two rows.
+// dia: diagonals that hold an entry are stored whole, without columns; a thread two rows, four of values of 2 bytes.
 //
 // Formula:   y[r] <- alpha * sum over d of diagonals[d][r] * x[r + offsets[d]] + beta * y[r], over the diagonals that meet row r within A
 // Paper:     Bell and Garland 2009 (DIA kernel)
@@ -6,7 +6,7 @@
 // Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
 // Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32, times the diagonals; 8 a diagonal, which stay in L1; keeps its own values
 // Guarantee: bit-reproducible; a row is one chain in the order of the diagonals; fill never meets x
-// Launch:    a thread two rows, a warp apart; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise
+// Launch:    a thread two rows, a warp apart, or two pairs of rows; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 #include "prelude/arithmetic.cuh"
@@ -15,9 +15,12 @@
 #include "primitives/grid_scan.cuh"
 #endif
 
-// Rows of a thread, a warp apart, and diagonals whose loads are in flight together.
-constexpr int kRows = 2;
+// Rows that follow one another, whose slots a thread loads at once; such packs of a thread, a warp apart; diagonals whose
+// loads are in flight together: as many bytes, however small the values are.
+constexpr int kPack = sizeof(ValueT) == 2 ? 2 : 1;
+constexpr int kPacks = 2;
 constexpr int kSteps = 3;
+constexpr int kApart = 32 * kPack;
 // Diagonals up to which nobody looks for those that meet a warp's rows.
 constexpr uint32_t kFewDiagonals = 64;
 
@@ -55,6 +58,7 @@ struct SlotOf<16> {
   using Type = WideSlot;
 };
 using SlotT = SlotOf<sizeof(ValueT)>::Type;
+using PackT = SlotOf<kPack * sizeof(ValueT)>::Type;
 
 __device__ __forceinline__ SlotT slot_of(ValueT value) {
   const SlotT slot = ~*reinterpret_cast<const SlotT*>(&value);
@@ -63,6 +67,16 @@ __device__ __forceinline__ SlotT slot_of(ValueT value) {
 __device__ __forceinline__ ValueT value_of(SlotT slot) {
   slot = ~slot;
   return *reinterpret_cast<const ValueT*>(&slot);
+}
+
+// The slot of this place in a pack.
+template <typename Pack>
+__device__ __forceinline__ SlotT slot_in(Pack pack, int place) {
+  if constexpr (kPack == 1) {
+    return pack;
+  } else {
+    return SlotT(pack >> 16 * place);
+  }
 }
 
 // Diagonals are this far apart: whole warps of rows.
@@ -214,51 +228,65 @@ spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int
          const SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  const uint32_t warp_row = thread / 32 * (32 * kRows);
-  const uint32_t first_row = warp_row + thread % 32;
+  const uint32_t warp_row = thread / 32 * (kApart * kPacks);
+  const uint32_t first_row = warp_row + thread % 32 * kPack;
   if (first_row >= num_rows) return;
   const uint64_t stride = dia_stride(num_rows);
   // Of many diagonals, those that meet the warp's rows within A.
   const bool are_many = num_diagonals > kFewDiagonals;
-  const int64_t lowest = -int64_t(warp_row + 32 * kRows - 1);
+  const int64_t lowest = -int64_t(warp_row + kApart * kPacks - 1);
   const int64_t beyond = int64_t(num_cols) - int64_t(warp_row);
   const uint32_t first_step = are_many ? first_diagonal(num_diagonals, offsets, lowest) : 0;
   uint32_t num_steps = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
   if (skips_product(alpha)) num_steps = 0;
-  AccumT sums[kRows] = {};
+  AccumT sums[kPacks][kPack] = {};
   slots += first_step * stride + first_row;
   for (uint32_t d = first_step; d < num_steps; d += kSteps) {
-    SlotT loaded[kSteps][kRows];
-    XT entries[kSteps][kRows];
+    PackT loaded[kSteps][kPacks];
+    XT entries[kSteps][kPacks][kPack];
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const bool is_there = d + s < num_steps && first_row + r * 32 < num_rows;
-        loaded[s][r] = is_there ? __ldcs(slots + s * stride + r * 32) : SlotT(0);
+      for (int p = 0; p < kPacks; ++p) {
+        // Behind the last row a pack has fill.
+        const bool is_there = d + s < num_steps && first_row + p * kApart < num_rows;
+        const auto* pack = reinterpret_cast<const PackT*>(slots + s * stride + p * kApart);
+        loaded[s][p] = is_there ? __ldcs(pack) : PackT(0);
       }
     }
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
       const int64_t first_col = d + s < num_steps ? first_row + __ldg(offsets + d + s) : int64_t(num_cols);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const bool is_there = uint64_t(first_col + r * 32) < num_cols && first_row + r * 32 < num_rows;
-        entries[s][r] = is_there ? __ldg(x + first_col + r * 32) : XT(0);
+      for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+        for (int r = 0; r < kPack; ++r) {
+          const int64_t col = first_col + p * kApart + r;
+          const bool is_there = uint64_t(col) < num_cols && first_row + p * kApart + r < num_rows;
+          entries[s][p][r] = is_there ? __ldg(x + col) : XT(0);
+        }
       }
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int p = 0; p < kPacks; ++p) {
 #pragma unroll
-      for (int s = 0; s < kSteps; ++s) {
-        const AccumT value = AccumT(value_of(loaded[s][r]));
-        if (loaded[s][r] != 0) sums[r] = multiply_add(value, AccumT(entries[s][r]), sums[r]);
+      for (int r = 0; r < kPack; ++r) {
+#pragma unroll
+        for (int s = 0; s < kSteps; ++s) {
+          const SlotT slot = slot_in(loaded[s][p], r);
+          const AccumT value = AccumT(value_of(slot));
+          if (slot != 0) sums[p][r] = multiply_add(value, AccumT(entries[s][p][r]), sums[p][r]);
+        }
       }
     }
     slots += kSteps * stride;
   }
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    if (first_row + r * 32 < num_rows) store_scaled(y, first_row + r * 32, sums[r], alpha, beta);
+  for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+    for (int r = 0; r < kPack; ++r) {
+      const uint32_t row = first_row + p * kApart + r;
+      if (row < num_rows) store_scaled(y, row, sums[p][r], alpha, beta);
+    }
   }
 }

@@ -6,7 +6,7 @@ use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::primitive::GridScan;
 use crate::program::{Arg, Buffer, Count, Guarantees, Pass, Slots};
-use crate::types::{IndexType, ValueKind};
+use crate::types::{IndexType, ValueKind, ValueType};
 
 parameters! {
     /// Diagonals that hold an entry, stored whole and without columns (DIA).
@@ -32,8 +32,10 @@ const NUM_DISORDERED: Variable = Variable::Count(0);
 const NUM_OCCUPIED: Variable = Variable::Count(1);
 const NUM_DIAGONALS: Variable = Variable::Count(2);
 
-/// Rows of a thread of the product; `kRows` of the template.
-const ROWS_PER_THREAD: u32 = 2;
+/// Rows of a thread of the product: `kPacks` of the template times `kPack`.
+fn rows_per_thread(value: ValueType) -> u32 {
+    if value.size() == 2 { 4 } else { 2 }
+}
 
 /// Rows with those that fill up the last warp.
 fn stride() -> Expr {
@@ -120,7 +122,7 @@ impl Plans for Dia {
         let threads_per_block = config.threads_per_block();
         let product = Pass {
             kernel: "spmv_dia".into(),
-            grid: Expr::from(Variable::NumRows).div_ceil(threads_per_block * ROWS_PER_THREAD),
+            grid: Expr::from(Variable::NumRows).div_ceil(threads_per_block * rows_per_thread(types.value)),
             threads_per_block,
             shared_bytes: 0,
             args: vec![
