@@ -780,20 +780,26 @@ impl KernelConfigBuilder {
     /// Everything that is wrong with the settings, in no more than one line each.
     pub fn problems(&self) -> Vec<ConfigError> {
         let config = self.resolved();
+        /// What the common keys allow, in their order: asked for with every configuration of a choice.
+        static ALLOWED: LazyLock<Vec<Vec<String>>> =
+            LazyLock::new(|| COMMON_KEYS.iter().map(|common| (common.allowed)()).collect());
         let mut problems = Vec::new();
-        let mut value = |key, value: String, allowed: Vec<String>| {
-            if !allowed.contains(&value) {
-                let why = why_not(key, &value);
-                problems.push(ConfigError::Value { key, value, allowed, why });
-            }
+        let mut refuse = |key, value: String, allowed: Vec<String>| {
+            let why = why_not(key, &value);
+            problems.push(ConfigError::Value { key, value, allowed, why });
         };
         for (parameter, number) in
             config.algorithm.spec().parameters.iter().zip(config.algorithm.parameter_values())
         {
-            value(parameter.name, number.to_string(), numbers(parameter.allowed));
+            if !parameter.allowed.contains(&number) {
+                refuse(parameter.name, number.to_string(), numbers(parameter.allowed));
+            }
         }
-        for common in COMMON_KEYS {
-            value(common.name, (common.get)(&config), (common.allowed)());
+        for (common, allowed) in COMMON_KEYS.iter().zip(&*ALLOWED) {
+            let value = (common.get)(&config);
+            if !allowed.contains(&value) {
+                refuse(common.name, value, allowed.clone());
+            }
         }
         let spec = config.algorithm.spec();
         if !spec.operations.contains(&config.operation) {

@@ -168,9 +168,12 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) {
       const uint64_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
+      // Entries next to each other often read the same sector, and marking it at once would take turns.
+      const IndexT col_before = __shfl_up_sync(kAll, cols[step], 1);
+      const bool is_first = threadIdx.x % 32 == 0 || col_before / kColsPerSector != cols[step] / kColsPerSector;
       if (i < end) {
-        mark<kLogShortBits>(short_bits, cols[step]);
-        mark<kLogLongBits>(long_bits, cols[step]);
+        if (is_first) mark<kLogShortBits>(short_bits, cols[step]);
+        if (is_first) mark<kLogLongBits>(long_bits, cols[step]);
         if (i < begin + kDegreeSample) atomicAdd(degrees + degree_place(num_cols, cols[step]), 1u);
       }
     }
@@ -308,9 +311,17 @@ __device__ __forceinline__ bool may_be_diagonal(uint64_t num_rows, uint64_t nnz,
 }
 
 // A warp takes 32 rows, whose entries follow one another: a bit for each diagonal, rising from the lower left corner. An
-// entry that continues the diagonal of the entry of the same rank in the row before is left to that one.
+// entry that continues the diagonal of the entry of the same rank in the row before is left to that one. A block remembers
+// diagonals that have their bits: all would read the same few words else.
 __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                                                const IndexT* __restrict__ col_indices, uint32_t* bits) {
+  constexpr int kUnroll = 4;
+  constexpr uint32_t kRemembered = 1024;
+  // No diagonal has this number.
+  constexpr uint32_t kNone = ~0u;
+  __shared__ uint32_t remembered[kRemembered];
+  for (uint32_t place = threadIdx.x; place < kRemembered; place += kThreadsPerBlock) remembered[place] = kNone;
+  __syncthreads();
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t num_warps = (num_rows + 31) / 32;
   for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp < num_warps;
@@ -321,25 +332,35 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
     const OffsetT own_before = own == 0 ? own_begin : row_offsets[own - 1];
     const OffsetT begin = __shfl_sync(kAll, own_begin, 0), end = __shfl_sync(kAll, own_end, 31);
     uint32_t row = 0;
-    for (OffsetT step = begin; step < end; step += 32) {
-      const OffsetT i = step + lane;
-      const bool is_entry = i < end;
-      // The row of an entry: later ones are in no earlier row.
-      for (;;) {
-        const OffsetT row_end = __shfl_sync(kAll, own_end, row);
-        const bool is_later = is_entry && row_end <= i;
-        if (!__any_sync(kAll, is_later)) break;
-        row += is_later;
+    for (OffsetT step = begin; step < end; step += 32 * kUnroll) {
+      uint32_t rows[kUnroll];
+      IndexT cols[kUnroll], cols_before[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) {
+        const OffsetT i = step + u * 32 + lane;
+        const bool is_entry = i < end;
+        // The row of an entry: later ones are in no earlier row.
+        for (;;) {
+          const OffsetT row_end = __shfl_sync(kAll, own_end, row);
+          const bool is_later = is_entry && row_end <= i;
+          if (!__any_sync(kAll, is_later)) break;
+          row += is_later;
+        }
+        const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
+        rows[u] = row;
+        cols[u] = is_entry ? __ldg(col_indices + i) : IndexT(0);
+        // The entry of the same rank: as far behind as the row before is long. What is no entry, or has none, stays as if
+        // it continued nothing.
+        const bool has_before = is_entry && i - row_begin < row_begin - before;
+        cols_before[u] = has_before ? __ldg(col_indices + i - (row_begin - before)) : cols[u];
       }
-      const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
-      if (!is_entry) continue;
-      const IndexT col = __ldg(col_indices + i);
-      // The entry of the same rank: as far behind as the row before is long.
-      if (i - row_begin < row_begin - before && __ldg(col_indices + i - (row_begin - before)) + 1 == col) continue;
-      const uint64_t number = uint64_t(num_rows - 1 - (first + row)) + col;
-      const uint32_t bit = 1u << number % 32;
-      // Most bits are there already, and reading is cheaper.
-      if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) {
+        if (step + u * 32 + lane >= end || cols_before[u] + 1 == cols[u]) continue;
+        const uint32_t number = num_rows - 1 - (first + rows[u]) + cols[u];
+        if (atomicExch(remembered + number % kRemembered, number) == number) continue;
+        atomicOr(bits + number / 32, 1u << number % 32);
+      }
     }
   }
 }

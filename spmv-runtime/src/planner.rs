@@ -320,11 +320,12 @@ fn lightspmv_width(row_nnz_mean: f64) -> u32 {
 
 /// Whether a configuration keeps the constraints, as far as its program and the size of the matrix tell.
 fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) -> bool {
-    let program = config.outline();
-    let guarantees = &program.guarantees;
-    (guarantees.bit_reproducible || !constraints.deterministic)
+    // Outlines take longer than the rest of a choice.
+    (!constraints.deterministic || config.outline().guarantees.bit_reproducible)
         && (constraints.fill_touches_x || !multiplies_fill(config, features))
-        && constraints.max_extra_bytes.is_none_or(|most| least_workspace(&program, config, features) <= most)
+        && constraints
+            .max_extra_bytes
+            .is_none_or(|most| least_workspace(&config.outline(), config, features) <= most)
 }
 
 /// Bytes that a plan's workspace takes at least for a matrix of this size: what its buffers take with everything that

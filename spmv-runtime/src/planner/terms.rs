@@ -139,8 +139,8 @@ fn places((rows, cols): (u32, u32)) -> f64 {
 /// Whether a product with this configuration multiplies fill with x, as far as the features tell: whether a plan does is known
 /// when it has been made.
 pub fn multiplies_fill(config: &KernelConfig, features: &Features) -> bool {
-    config.outline().guarantees.fill_touches_x
-        && slots(config.algorithm(), features).is_none_or(|slots| slots > features.nnz)
+    slots(config.algorithm(), features).is_none_or(|slots| slots > features.nnz)
+        && config.outline().guarantees.fill_touches_x
 }
 
 /// What threads share out among themselves.
