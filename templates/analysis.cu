@@ -190,39 +190,33 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
   }
 }
 
-// Columns by what samples have in them.
+// Columns by what samples have in them, whose entries are fewer than 2^32 in all.
 __device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, const uint32_t* __restrict__ degrees,
                                               Counters* counters) {
-  __shared__ uint64_t cols[kLengthClasses], entries[kLengthClasses];
+  __shared__ uint32_t cols[kLengthClasses], entries[kLengthClasses];
   if (threadIdx.x < kLengthClasses) cols[threadIdx.x] = entries[threadIdx.x] = 0;
   __syncthreads();
-  // Most columns have few entries: a thread counts those itself.
-  constexpr int kFew = 4;
-  uint64_t few_cols[kFew] = {}, few_entries[kFew] = {};
-  for (uint32_t i = part.block * kThreadsPerBlock + threadIdx.x; i < num_places; i += part.num_blocks * kThreadsPerBlock) {
-    const uint32_t degree = degrees[i];
+  const uint32_t lane = threadIdx.x % 32;
+  for (uint32_t i = part.block * kThreadsPerBlock + threadIdx.x; i - lane < num_places;
+       i += part.num_blocks * kThreadsPerBlock) {
+    const bool is_place = i < num_places;
+    const uint32_t degree = is_place ? degrees[i] : 0;
     const int degree_class = 32 - __clz(degree);
-    if (degree_class >= kFew) {
-      atomicAdd(&cols[degree_class], uint64_t(1));
-      atomicAdd(&entries[degree_class], uint64_t(degree));
-    }
-#pragma unroll
-    for (int k = 0; k < kFew; ++k) {
-      if (degree_class == k) ++few_cols[k], few_entries[k] += degree;
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < kFew; ++k) {
-    const uint64_t warp_cols = warp_sum(few_cols[k]), warp_entries = warp_sum(few_entries[k]);
-    if (threadIdx.x % 32 == 0) {
-      atomicAdd(&cols[k], warp_cols);
-      atomicAdd(&entries[k], warp_entries);
+    // One addition for all lanes of a class, and most warps have few classes.
+    for (uint32_t waiting = __ballot_sync(kAll, is_place); waiting != 0;) {
+      const int class_of_first = __shfl_sync(kAll, degree_class, __ffs(waiting) - 1);
+      const bool is_same = is_place && degree_class == class_of_first;
+      const uint32_t same = __ballot_sync(kAll, is_same);
+      const uint32_t of_class = uint32_t(warp_sum(is_same ? degree : 0));
+      if (lane == 0) atomicAdd(&cols[class_of_first], uint32_t(__popc(same)));
+      if (lane == 0) atomicAdd(&entries[class_of_first], of_class);
+      waiting &= ~same;
     }
   }
   __syncthreads();
   if (threadIdx.x < kLengthClasses && cols[threadIdx.x] > 0) {
-    atomicAdd(&counters->degree_cols[threadIdx.x], cols[threadIdx.x]);
-    atomicAdd(&counters->degree_entries[threadIdx.x], entries[threadIdx.x]);
+    atomicAdd(&counters->degree_cols[threadIdx.x], uint64_t(cols[threadIdx.x]));
+    atomicAdd(&counters->degree_entries[threadIdx.x], uint64_t(entries[threadIdx.x]));
   }
 }
 

@@ -228,44 +228,71 @@ spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int
          const SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  const uint32_t warp_row = thread / 32 * (kApart * kPacks);
-  const uint32_t first_row = warp_row + thread % 32 * kPack;
+  constexpr int kWarpRows = kApart * kPacks;
+  const uint32_t warp_row = thread / 32 * kWarpRows;
+  const uint32_t lane_row = thread % 32 * kPack;
+  const uint32_t first_row = warp_row + lane_row;
   if (first_row >= num_rows) return;
   const uint64_t stride = dia_stride(num_rows);
   // Of many diagonals, those that meet the warp's rows within A.
   const bool are_many = num_diagonals > kFewDiagonals;
-  const int64_t lowest = -int64_t(warp_row + kApart * kPacks - 1);
+  const int64_t lowest = -int64_t(warp_row + kWarpRows - 1);
   const int64_t beyond = int64_t(num_cols) - int64_t(warp_row);
   const uint32_t first_step = are_many ? first_diagonal(num_diagonals, offsets, lowest) : 0;
   uint32_t num_steps = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
   if (skips_product(alpha)) num_steps = 0;
+  // Where all rows of a warp are there, and all of their columns, nothing is looked at one by one.
+  const bool has_all_rows = warp_row + kWarpRows <= num_rows;
+  const int64_t last_inside = int64_t(num_cols) - kWarpRows;
   AccumT sums[kPacks][kPack] = {};
   slots += first_step * stride + first_row;
   for (uint32_t d = first_step; d < num_steps; d += kSteps) {
     PackT loaded[kSteps][kPacks];
     XT entries[kSteps][kPacks][kPack];
+    const bool has_all = has_all_rows && d + kSteps <= num_steps;
+    auto load_slots = [&](auto is_there) {
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+      for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        // Behind the last row a pack has fill.
-        const bool is_there = d + s < num_steps && first_row + p * kApart < num_rows;
-        const auto* pack = reinterpret_cast<const PackT*>(slots + s * stride + p * kApart);
-        loaded[s][p] = is_there ? __ldcs(pack) : PackT(0);
-      }
-    }
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const int64_t first_col = d + s < num_steps ? first_row + __ldg(offsets + d + s) : int64_t(num_cols);
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-        for (int r = 0; r < kPack; ++r) {
-          const int64_t col = first_col + p * kApart + r;
-          const bool is_there = uint64_t(col) < num_cols && first_row + p * kApart + r < num_rows;
-          entries[s][p][r] = is_there ? __ldg(x + col) : XT(0);
+        for (int p = 0; p < kPacks; ++p) {
+          const auto* pack = reinterpret_cast<const PackT*>(slots + s * stride + p * kApart);
+          loaded[s][p] = is_there(s, p) ? __ldcs(pack) : PackT(0);
         }
       }
+    };
+    if (has_all) {
+      load_slots([](int, int) { return true; });
+    } else {
+      // Behind the last row a pack has fill.
+      load_slots([=](int s, int p) { return d + s < num_steps && first_row + p * kApart < num_rows; });
+    }
+    int64_t first_cols[kSteps];
+    bool are_inside = has_all;
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      first_cols[s] = d + s < num_steps ? warp_row + __ldg(offsets + d + s) : int64_t(num_cols);
+      are_inside = are_inside && first_cols[s] >= 0 && first_cols[s] <= last_inside;
+    }
+    auto load_entries = [&](auto is_there) {
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s) {
+        const XT* from = x + (first_cols[s] + lane_row);
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+          for (int r = 0; r < kPack; ++r) {
+            const int place = p * kApart + r;
+            entries[s][p][r] = is_there(s, place) ? __ldg(from + place) : XT(0);
+          }
+        }
+      }
+    };
+    if (are_inside) {
+      load_entries([](int, int) { return true; });
+    } else {
+      load_entries([&](int s, int place) {
+        return uint64_t(first_cols[s] + lane_row + place) < num_cols && first_row + place < num_rows;
+      });
     }
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
