@@ -353,7 +353,9 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
         if (step + u * 32 + lane >= end || cols_before[u] + 1 == cols[u]) continue;
         const uint32_t number = num_rows - 1 - (first + rows[u]) + cols[u];
         if (atomicExch(remembered + number % kRemembered, number) == number) continue;
-        atomicOr(bits + number / 32, 1u << number % 32);
+        const uint32_t bit = 1u << number % 32;
+        // Most bits are there already, and reading is cheaper.
+        if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
       }
     }
   }

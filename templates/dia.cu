@@ -250,21 +250,22 @@ spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int
     PackT loaded[kSteps][kPacks];
     XT entries[kSteps][kPacks][kPack];
     const bool has_all = has_all_rows && d + kSteps <= num_steps;
-    auto load_slots = [&](auto is_there) {
+    // Behind the last row a pack has fill.
+    const auto load_slots = [&](bool all) {
 #pragma unroll
       for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
+          const bool is_there = all || (d + s < num_steps && first_row + p * kApart < num_rows);
           const auto* pack = reinterpret_cast<const PackT*>(slots + s * stride + p * kApart);
-          loaded[s][p] = is_there(s, p) ? __ldcs(pack) : PackT(0);
+          loaded[s][p] = is_there ? __ldcs(pack) : PackT(0);
         }
       }
     };
     if (has_all) {
-      load_slots([](int, int) { return true; });
+      load_slots(true);
     } else {
-      // Behind the last row a pack has fill.
-      load_slots([=](int s, int p) { return d + s < num_steps && first_row + p * kApart < num_rows; });
+      load_slots(false);
     }
     int64_t first_cols[kSteps];
     bool are_inside = has_all;
@@ -273,7 +274,7 @@ spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int
       first_cols[s] = d + s < num_steps ? warp_row + __ldg(offsets + d + s) : int64_t(num_cols);
       are_inside = are_inside && first_cols[s] >= 0 && first_cols[s] <= last_inside;
     }
-    auto load_entries = [&](auto is_there) {
+    const auto load_entries = [&](bool all) {
 #pragma unroll
       for (int s = 0; s < kSteps; ++s) {
         const XT* from = x + (first_cols[s] + lane_row);
@@ -282,17 +283,17 @@ spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int
 #pragma unroll
           for (int r = 0; r < kPack; ++r) {
             const int place = p * kApart + r;
-            entries[s][p][r] = is_there(s, place) ? __ldg(from + place) : XT(0);
+            const bool is_col = uint64_t(first_cols[s] + lane_row + place) < num_cols;
+            const bool is_there = all || (is_col && first_row + place < num_rows);
+            entries[s][p][r] = is_there ? __ldg(from + place) : XT(0);
           }
         }
       }
     };
     if (are_inside) {
-      load_entries([](int, int) { return true; });
+      load_entries(true);
     } else {
-      load_entries([&](int s, int place) {
-        return uint64_t(first_cols[s] + lane_row + place) < num_cols && first_row + place < num_rows;
-      });
+      load_entries(false);
     }
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {

@@ -219,11 +219,14 @@ fn of_written(
     (key, value): (&str, &str),
 ) -> Option<KernelConfig> {
     let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");
-    let mut set = |key: &str, value: &str| builder.set(key, value).expect("a value of the tables");
-    ["value", "x", "y", "accumulator"].into_iter().zip(types).for_each(|(key, value)| set(key, value));
-    set("operation", operation.name());
-    set(key, value);
-    functions.iter().for_each(|(key, text)| set(key, &text.replace("ACCUMULATOR", types[3])));
+    let types_of = ["value", "x", "y", "accumulator"].into_iter().zip(types.iter().copied());
+    for (key, value) in types_of.chain([("operation", operation.name()), (key, value)]) {
+        builder.set(key, value).expect("a value of the tables");
+    }
+    // Functions compute in two of the types.
+    for (key, text) in functions {
+        builder.set(key, &text.replace("ACCUMULATOR", types[3])).ok()?;
+    }
     builder.build().ok()
 }
 
