@@ -53,6 +53,9 @@ pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
     let [near, far] = [0, 1].map(|kind| features.sectors_per_entry(kind));
     let mut parameters = if mean < SHORT {
         Special { rows_per_lane: 4, entries_per_step: 1, unroll: 2, ..usual }
+    } else if mean < SHARED && value.size() == 2 {
+        // As many bytes in flight as of wider values.
+        Special { entries_per_step: 4, unroll: 2, ..usual }
     } else if mean < SHARED {
         usual
     } else if mean < LONG {
@@ -126,6 +129,8 @@ mod tests {
         let near = [0.15, 0.1];
         let usual = layout(22, 30, near);
         assert_eq!((usual.parameters, usual.threads_per_block), (Special::default(), 256));
+        let narrow = special_layout(&features(22, 30, near), ValueType::F16).parameters;
+        assert_eq!((narrow.entries_per_step, narrow.unroll), (4, 2));
         assert_eq!(layout(2, 4, near).parameters.rows_per_lane, 4);
         assert_eq!(layout(150, 300, near).parameters.lanes_per_row, 8);
         assert_eq!(layout(1900, 2000, near).parameters.lanes_per_row, 32);

@@ -63,6 +63,7 @@ __device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, Leng
   const uint32_t num_warps = (num_rows + 31) / 32;
   Length longest = 0;
   uint64_t steps[kWidths] = {};
+  uint32_t of_class = 0, of_last_class = 0;
   for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp < num_warps;
        warp += part.num_blocks * (kThreadsPerBlock / 32)) {
     const uint32_t row = warp * 32 + lane;
@@ -70,12 +71,12 @@ __device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, Leng
     const Length length = is_row ? length_of(row) : Length(0);
     int length_class = 64 - __clzll(length);
     if (length_class > kLengthClasses - 1) length_class = kLengthClasses - 1;
-    // One addition for all lanes of a class, and most warps have few classes.
+    // Every lane counts a class, and the last one two; most warps have few classes.
     for (uint32_t waiting = __ballot_sync(kAll, is_row); waiting != 0;) {
-      const int first = __ffs(waiting) - 1;
-      const int class_of_first = __shfl_sync(kAll, length_class, first);
+      const int class_of_first = __shfl_sync(kAll, length_class, __ffs(waiting) - 1);
       const uint32_t same = __ballot_sync(kAll, is_row && length_class == class_of_first);
-      if (lane == first) atomicAdd(&rows_of_class[length_class], uint32_t(__popc(same)));
+      if (lane == class_of_first) of_class += __popc(same);
+      if (class_of_first == kLengthClasses - 1) of_last_class += __popc(same);
       waiting &= ~same;
     }
     // The longest of 1, 2, 4, ... neighbouring rows, which have 32, 16, 8, ... threads each.
@@ -98,6 +99,8 @@ __device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, Leng
     if (lane == 0) atomicAdd(&counters->warp_steps[k], of_warp);
   }
   if (lane == 0) atomicMax(&counters->longest_row, uint64_t(longest));
+  if (of_class > 0) atomicAdd(&rows_of_class[lane], of_class);
+  if (lane == 0 && of_last_class > 0) atomicAdd(&rows_of_class[kLengthClasses - 1], of_last_class);
   __syncthreads();
   if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], uint64_t(rows_of_class[threadIdx.x]));
 }
@@ -197,21 +200,26 @@ __device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, co
   if (threadIdx.x < kLengthClasses) cols[threadIdx.x] = entries[threadIdx.x] = 0;
   __syncthreads();
   const uint32_t lane = threadIdx.x % 32;
+  // Every lane counts a class; as many entries as the last one is for are in no sample.
+  uint32_t cols_of_class = 0, entries_of_class = 0;
   for (uint32_t i = part.block * kThreadsPerBlock + threadIdx.x; i - lane < num_places;
        i += part.num_blocks * kThreadsPerBlock) {
     const bool is_place = i < num_places;
     const uint32_t degree = is_place ? degrees[i] : 0;
     const int degree_class = 32 - __clz(degree);
-    // One addition for all lanes of a class, and most warps have few classes.
     for (uint32_t waiting = __ballot_sync(kAll, is_place); waiting != 0;) {
       const int class_of_first = __shfl_sync(kAll, degree_class, __ffs(waiting) - 1);
       const bool is_same = is_place && degree_class == class_of_first;
       const uint32_t same = __ballot_sync(kAll, is_same);
-      const uint32_t of_class = uint32_t(warp_sum(is_same ? degree : 0));
-      if (lane == 0) atomicAdd(&cols[class_of_first], uint32_t(__popc(same)));
-      if (lane == 0) atomicAdd(&entries[class_of_first], of_class);
+      const uint32_t entries_of_same = class_of_first == 0 ? 0 : uint32_t(warp_sum(is_same ? degree : 0));
+      if (lane == class_of_first) cols_of_class += __popc(same);
+      if (lane == class_of_first) entries_of_class += entries_of_same;
       waiting &= ~same;
     }
+  }
+  if (cols_of_class > 0) {
+    atomicAdd(&cols[lane], cols_of_class);
+    atomicAdd(&entries[lane], entries_of_class);
   }
   __syncthreads();
   if (threadIdx.x < kLengthClasses && cols[threadIdx.x] > 0) {
@@ -325,7 +333,6 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
     const OffsetT own_begin = row_offsets[own], own_end = row_offsets[own + 1];
     const OffsetT own_before = own == 0 ? own_begin : row_offsets[own - 1];
     const OffsetT begin = __shfl_sync(kAll, own_begin, 0), end = __shfl_sync(kAll, own_end, 31);
-    uint32_t row = 0;
     for (OffsetT step = begin; step < end; step += 32 * kUnroll) {
       uint32_t rows[kUnroll];
       IndexT cols[kUnroll], cols_before[kUnroll];
@@ -333,12 +340,11 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
       for (int u = 0; u < kUnroll; ++u) {
         const OffsetT i = step + u * 32 + lane;
         const bool is_entry = i < end;
-        // The row of an entry: later ones are in no earlier row.
-        for (;;) {
-          const OffsetT row_end = __shfl_sync(kAll, own_end, row);
-          const bool is_later = is_entry && row_end <= i;
-          if (!__any_sync(kAll, is_later)) break;
-          row += is_later;
+        // The row of an entry: the first that ends behind it.
+        uint32_t row = 0;
+#pragma unroll
+        for (uint32_t rows_before = 16; rows_before > 0; rows_before /= 2) {
+          if (__shfl_sync(kAll, own_end, row + rows_before - 1) <= i) row += rows_before;
         }
         const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
         rows[u] = row;
