@@ -106,7 +106,7 @@ fn main() {
             ratios.iter_mut().zip(found.ratios).for_each(|(all, ratio)| all.push(ratio));
         }
     }
-    for (what, ratios) in ["tuned", "auto"].into_iter().zip(&ratios) {
+    for (what, ratios) in ["tuned", "auto"].into_iter().zip(&ratios).filter(|_| !analysis) {
         let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64).exp();
         let worst = ratios.iter().copied().fold(1.0, f64::max);
         println!("# {what} over the best of all: {mean:.4} (geometric mean), {worst:.4} (largest)");
@@ -189,8 +189,10 @@ fn looked_at<V: Element>(device: &Device, a: &CsrMatrix<V, u32>) -> Result<Strin
     let fingerprint = least(|| matrix.fingerprint().map(drop))?;
     let (types, l2_bytes) = (plan.config().types(), planner::l2_bytes(device));
     let (operation, constraints) = (Operation::NonTranspose, Constraints::default());
-    let ranking =
-        least(|| Ok(drop(planner::candidates(&features, types, operation, l2_bytes, &constraints)?)))?;
+    let ranking = least(|| {
+        planner::candidates(&features, types, operation, l2_bytes, &constraints)?;
+        Ok(())
+    })?;
     Ok(format!(
         "{},{:.1},{:.1},{:.2},{:.1},{:.1}",
         short(*plan.config()),
