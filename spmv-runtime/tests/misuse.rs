@@ -336,29 +336,29 @@ fn products() {
             integers(-1.0) => "ScalarType", "alpha = -1 is no number of type u32, which sums are in; allowed: whole numbers from 0 to 4294967295";
             integers(f64::NAN) => "ScalarType", "alpha = NaN is no number of type u32, which sums are in; allowed: whole numbers from 0 to 4294967295";
             integers(1e300) => "ScalarType", "alpha = 1e300 is no number of type u32, which sums are in; allowed: whole numbers from 0 to 4294967295";
-            epilogue().apply(2.0, &three, 0.0, &mut vector(2)) => "EpilogueScaling", "alpha = 2 has no part in what the epilogue stores, which can say it itself; allowed: 1";
-            epilogue().apply(1.0, &three, 1.0, &mut vector(2)) => "EpilogueScaling", "beta = 1 has no part in what the epilogue stores, which can say it itself; allowed: 0";
-            epilogue().apply(1.0, &three, 0.0, &mut vector(2)) => "UnboundOperand", "the epilogue takes the vector `b` and none was bound; call `set_vector(\"b\", …)` before the product";
-            epilogue().set_vector("b", &two).and_then(|()| plan(named("csr_vector"))?.set_vector("b", &two)) => "UnknownOperand", "the epilogue takes no vector `b`; it takes none";
-            epilogue().set_vector("d", &two) => "UnknownOperand", "the epilogue takes no vector `d`; it takes b";
-            epilogue().set_vector("c", &two) => "UnknownOperand", "the epilogue takes no vector `c`; it takes b";
+            epilogue().apply(2.0, &three, 0.0, &mut vector(2)) => "EpilogueScaling", "alpha = 2 has no part in what is stored with an epilogue or a dot; an epilogue can say it itself; allowed: 1";
+            epilogue().apply(1.0, &three, 1.0, &mut vector(2)) => "EpilogueScaling", "beta = 1 has no part in what is stored with an epilogue or a dot; an epilogue can say it itself; allowed: 0";
+            epilogue().apply(1.0, &three, 0.0, &mut vector(2)) => "UnboundOperand", "the kernel takes the vector `b` and none was bound; call `set_vector(\"b\", …)` before the product";
+            epilogue().set_vector("b", &two).and_then(|()| plan(named("csr_vector"))?.set_vector("b", &two)) => "UnknownOperand", "the kernel takes no vector `b`; it takes none";
+            epilogue().set_vector("d", &two) => "UnknownOperand", "the kernel takes no vector `d`; it takes b";
+            epilogue().set_vector("c", &two) => "UnknownOperand", "the kernel takes no vector `c`; it takes b";
             epilogue().set_vector("b", &three) => "OperandLength", "the vector `b` has 3 entries and must have 2, one a row";
             epilogue().set_vector("b", &wide) => "OperandType", "the vector `b` holds f64 and must hold f32, as y does";
-            epilogue().set_vector("b", &elsewhere) => "OtherDevice", "a vector of the epilogue lives on another device than the plan; upload it to that one";
-            epilogue().set_scalar("b", 1.0) => "UnknownOperand", "the epilogue takes no scalar `b`; it takes c";
-            epilogue().set_scalar("d", 1.0) => "UnknownOperand", "the epilogue takes no scalar `d`; it takes c";
+            epilogue().set_vector("b", &elsewhere) => "OtherDevice", "a vector that the kernel takes lives on another device than the plan; upload it to that one";
+            epilogue().set_scalar("b", 1.0) => "UnknownOperand", "the kernel takes no scalar `b`; it takes c";
+            epilogue().set_scalar("d", 1.0) => "UnknownOperand", "the kernel takes no scalar `d`; it takes c";
             epilogue().set_scalar("c", imaginary) => "OperandScalar", "the scalar `c` takes a number of type f32, and 1+2i is none";
-            plan(named("csr_scalar")).and_then(|mut plan| plan.set_scalar("c", 1.0)) => "UnknownOperand", "the epilogue takes no scalar `c`; it takes none";
+            plan(named("csr_scalar")).and_then(|mut plan| plan.set_scalar("c", 1.0)) => "UnknownOperand", "the kernel takes no scalar `c`; it takes none";
             {
                 let (mut plan, mut y) = (epilogue(), vector(2));
                 plan.set_vector("b", &y).and_then(|()| plan.set_scalar("c", 1.0)).expect("both fit");
                 plan.apply(1.0, &three, 0.0, &mut y)
-            } => "OperandIsResult", "y shares memory with the vector `b` of the epilogue; the parameter `y` is what it held before";
+            } => "OperandIsResult", "y shares memory with the vector `b` that the kernel takes; an epilogue's parameter `y` is what it held before";
             {
                 let mut plan = epilogue();
                 plan.set_vector("b", &two).expect("it fits");
                 plan.apply(1.0, &three, 0.0, &mut vector(2))
-            } => "UnboundOperand", "the epilogue takes the scalar `c` and none was bound; call `set_scalar(\"c\", …)` before the product";
+            } => "UnboundOperand", "the kernel takes the scalar `c` and none was bound; call `set_scalar(\"c\", …)` before the product";
             {
                 let matrix = Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32).expect("there is room"));
                 let mut plan = Spmv::with(&device, &matrix, named("ell")).expect("it is right");
