@@ -191,6 +191,7 @@ algorithms! {
     hot_columns: HotColumns over Semiring::ALL,
     bccoo: Bccoo,
     special: Special over Semiring::ALL,
+    row_patterns: RowPatterns over Semiring::ALL,
     naive_t: NaiveT narrow 65_536,
     hola_t: HolaT narrow 65_536,
     planned_t: PlannedT,

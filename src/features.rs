@@ -1,6 +1,8 @@
 //! What a kernel's time depends on in the structure of a matrix: whole numbers that one look at the matrix finds, on the
 //! host or on a device.
 
+use std::ops::Range;
+
 /// What is known of a structure. The host and the device count alike, so that both come to the same choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -31,6 +33,9 @@ pub struct Features {
     pub group_diagonals: u64,
     /// How the entries are spread over the columns.
     pub degrees: Degrees,
+    /// Rows that differ, in more than their place, among those of [`Features::compared_rows`]: the only feature that values
+    /// count for. `None` where none are compared.
+    pub different_rows: Option<u64>,
 }
 
 /// Columns by the entries they have, in classes: 0 entries, 1, 2 or 3, 4 to 7 and so on. Of samples of the entries, with
@@ -123,11 +128,32 @@ impl Default for Features {
             blocks: [0; Features::BLOCK_SHAPES.len()],
             group_diagonals: 0,
             degrees: Degrees::default(),
+            different_rows: None,
         }
     }
 }
 
 impl Features {
+    /// Rows of the middle that are compared, at most.
+    const COMPARED_ROWS: u64 = 512;
+
+    /// The rows that are compared: some in the middle where most entries lie on few diagonals, as those of a regular grid do.
+    /// `None` for other matrices.
+    pub fn compared_rows(&self) -> Option<Range<u64>> {
+        let diagonals = self.num_diagonals?;
+        if self.nnz == 0 || diagonals.saturating_mul(self.num_rows) > self.nnz.saturating_mul(2) {
+            return None;
+        }
+        let first = self.num_rows.saturating_sub(Self::COMPARED_ROWS) / 2;
+        Some(first..self.num_rows.min(first + Self::COMPARED_ROWS))
+    }
+
+    /// Whether few of the rows that were compared differ, as where a regular grid has constant coefficients.
+    pub fn rows_repeat(&self) -> bool {
+        let compared = self.compared_rows().map_or(0, |rows| rows.end - rows.start);
+        self.different_rows.is_some_and(|different| different * 2 <= compared)
+    }
+
     /// What is known of a matrix of this size before anybody has looked at it.
     pub fn of_size((num_rows, num_cols): (u64, u64), nnz: u64) -> Features {
         Features { num_rows, num_cols, nnz, ..Features::default() }
@@ -164,6 +190,7 @@ impl Features {
             blocks: Self::BLOCK_SHAPES.map(blocks_of),
             group_diagonals: self.group_diagonals,
             degrees: Degrees::of_rows(&self.row_lengths),
+            different_rows: self.different_rows,
         }
     }
 

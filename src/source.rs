@@ -299,11 +299,13 @@ mod tests {
     /// NVRTC 13.0 takes them for functions of the host; 13.5 does not.
     #[test]
     fn no_lambda_is_generic() {
-        let texts =
-            HELPERS.iter().map(|(_, text)| *text).chain(Algorithm::ALL.iter().map(|spec| spec.template));
-        for text in
-            texts.chain([include_str!("../templates/analysis.cu"), include_str!("../templates/vector.cu")])
-        {
+        let others = [
+            include_str!("../templates/analysis.cu"),
+            include_str!("../templates/fingerprint.cu"),
+            include_str!("../templates/vector.cu"),
+        ];
+        let helpers = HELPERS.iter().map(|(_, text)| *text);
+        for text in helpers.chain(Algorithm::ALL.iter().map(|spec| spec.template)).chain(others) {
             let parameters = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
             parameters.for_each(|listed| assert!(!listed.contains("auto "), "{listed}"));
         }

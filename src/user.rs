@@ -146,7 +146,7 @@ impl UserFunctions {
 
     /// Whether entries are combined or reduced by what is written, maps among it.
     pub fn changes_product(&self) -> bool {
-        [&self.combine, &self.reduce, &self.map_value, &self.map_x].iter().any(|function| function.is_some())
+        FUNCTION_KEYS.iter().any(|key| key.changes_product() && key.function(self).is_some())
     }
 
     /// Whether what is stored is the user's to say: nothing else scales it, and kernels take operands in place of β.

@@ -6,6 +6,7 @@ use spmv_runtime::codegen::{IndexType, ValueType};
 use spmv_runtime::matrix::{self, CsrMatrix, SymmetricCsr, Symmetry, Value, Verification, bf16, f16};
 use spmv_runtime::{Device, DeviceMatrix, RealElement, Vector};
 
+use crate::auto::{self, Auto};
 use crate::check::{self, Expected};
 use crate::contender::{
     Absent, Contender, Converted, DeviceProduct, Facts, HostProduct, OnDevice, Product, Task,
@@ -191,6 +192,9 @@ impl<'r> Session<'r> {
         for config in &found.configs {
             contenders.push(Box::new(Ours::new(*config, &self.kernels)));
         }
+        if request.contenders.has(auto::NAME) {
+            contenders.push(Box::new(Auto));
+        }
         if let Some(libraries) = &self.libraries {
             let ways = libraries.contenders(operation).into_iter();
             for way in ways.filter(|way| request.contenders.has(way.name())) {
@@ -301,7 +305,7 @@ impl Stage<'_> {
                 let (on_device, mut y) = on_device(simulator, None, a, &operands)?;
                 let task = new_task(Some(on_device));
                 for (contender, row) in
-                    contenders.iter().zip(&mut *rows).filter(|(_, row)| row.side() == "ours")
+                    contenders.iter().zip(&mut *rows).filter(|(_, row)| row.is_generated())
                 {
                     self.simulate(&task, &**contender, row, &mut y, &operands);
                 }
@@ -520,7 +524,8 @@ fn fill_facts(row: &mut Row, facts: &Facts) {
     row.deterministic = facts.deterministic;
     row.occupancy = facts.occupancy;
     row.registers = facts.registers;
-    row.params.push_str(&facts.params);
+    let params = [&row.params, &facts.params].into_iter().filter(|params| !params.is_empty());
+    row.params = params.map(String::as_str).collect::<Vec<_>>().join(";");
 }
 
 fn fill_checked(row: &mut Row, checked: &Checked, promised: Option<bool>) {
@@ -539,7 +544,7 @@ fn fill_checked(row: &mut Row, checked: &Checked, promised: Option<bool>) {
 fn fill_break_even(rows: &mut [Row]) {
     let peers = rows.iter().filter(|row| row.side() == "cusparse" && row.is_ok());
     let Some(peer) = peers.filter_map(Row::time_ms).min_by(f64::total_cmp) else { return };
-    for row in rows.iter_mut().filter(|row| row.side() == "ours" && row.is_ok()) {
+    for row in rows.iter_mut().filter(|row| row.is_generated() && row.is_ok()) {
         let gain = row.time_ms().map_or(0.0, |ms| peer - ms);
         let paid = row.prepare_ms.unwrap_or(0.0) + row.convert_ms.unwrap_or(0.0);
         row.break_even = (gain > 0.0).then(|| (paid / gain).ceil());
@@ -798,7 +803,8 @@ mod tests {
     #[test]
     fn kernels_are_checked_and_counted_without_a_gpu() {
         let request = quick(Request::new(vec![entry()], Place::Device(Device::simulator())));
-        let contenders = Selection::new(vec!["ours:csr_vector".into(), "cusparse:*".into(), "cpu:*".into()]);
+        let contenders =
+            Selection::new(["ours:csr_vector", "auto", "cusparse:*", "cpu:*"].map(Into::into).to_vec());
         let request = Request { contenders: contenders.unwrap(), ..request };
         let mut told = 0;
         let record = run(&request, &mut |event| told += usize::from(matches!(event, Event::Row(_))));
@@ -813,7 +819,8 @@ mod tests {
         assert!(names("f32").contains(&"ours:csr_vector".to_owned()));
         for row in &record.rows {
             match row.side() {
-                "ours" => {
+                side @ ("ours" | "auto") => {
+                    assert_eq!(row.params.starts_with("algorithm="), side == "auto", "{row:?}");
                     assert!(row.status.starts_with("skipped: checked on the simulator"), "{row:?}");
                     assert!(row.warp_execution_efficiency.unwrap() <= 1.0 && row.time_ms().is_none());
                     assert!(row.registers.unwrap() > 0 && row.moved_bytes.unwrap() > 12 * row.nnz / 2);

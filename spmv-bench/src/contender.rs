@@ -164,7 +164,7 @@ pub(crate) struct Facts {
     pub(crate) deterministic: Option<bool>,
     pub(crate) occupancy: Option<f64>,
     pub(crate) registers: Option<u32>,
-    /// Parameters that followed from the matrix, each with `;` before it.
+    /// Parameters that followed from the matrix, with `;` between them.
     pub(crate) params: String,
 }
 

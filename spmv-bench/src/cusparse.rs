@@ -351,7 +351,7 @@ impl Way<'_> {
                     };
                     let made = task.converted.blocks.get_or_init(|| blocks(task, instruments));
                     let blocks = made.as_ref().map_err(Clone::clone)?;
-                    described.params = format!(";block={}", blocks.size);
+                    described.params = format!("block={}", blocks.size);
                     described.convert_ms = Some(blocks.convert_ms);
                     described.extra_bytes =
                         blocks.offsets.bytes() + blocks.cols.bytes() + blocks.values.bytes();

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use spmv_runtime::codegen::{Algorithm, ConfigError, Features, KernelConfig, Special, ValueType};
 use spmv_runtime::matrix::features;
-use spmv_runtime::planner::{Model, NUM_TERMS, Priced, laid_out, multiplies_fill, terms};
+use spmv_runtime::planner::{Footprint, Model, NUM_TERMS, Priced, laid_out, multiplies_fill, terms};
 
 use crate::geomean;
+use crate::join::{JoinError, join};
 use crate::record::{Record, Row};
 use crate::suite::{self, SuiteError};
 
@@ -93,23 +94,31 @@ pub enum FitError {
         /// What is wrong.
         source: ConfigError,
     },
+    /// The records are not of one GPU, or have a product twice.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// The record has no products of ours to fit to.
     #[error("the record has no correct product of a generated kernel with 256 threads a block")]
     Nothing,
 }
 
 /// A measurement: where, what it consists of, and what was measured.
+#[derive(Clone)]
 struct Point {
     problem: usize,
     matrix: usize,
     terms: [f64; NUM_TERMS],
     ms: f64,
+    /// What an error of a prediction counts: a relative one, and the less the farther the kernel is from the fastest of the
+    /// problem: what is twice as slow is not chosen for an error of a tenth.
+    weight: f64,
     prepare_ms: f64,
     /// Whether nothing was transposed first.
     is_plain: bool,
 }
 
 /// One configuration's measurements.
+#[derive(Clone)]
 struct Measured {
     config: KernelConfig,
     label: String,
@@ -131,6 +140,7 @@ type Table = Vec<Vec<Option<Tried>>>;
 struct Measurements<'a> {
     /// Matrix, type of values and operation, in order.
     problems: Vec<(&'a str, &'a str, &'a str)>,
+    footprints: Vec<Footprint>,
     /// The fastest of each problem.
     best: Vec<Made>,
     measured: Vec<Measured>,
@@ -153,6 +163,7 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     let keys: BTreeSet<_> = rows.iter().map(|row| (&*row.matrix, &*row.value, &*row.operation)).collect();
     let problems: Vec<_> = keys.into_iter().collect();
     let mut best: Vec<Made> = vec![Made { label: String::new(), ms: f64::INFINITY }; problems.len()];
+    let mut footprints = vec![Footprint::InL2; problems.len()];
     let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
     for row in rows {
         let key = (&*row.matrix, &*row.value, &*row.operation);
@@ -169,6 +180,7 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         if multiplies_fill(&typed, features) {
             continue;
         }
+        footprints[problem] = Footprint::of(features, typed.types(), record.head.l2_bytes);
         if ms < best[problem].ms {
             best[problem] = Made { label: label.clone(), ms };
         }
@@ -186,53 +198,79 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
             matrix: names.binary_search(&&*row.matrix).expect("the names are those of the rows"),
             terms,
             ms,
+            weight: 0.0,
             prepare_ms: row.prepare_ms.unwrap_or(0.0),
             is_plain: row.operation == "plain",
         };
         let new = || Measured { config: usual, label: label.clone(), points: Vec::new() };
         measured.entry(label.clone()).or_insert_with(new).points.push(point);
     }
-    Ok(Measurements { problems, best, measured: measured.into_values().collect() })
+    let mut measured: Vec<Measured> = measured.into_values().collect();
+    for point in measured.iter_mut().flat_map(|measured| &mut measured.points) {
+        point.weight = best[point.problem].ms / (point.ms * point.ms);
+    }
+    Ok(Measurements { problems, footprints, best, measured })
 }
 
-/// Fits prices to the products of a record that were measured with each kernel's usual block size, and picks the
+/// Fits prices to the products of records of one GPU that were measured with each kernel's usual block size, and picks the
 /// configurations whose prices lead to the best choices. Matrices that are held out are not looked at.
 ///
 /// # Errors
 /// Those of [`FitError`].
-pub fn fit(record: &Record) -> Result<Fitted, FitError> {
-    let Measurements { problems, best, measured } = measurements(record, |row| !row.held_out && counts(row))?;
-    let table: Table = measured.par_iter().map(|measured| tried(measured, problems.len())).collect();
-    let best_ms: Vec<f64> = best.iter().map(|best| best.ms).collect();
-    let selected = select(&table, &best_ms);
-    let choices =
-        problems.iter().zip(best).enumerate().map(|(problem, ((matrix, value, operation), best))| {
+pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError> {
+    let records: Vec<Record> = records.into_iter().collect();
+    let dated = |record: &Record| format!("{} (commit {})", record.head.date, record.head.commit);
+    let dates = records.iter().map(dated).collect::<Vec<_>>().join(", ");
+    let record = &join(records)?;
+    let Measurements { problems, footprints, best, measured } =
+        measurements(record, |row| !row.held_out && counts(row))?;
+    let mut model = Model::default();
+    let mut missed: f64 = 1.0;
+    let mut choices = vec![None; problems.len()];
+    for footprint in Footprint::ALL {
+        let own: Vec<usize> =
+            (0..problems.len()).filter(|problem| footprints[*problem] == footprint).collect();
+        let of_measured = |measured: &Measured| -> Measured {
+            let point = |point: &Point| {
+                let problem = own.binary_search(&point.problem).ok()?;
+                Some(Point { problem, ..point.clone() })
+            };
+            Measured { points: measured.points.iter().filter_map(point).collect(), ..measured.clone() }
+        };
+        let measured: Vec<Measured> = measured.iter().map(of_measured).collect();
+        let table: Table = measured.par_iter().map(|measured| tried(measured, own.len())).collect();
+        let best_ms: Vec<f64> = own.iter().map(|problem| best[*problem].ms).collect();
+        let selected = select(&table, &best_ms);
+        for (place, problem) in own.iter().copied().enumerate() {
             let [fitted, left_out] = [0, 1].map(|kind| {
-                let chosen = chosen(&table, &selected, problem, kind)
+                let chosen = chosen(&table, &selected, place, kind)
                     .expect("what nothing is predicted for is not selected");
                 Made { label: measured[chosen.0].label.clone(), ms: chosen.1 }
             });
-            Choice {
-                matrix: (*matrix).to_owned(),
-                value: (*value).to_owned(),
-                operation: (*operation).to_owned(),
-                fitted,
-                left_out,
-                best,
+            let [matrix, value, operation] = <[&str; 3]>::from(problems[problem]).map(str::to_owned);
+            let best = best[problem].clone();
+            choices[problem] = Some(Choice { matrix, value, operation, fitted, left_out, best });
+        }
+        let (added, most) = cover(&table, &selected, &best_ms);
+        missed = missed.max(most);
+        model.priced.extend(selected.iter().map(|index| priced(&measured[*index], footprint)));
+        for config in added.iter().map(|index| measured[*index].config) {
+            if !model.measured.contains(&config) {
+                model.measured.push(config);
             }
-        });
-    let choices: Vec<Choice> = choices.collect();
-    let mut model = Model::default();
+        }
+    }
+    let choices: Vec<Choice> = choices.into_iter().flatten().collect();
     let [fitted, left_out] = [0, 1].map(|kind| {
         let ratios: Vec<f64> = choices.iter().map(|choice| choice.ratios()[kind]).collect();
         (geomean(ratios.iter().copied()), ratios.iter().copied().fold(0.0, f64::max))
     });
     model.comments = vec![
         format!(
-            "Prices in milliseconds, fitted by `spmv fit` to the record of {} on {}.",
-            record.head.date, record.head.gpu
+            "Prices in milliseconds, fitted by `spmv fit` to what was measured on {}: {dates}.",
+            record.head.gpu
         ),
-        format!("Commit {}; {} problems.", record.head.commit, choices.len()),
+        format!("{} problems.", choices.len()),
         format!(
             "The choice over the best of all that was measured: {} (geometric mean), {:.2} (largest).",
             mean(fitted.0),
@@ -240,12 +278,9 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
         ),
         format!("With each matrix left out of the fit in turn: {}, {:.2}.", mean(left_out.0), left_out.1),
     ];
-    let (added, missed) = cover(&table, &selected, &best_ms);
     model.comments.push(format!(
         "With those that are only measured, the best of all candidates over the best of all that was measured: {missed:.3} (largest)."
     ));
-    model.priced = selected.iter().map(|index| priced(&measured[*index])).collect();
-    model.measured = added.iter().map(|index| measured[*index].config).collect();
     Ok(Fitted { model, choices })
 }
 
@@ -255,13 +290,14 @@ pub fn fit(record: &Record) -> Result<Fitted, FitError> {
 /// # Errors
 /// Those of [`FitError`].
 pub fn judge(model: &Model, record: &Record) -> Result<Vec<Judged>, FitError> {
-    let Measurements { problems, best, measured } = measurements(record, counts)?;
+    let Measurements { problems, footprints, best, measured } = measurements(record, counts)?;
     let mut chosen: Vec<Option<(f64, Made)>> = vec![None; problems.len()];
     for measured in &measured {
-        let Some(priced) = model.priced.iter().find(|priced| priced.config == measured.config) else {
-            continue;
-        };
         for point in &measured.points {
+            let is_it = |priced: &&Priced| {
+                priced.config == measured.config && priced.footprint == footprints[point.problem]
+            };
+            let Some(priced) = model.priced.iter().find(is_it) else { continue };
             let predicted = priced.predict(&point.terms).product_ms;
             let least = &mut chosen[point.problem];
             if least.as_ref().is_none_or(|(least, _)| predicted < *least) {
@@ -320,12 +356,12 @@ fn config(row: &Row, value: ValueType) -> Result<Option<KernelConfig>, ConfigErr
 fn tried(measured: &Measured, problems: usize) -> Vec<Option<Tried>> {
     /// How many times the most that was measured is too far to say anything.
     const FAR: f64 = 10.0;
-    let all = prices(measured.points.iter().map(|point| (point.terms, point.ms)));
+    let all = prices(measured.points.iter());
     let mut found = vec![None; problems];
     let matrices: BTreeSet<usize> = measured.points.iter().map(|point| point.matrix).collect();
     for matrix in matrices {
         let others = measured.points.iter().filter(|point| point.matrix != matrix);
-        let without = prices(others.clone().map(|point| (point.terms, point.ms)));
+        let without = prices(others.clone());
         let most = others.fold([0.0; NUM_TERMS], |most, point| {
             std::array::from_fn(|term| point.terms[term].max(most[term]))
         });
@@ -426,12 +462,12 @@ fn cover(table: &Table, selected: &[usize], best_ms: &[f64]) -> (Vec<usize>, f64
     (added, left.into_iter().fold(0.0, f64::max).exp())
 }
 
-fn priced(measured: &Measured) -> Priced {
+fn priced(measured: &Measured, footprint: Footprint) -> Priced {
     let points = measured.points.iter();
-    let prices = prices(points.clone().map(|point| (point.terms, point.ms))).unwrap_or_default();
+    let prices = prices(points.clone()).unwrap_or_default();
     let prepared = points.filter(|point| point.is_plain);
     let prepare = nonnegative(prepared.map(|point| ([1.0, point.terms[1]], point.prepare_ms, 1.0)));
-    Priced { config: measured.config, prices: prices.map(rounded), prepare: prepare.map(rounded) }
+    Priced { config: measured.config, footprint, prices: prices.map(rounded), prepare: prepare.map(rounded) }
 }
 
 /// Four digits are more than the measurements have.
@@ -443,11 +479,11 @@ fn rounded(price: f64) -> f64 {
     (price * scale).round() / scale
 }
 
-/// Prices that come nearest to the measured times, by relative error; `None` where there are no measurements.
-fn prices(points: impl Iterator<Item = ([f64; NUM_TERMS], f64)>) -> Option<[f64; NUM_TERMS]> {
+/// Prices that come nearest to the measured times, by weighted errors; `None` where there are no measurements.
+fn prices<'p>(points: impl Iterator<Item = &'p Point>) -> Option<[f64; NUM_TERMS]> {
     let mut points = points.peekable();
     points.peek()?;
-    Some(nonnegative(points.map(|(terms, ms)| (terms, ms, 1.0 / ms))))
+    Some(nonnegative(points.map(|point| (point.terms, point.ms, point.weight))))
 }
 
 /// Non-negative least squares of `weight * (terms · prices − ms)`, by coordinate descent on the normal equations.
@@ -527,7 +563,8 @@ mod tests {
         let priced = |name: &str, launch: f64| {
             let mut prices = [0.0; NUM_TERMS];
             prices[0] = launch;
-            Priced { config: KernelConfig::named(name).unwrap().build().unwrap(), prices, prepare: [0.0; 2] }
+            let config = KernelConfig::named(name).unwrap().build().unwrap();
+            Priced { config, footprint: Footprint::InL2, prices, prepare: [0.0; 2] }
         };
         let mut model = Model::default();
         // What is predicted to be the fastest was not measured, or not on this matrix.
@@ -549,12 +586,13 @@ mod tests {
             row("ours:csr_vector", "f64", 5.0),
             row("ours:light_vector", "f64", 4.0),
         ];
-        let record = Record { rows, ..Record::default() };
+        let head = crate::record::Head { l2_bytes: 50 << 20, ..Default::default() };
+        let record = Record { head, rows };
         let judged = judge(&model, &record).unwrap();
         let ratios: Vec<_> = judged.iter().map(|judged| (&*judged.value, judged.ratio())).collect();
         assert_eq!(ratios, [("f32", 1.5), ("f64", 1.25)]);
         // Held out, it is nothing to fit to.
-        assert!(matches!(fit(&record), Err(FitError::Nothing)));
+        assert!(matches!(fit([record]), Err(FitError::Nothing)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A [`record::Record`] is what everything else reads and writes: a head that says where, when and with what the
 //! figures were measured, and a row for each matrix, value type, operation and contender.
 
+mod auto;
 pub mod bench;
 mod check;
 pub mod compare;

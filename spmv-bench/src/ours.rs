@@ -7,11 +7,9 @@ use rayon::prelude::*;
 use spmv_runtime::codegen::{
     Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Pass, ValueType,
 };
-use spmv_runtime::{
-    COMMON_KEYS, Device, DeviceMatrix, Kernel, MatrixSource, Origin, RealElement, Spmv, planner,
-};
+use spmv_runtime::{COMMON_KEYS, Device, Kernel, MatrixSource, Origin, RealElement, Spmv, planner};
 
-use crate::contender::{Absent, Contender, Facts, Prepared, Product, Task};
+use crate::contender::{Absent, Contender, Facts, OnDevice, Prepared, Product, Task};
 use crate::request::{Operation, Request, Variants, ours_name};
 
 /// Configurations that take part, and why others do not.
@@ -176,38 +174,59 @@ impl<V: RealElement> Contender<V> for Ours<'_> {
             }
             false => (on.matrix.clone(), None),
         };
-        let mut plan = Spmv::with(device, &matrix, self.config)?;
+        let plan = Spmv::with(device, &matrix, self.config)?;
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
         let on_gpu = on.instruments.is_some();
-        let mut facts = Facts {
+        let facts = Facts {
             prepare_ms: on_gpu.then(|| ms(plan.prepare_time())),
             compile_ms: made.and_then(|made| made.compile).map(ms),
             load_ms: made.filter(|_| on_gpu).map(|made| ms(made.load)),
-            extra_bytes: plan.workspace_bytes(),
             convert_ms: convert_ms.filter(|_| on_gpu),
-            moved_bytes: stored_bytes(&plan, &matrix) + task.vector_bytes(),
-            deterministic: Some(plan.program().guarantees.bit_reproducible),
-            ..Facts::default()
+            ..facts(&plan, on, task)?
         };
-        if let Some(pass) = main_pass(plan.kernel()) {
-            let resources = plan.kernel().artifact().kernels.iter();
-            facts.registers =
-                resources.clone().find(|kernel| kernel.name == pass.kernel).map(|kernel| kernel.registers);
-            if let Some(instruments) = on.instruments {
-                let threads = plan.kernel().resident_blocks(pass)? * pass.threads_per_block;
-                let most = instruments.threads_per_multiprocessor().map_err(Absent::Failed)?;
-                facts.occupancy = Some(f64::from(threads) / f64::from(most.max(1)));
-            }
+        Ok(prepared(plan, facts, task))
+    }
+}
+
+/// What a plan tells of itself.
+pub(crate) fn facts<V: RealElement>(
+    plan: &Spmv,
+    on: &OnDevice<'_, V>,
+    task: &Task<'_, V>,
+) -> Result<Facts, Absent> {
+    let mut facts = Facts {
+        extra_bytes: plan.workspace_bytes(),
+        moved_bytes: stored_bytes(plan) + task.vector_bytes(),
+        deterministic: Some(plan.program().guarantees.bit_reproducible),
+        ..Facts::default()
+    };
+    if let Some(pass) = main_pass(plan.kernel()) {
+        let resources = plan.kernel().artifact().kernels.iter();
+        facts.registers =
+            resources.clone().find(|kernel| kernel.name == pass.kernel).map(|kernel| kernel.registers);
+        if let Some(instruments) = on.instruments {
+            let threads = plan.kernel().resident_blocks(pass)? * pass.threads_per_block;
+            let most = instruments.threads_per_multiprocessor().map_err(Absent::Failed)?;
+            facts.occupancy = Some(f64::from(threads) / f64::from(most.max(1)));
         }
-        let guarantees = plan.program().guarantees.clone();
-        let (alpha, beta) = (task.alpha, task.beta);
-        Ok(Prepared {
-            product: Product::OnDevice(Box::new(move |x, y| {
-                plan.apply(alpha, x, beta, y).map_err(|error| error.to_string())
-            })),
-            facts,
-            depth: Box::new(move |row_nnz| guarantees.depth(row_nnz)),
-        })
+    }
+    Ok(facts)
+}
+
+/// A plan that takes part.
+pub(crate) fn prepared<'t, V: RealElement>(
+    mut plan: Spmv,
+    facts: Facts,
+    task: &Task<'_, V>,
+) -> Prepared<'t, V> {
+    let guarantees = plan.program().guarantees.clone();
+    let (alpha, beta) = (task.alpha, task.beta);
+    Prepared {
+        product: Product::OnDevice(Box::new(move |x, y| {
+            plan.apply(alpha, x, beta, y).map_err(|error| error.to_string())
+        })),
+        facts,
+        depth: Box::new(move |row_nnz| guarantees.depth(row_nnz)),
     }
 }
 
@@ -218,7 +237,8 @@ fn main_pass(kernel: &Kernel) -> Option<&Pass> {
 
 /// Bytes of the matrix that a product reads, at least: row offsets where it takes them, and entries. Where it has entries
 /// of its own in the workspace and takes those of CSR too, as for rows of some lengths only, the larger of both counts.
-fn stored_bytes(plan: &Spmv, matrix: &DeviceMatrix) -> u64 {
+fn stored_bytes(plan: &Spmv) -> u64 {
+    let matrix = plan.matrix();
     let reads =
         |wanted: fn(&Arg) -> bool| plan.program().multiply.iter().any(|pass| pass.args.iter().any(wanted));
     let (rows, nnz) = (matrix.num_rows() as u64, matrix.nnz() as u64);

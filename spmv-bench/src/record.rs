@@ -131,9 +131,14 @@ impl Row {
         Some(self.moved_bytes? as f64 / (ms * 1e6))
     }
 
-    /// Who made the contender: `cusparse`, `ours`, `cpu`.
+    /// Who made the contender: `cusparse`, `ours`, `cpu`; `auto` for the one of ours that the planner chooses.
     pub fn side(&self) -> &str {
         self.contender.split_once(':').map_or(&*self.contender, |(side, _)| side)
+    }
+
+    /// Whether a generated kernel ran: one of ours, whoever chose it.
+    pub fn is_generated(&self) -> bool {
+        matches!(self.side(), "ours" | "auto")
     }
 
     /// Contender and parameters in one text, which names a row among those of a matrix, value and operation.

@@ -9,7 +9,7 @@ use spmv_runtime::Device;
 use spmv_runtime::codegen::{self, Algorithm, UnknownName, ValueType};
 
 use crate::suite::Entry;
-use crate::{cpu, cusparse};
+use crate::{auto, cpu, cusparse};
 
 /// Everything that a run of measurements needs to know.
 #[derive(Clone, Debug)]
@@ -184,7 +184,7 @@ pub struct Selection {
 
 impl Default for Selection {
     fn default() -> Selection {
-        Selection { patterns: ["ours:*", "cusparse:*", "cpu:parallel"].map(str::to_owned).to_vec() }
+        Selection { patterns: ["ours:*", "auto", "cusparse:*", "cpu:parallel"].map(str::to_owned).to_vec() }
     }
 }
 
@@ -220,8 +220,9 @@ impl Selection {
 /// The names of all contenders.
 pub fn contender_names() -> Vec<String> {
     let ours = Algorithm::ALL.iter().map(|spec| ours_name(spec.name));
-    let mut names: Vec<String> =
-        ours.chain(cusparse::names().map(str::to_owned)).chain(cpu::NAMES.map(str::to_owned)).collect();
+    let mut names: Vec<String> = ours
+        .chain([auto::NAME].into_iter().chain(cusparse::names()).chain(cpu::NAMES).map(str::to_owned))
+        .collect();
     names.dedup();
     names
 }

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use spmv_runtime::matrix::generate::{GenerateError, Generator};
+use spmv_runtime::matrix::generate::{GenerateError, Generator, Values};
 use spmv_runtime::matrix::matrix_market::{self, ReadError};
 use spmv_runtime::matrix::{CsrMatrix, Value, scipy};
 
@@ -141,8 +141,20 @@ pub static ALL: &[Suite] = &[
         matrices: tables::QUICK,
     },
     Suite {
+        name: "more",
+        summary: "other sizes, parameters and seeds, and other classes",
+        held_out: false,
+        matrices: tables::MORE,
+    },
+    Suite {
+        name: "small",
+        summary: "20 to two million nonzeros, which an L2 cache holds",
+        held_out: false,
+        matrices: tables::SMALL,
+    },
+    Suite {
         name: "held_out",
-        summary: "other sizes, parameters and seeds, and other classes: nothing is fitted to them",
+        summary: "again other sizes, parameters and seeds, large and small: nothing is fitted to them",
         held_out: true,
         matrices: tables::HELD_OUT,
     },
@@ -212,6 +224,18 @@ impl Entry {
     pub fn generated(name: impl Into<String>, generator: Generator) -> Entry {
         let class = generator.class().name.to_owned();
         Entry { name: name.into(), class, held_out: false, source: Source::Generated(generator) }
+    }
+
+    /// The same with other values, which its name says, where it is generated.
+    #[must_use]
+    pub fn with_values(self, values: Values) -> Entry {
+        match self.source {
+            Source::Generated(generator) if values != Values::Random => {
+                let name = format!("{} {values}", self.name);
+                Entry { name, source: Source::Generated(generator.values(values)), ..self }
+            }
+            source => Entry { source, ..self },
+        }
     }
 
     /// A matrix that is in a file.
@@ -335,7 +359,11 @@ mod tests {
                 .map(|spec| spec.seed)
                 .collect()
         };
-        assert!(seeds("held_out").is_disjoint(&seeds("standard")));
+        assert!(
+            ["standard", "quick", "more", "small"]
+                .iter()
+                .all(|suite| seeds("held_out").is_disjoint(&seeds(suite)))
+        );
     }
 
     #[test]
@@ -354,7 +382,7 @@ mod tests {
         let wrong = named("standard/giant").unwrap_err().to_string();
         assert!(wrong.contains("\"giant\"") && wrong.contains("giant_row"), "{wrong}");
         let wrong = named("standart").unwrap_err().to_string();
-        assert!(wrong.contains("standard, quick, held_out"), "{wrong}");
+        assert!(wrong.contains("standard, quick, more, small, held_out"), "{wrong}");
     }
 
     #[test]

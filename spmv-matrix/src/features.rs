@@ -1,5 +1,6 @@
 //! The features of a structure, counted on the host.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
@@ -31,6 +32,15 @@ pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     let diagonals = features.group_diagonals;
     let may_be_diagonal = Features::may_be_diagonal(num_rows, nnz, rows.longest, diagonals);
     features.num_diagonals = may_be_diagonal.then(|| num_diagonals(a));
+    features.different_rows = features.compared_rows().map(|rows| {
+        let rows = rows.start as usize..rows.end as usize;
+        let row = |row: usize| {
+            let (cols, values) = a.row(row);
+            let distances = cols.iter().map(|col| i64::from(*col) - row as i64);
+            distances.zip(values.iter().map(|value| value.bits())).collect::<Vec<_>>()
+        };
+        rows.map(row).collect::<HashSet<_>>().len() as u64
+    });
     features
 }
 

@@ -32,8 +32,8 @@ impl<V: Copy> EpilogueOperand<'_, V> {
 /// y\[r\] ← what is stored of ⊕ over j of values\[j\] ⊗ x\[col_indices\[j\]\], with all threads of the current rayon pool.
 ///
 /// `x` has `num_cols` entries, `y` and every vector of `operands` have `num_rows`; the operands are in the order of
-/// [`Program::operands`](spmv_codegen::Program::operands). A row is reduced in its order, from the identity, in `V`, which is the type of the operators'
-/// sums, and where there is no epilogue reduced with y or stored.
+/// [`Program::operands`](spmv_codegen::Program::operands). A row is reduced in its order, from the identity, in `V`, which
+/// is the type of the operators' sums, and where there is no epilogue reduced with y or stored.
 ///
 /// # Errors
 ///

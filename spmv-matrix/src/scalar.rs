@@ -103,6 +103,9 @@ pub trait Entry:
     /// The complex conjugate; the entry itself where it is real.
     fn conj(self) -> Self;
 
+    /// The bytes of the entry as a number, the first byte lowest: equal for entries that are the same bit by bit.
+    fn bits(self) -> u128;
+
     /// The sum. Integers wrap around; of truth values it is whether one of them is true.
     fn plus(self, other: Self) -> Self;
 
@@ -193,6 +196,11 @@ macro_rules! real {
             #[inline(always)]
             fn conj(self) -> Self {
                 self
+            }
+
+            #[inline(always)]
+            fn bits(self) -> u128 {
+                self.to_bits().into()
             }
 
             #[inline(always)]
@@ -325,6 +333,11 @@ macro_rules! real {
             }
 
             #[inline(always)]
+            fn bits(self) -> u128 {
+                self.re.bits() | self.im.bits() << (8 * size_of::<$real>())
+            }
+
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
             }
@@ -439,6 +452,11 @@ macro_rules! half {
             #[inline(always)]
             fn conj(self) -> Self {
                 self
+            }
+
+            #[inline(always)]
+            fn bits(self) -> u128 {
+                self.to_bits().into()
             }
 
             #[inline(always)]
@@ -585,6 +603,13 @@ macro_rules! integer {
             }
 
             #[inline(always)]
+            fn bits(self) -> u128 {
+                let mut bytes = [0; 16];
+                bytes[..size_of::<$integer>()].copy_from_slice(&self.to_le_bytes());
+                u128::from_le_bytes(bytes)
+            }
+
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
@@ -718,6 +743,10 @@ impl Entry for bool {
 
     fn conj(self) -> Self {
         self
+    }
+
+    fn bits(self) -> u128 {
+        u128::from(self)
     }
 
     #[inline(always)]

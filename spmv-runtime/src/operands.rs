@@ -113,15 +113,15 @@ impl BoundOperands {
 
     /// The place of a parameter of this name and kind.
     fn place(&self, name: &str, kind: &'static str) -> Result<usize, Error> {
-        let named = |operand: &Operand| match operand {
-            Operand::Vector { name, .. } if kind == "vector" => Some(name.clone()),
-            Operand::Scalar { name, .. } if kind == "scalar" => Some(name.clone()),
-            _ => None,
+        let names = || {
+            self.operands.iter().map(|operand| match operand {
+                Operand::Vector { name, .. } if kind == "vector" => Some(name.as_str()),
+                Operand::Scalar { name, .. } if kind == "scalar" => Some(name.as_str()),
+                _ => None,
+            })
         };
-        let found =
-            self.operands.iter().position(|operand| named(operand).is_some_and(|found| found == name));
-        found.ok_or_else(|| {
-            let allowed = self.operands.iter().filter_map(named).collect();
+        names().position(|found| found == Some(name)).ok_or_else(|| {
+            let allowed = names().flatten().map(str::to_owned).collect();
             Error::UnknownOperand { kind, name: name.to_owned(), allowed }
         })
     }

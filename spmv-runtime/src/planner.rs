@@ -8,14 +8,14 @@ use std::sync::LazyLock;
 
 use spmv_codegen::{
     Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Operation,
-    PlannedT, Program, SymCsr, Types, Variable, special_layout,
+    PlannedT, Program, RowPatterns, SymCsr, Types, Variable, special_layout,
 };
 
 use crate::device::Device;
 
 pub use auto::refusal;
 pub(crate) use auto::{ranked, usual_types};
-pub use model::{Model, ModelError, Priced};
+pub use model::{Footprint, Model, ModelError, Priced};
 pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
 pub(crate) mod analysis;
@@ -170,6 +170,20 @@ fn listed(
         let measured = measured.filter(|config| terms(config, features, l2_bytes).is_some());
         found.extend(measured.map(|config| Candidate::new(config, "the fastest for some matrix")));
     }
+    // Whether all rows do, only making the plan tells.
+    let pays = operation == Operation::NonTranspose || constraints.products >= WORTH_A_COPY;
+    let has_prices = !found.is_empty();
+    if has_prices && pays && features.rows_repeat() {
+        let patterns = KernelConfig::builder(RowPatterns::default()).build()?;
+        let config = typed(patterns, types, operation).ok();
+        let candidate =
+            config.map(|config| Candidate::new(config, "rows repeat: a byte a row is all that is read"));
+        match Footprint::of(features, types, l2_bytes) {
+            Footprint::BeyondL2 => found.splice(..0, candidate).for_each(drop),
+            Footprint::InL2 if to_measure => found.extend(candidate),
+            Footprint::InL2 => {}
+        }
+    }
     let rules = rules(operation, features, constraints).into_iter();
     let mut found = ruled(found, rules, features, types, operation, constraints)?;
     // A single product of the others could take longer than all that is to be measured.
@@ -262,7 +276,9 @@ fn predicted(
         );
         Some(Candidate { config, prediction: Some(prediction), reason })
     };
-    let mut found: Vec<_> = SM_90.priced.iter().filter_map(candidate).collect();
+    let footprint = Footprint::of(features, types, l2_bytes);
+    let priced = SM_90.priced.iter().filter(|priced| priced.footprint == footprint);
+    let mut found: Vec<_> = priced.filter_map(candidate).collect();
     let cost = |candidate: &Candidate| {
         candidate
             .prediction
@@ -345,9 +361,11 @@ fn least_workspace(program: &Program, config: &KernelConfig, features: &Features
     let kept = program.buffers.iter().filter(|buffer| !buffer.scratch);
     let buffers = kept.fold(0u64, |sum, buffer| sum.saturating_add(buffer.bytes.eval(&size)));
     let reads_values = program.multiply.iter().any(|pass| pass.args.contains(&Arg::Values));
-    match reads_values {
-        true => buffers,
-        false => buffers.max(features.nnz.saturating_mul(config.types().value.size() as u64)),
+    match config.algorithm() {
+        // What is read for all rows that repeat are the values of one.
+        Algorithm::RowPatterns(_) => buffers,
+        _ if reads_values => buffers,
+        _ => buffers.max(features.nnz.saturating_mul(config.types().value.size() as u64)),
     }
 }
 

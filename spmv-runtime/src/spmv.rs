@@ -363,7 +363,9 @@ impl Spmv {
     /// again then. Does nothing otherwise.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for the workspace, where the plan stays as it was; [`Error::Fault`].
+    /// [`Error::OutOfMemory`] for the workspace, and [`Error::Misfit`] where the layout is for values that repeat
+    /// ([`RowPatterns`](spmv_codegen::RowPatterns)) and the new ones do not: make another plan then. The plan stays as it was.
+    /// [`Error::Fault`].
     pub fn refresh(&mut self) -> Result<(), Error> {
         if !self.is_stale() {
             return Ok(());
@@ -388,8 +390,8 @@ impl Spmv {
         self.copied.is_some_and(|copied| copied != self.matrix.updates())
     }
 
-    /// Binds a vector to the parameter of this name of the kernel's epilogue or dot, for the products that follow: an entry for
-    /// each row, of the type of y. The plan keeps its memory, and products read what it holds when they run.
+    /// Binds a vector to the parameter of this name of the kernel's epilogue or dot, for the products that follow: an entry
+    /// for each row, of the type of y. The plan keeps its memory, and products read what it holds when they run.
     ///
     /// ```no_run
     /// use spmv_runtime::{Device, KernelConfig, Spmv, Vector, matrix::CooMatrix};
@@ -417,8 +419,8 @@ impl Spmv {
         self.operands.set_vector(name, num_rows, vector)
     }
 
-    /// Binds a number to the parameter of this name of the kernel's epilogue or dot, for the products that follow. It is rounded
-    /// to the type of the sums.
+    /// Binds a number to the parameter of this name of the kernel's epilogue or dot, for the products that follow. It is
+    /// rounded to the type of the sums.
     ///
     /// # Errors
     /// [`Error::UnknownOperand`]; [`Error::OperandScalar`] where the number is complex. What was bound before stays then.
@@ -526,8 +528,8 @@ fn check_type(what: &'static str, expected: ValueType, got: ValueType) -> Result
     if expected == got { Ok(()) } else { Err(Error::ValueType { what, expected, got }) }
 }
 
-/// Whether α and β are what a product may have that is no sum of products, or where the user says what is stored. What is on the device
-/// nobody knows, and its configuration was allowed.
+/// Whether α and β are what a product may have that is no sum of products, or where the user says what is stored. What is
+/// on the device nobody knows, and its configuration was allowed.
 fn check_refused(config: &KernelConfig, alpha: Passed, beta: Passed) -> Result<(), Error> {
     let known = |factor: Passed, allowed| factor.number().map_or(allowed, |number| number.to_c64().re);
     match (config.refused_scaling(known(alpha, 1.0), known(beta, 0.0)), config.replaces_sums()) {

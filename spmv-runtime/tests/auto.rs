@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use spmv_runtime::codegen::{Features, IndexType, Operation};
+use spmv_runtime::codegen::{Features, IndexType, KernelConfig, Operation, ValueType};
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::matrix::{
     CooMatrix, CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features, features_of_transpose,
 };
-use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv, Vector};
+use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv, Vector, planner};
 
 /// The GPU where there is one, else the simulator.
 fn device() -> Device {
@@ -33,6 +33,7 @@ fn structures() -> Vec<CsrMatrix<f64>> {
     vec![
         CsrMatrix::new(1024, 1024, row_offsets, cols, values).unwrap(),
         generated("stencil_5", &[("nx", 70.0), ("ny", 41.0)]),
+        generated("stencil_7", &[("nx", 17.0), ("ny", 16.0), ("nz", 15.0)]).map_values(|_| -1.0),
         generated("tridiagonal", &[("n", 30_001.0)]),
         generated("gaussian", &[("n", 4000.0), ("per_row", 22.0), ("sigma", 1e3)]),
         generated("giant_row", &[("n", 20_000.0), ("giant", 9000.0), ("empty", 0.4)]),
@@ -151,6 +152,29 @@ fn what_is_chosen_is_right() {
         let mut transposed = Spmv::auto_with(&device, &a, Operation::Transpose, &constraints).unwrap();
         check(&mut transposed, &a.transpose().unwrap());
     }
+}
+
+#[test]
+fn rows_that_repeat_are_stored_once() {
+    let device = device();
+    let constant = generated("stencil_7", &[("nx", 17.0), ("ny", 16.0), ("nz", 15.0)]).map_values(|_| -1.0);
+    let varying = generated("stencil_7", &[("nx", 17.0), ("ny", 16.0), ("nz", 15.0)]);
+    let types = KernelConfig::named("csr_scalar").unwrap().value(ValueType::F64).build().unwrap().types();
+    let chosen = |a: &CsrMatrix<f64>, l2_bytes: u64, constraints: &Constraints| {
+        let found = planner::candidates(&features(a), types, Operation::NonTranspose, l2_bytes, constraints);
+        found.unwrap()[0].config
+    };
+    let any = Constraints::default();
+    let config = chosen(&constant, 1000, &any);
+    assert_eq!(config.algorithm().name(), "row_patterns");
+    let mut plan = Spmv::with(&device, &constant, config).unwrap();
+    check(&mut plan, &constant);
+    assert_ne!(chosen(&varying, 1000, &any).algorithm().name(), "row_patterns");
+    // Within L2 its bytes count for little.
+    assert_ne!(chosen(&constant, 1 << 30, &any).algorithm().name(), "row_patterns");
+    let mut little = Constraints::default();
+    little.max_extra_bytes = Some(plan.workspace_bytes());
+    assert_eq!(chosen(&constant, 1000, &little).algorithm().name(), "row_patterns");
 }
 
 #[test]

@@ -169,8 +169,12 @@ const WRITTEN: [&[(&str, &str)]; 13] = [
 /// Of `WRITTEN`, those that leave the product as it is.
 const EPILOGUES: std::ops::Range<usize> = 6..13;
 
-/// Some of what the user may write with some types, in turn: over all algorithms everything with every type.
+/// Some of what the user may write with some types, in turn: over all algorithms everything with every type. With
+/// `SPMV_EVERY_FUNCTION=1` every combination.
 pub fn over_functions(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+    if std::env::var("SPMV_EVERY_FUNCTION").is_ok_and(|value| value == "1") {
+        return every_combination(spec);
+    }
     let turn =
         Algorithm::ALL.iter().position(|other| other.name == spec.name).expect("a registered algorithm");
     let written: Vec<_> = match (spec.semirings.len(), spec.takes_epilogue()) {
@@ -192,7 +196,7 @@ pub fn over_functions(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
 
 /// Every operation, semiring and entry of `WRITTEN` that the algorithm takes, with each other and with all types that they
 /// have; the rest is the default.
-pub fn every_combination(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+fn every_combination(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     let nothing: &[(&str, &str)] = &[];
     let mut configs = Vec::new();
     for &operation in spec.operations {

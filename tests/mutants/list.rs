@@ -656,6 +656,30 @@ pub const MUTANTS: &[Mutant] = &[
         "    rank += ends_row(i);",
         "",
     ),
+    found(
+        "row_patterns",
+        "a warp's rows are all taken for its first one",
+        "if (__all_sync(0xffffffffu, is_common)) {",
+        "if (true) {",
+    ),
+    found(
+        "row_patterns",
+        "a lane's first row decides how long its rows are",
+        "for (uint32_t k = 0; k < longest; k += kOwnSteps) {",
+        "for (uint32_t k = 0; k < lengths[0]; k += kOwnSteps) {",
+    ),
+    found(
+        "row_patterns",
+        "a lane's second row reads x where the first one does",
+        "read[s][r] = __ldg(x + (first_row + loaded[s].offset) + 32 * r);",
+        "read[s][r] = __ldg(x + (first_row + loaded[s].offset));",
+    ),
+    found(
+        "row_patterns",
+        "a pattern's number counts its own row",
+        "number += rows[other] < row;",
+        "number += rows[other] <= row;",
+    ),
     found("csr_vector dot=|row,r|r*0.37+1e-30", "the sum is not rounded up", "++whole;", ";"),
     found(
         "csr_vector dot=|row,r|r*0.37+1e-30",

@@ -20,17 +20,20 @@ pub struct Structure {
     rows: Vec<Vec<u32>>,
     /// Every so many-th value is a stored zero; 0 for none.
     zero_every: usize,
+    /// Whether all values are the same.
+    is_constant: bool,
 }
 
 impl Structure {
     pub fn matrix(&self, numbers: Numbers) -> CsrMatrix<f64> {
         let mut stream = Stream(17);
         let mut count = 0;
+        let constant = self.is_constant.then_some(-3.0);
         let rows = self.rows.iter().map(|row| {
             let entries = row.iter().map(|&col| {
                 count += 1;
                 let zero = self.zero_every > 0 && count % self.zero_every == 0;
-                (col, if zero { 0.0 } else { stream.number(numbers) })
+                (col, if zero { 0.0 } else { constant.unwrap_or_else(|| stream.number(numbers)) })
             });
             entries.collect::<Vec<_>>()
         });
@@ -99,7 +102,7 @@ impl Stream {
 pub fn all() -> Vec<Structure> {
     let mut structures = Vec::new();
     let mut add = |name, num_cols: usize, rows: Vec<Vec<u32>>| {
-        structures.push(Structure { name, num_cols, rows, zero_every: 0 });
+        structures.push(Structure { name, num_cols, rows, zero_every: 0, is_constant: false });
     };
     let span = |len: usize| (0..len as u32).collect::<Vec<_>>();
     let mut stream = Stream(3);
@@ -169,8 +172,17 @@ pub fn all() -> Vec<Structure> {
     add("tall", 20, (0..4000).map(|i| scattered(i % 3, 20)).collect());
     add("unsorted", 300, (0..300).map(|i| scattered(i % 37, 300).into_iter().rev().collect()).collect());
     add("duplicates", 6, (0..200).map(|i| vec![i % 6; (i % 9) as usize]).collect());
-    let mut stored_zeros = Structure { name: "stored_zeros", num_cols: 90, rows: vec![], zero_every: 3 };
-    stored_zeros.rows = (0..150).map(|i| scattered(i % 20, 90)).collect();
-    structures.push(stored_zeros);
+    let rows = (0..150).map(|i| scattered(i % 20, 90)).collect();
+    structures.push(Structure {
+        name: "stored_zeros",
+        num_cols: 90,
+        rows,
+        zero_every: 3,
+        is_constant: false,
+    });
+    // Rows that are equal but for their place, more of them than a warp has at once.
+    let neighbours = |i: u32| (i.saturating_sub(1)..(i + 2).min(700)).collect();
+    let rows = (0..700).map(neighbours).collect();
+    structures.push(Structure { name: "constant", num_cols: 700, rows, zero_every: 0, is_constant: true });
     structures
 }

@@ -4,13 +4,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spmv_bench::bench::{self, Event};
 use spmv_bench::experiment::{self, Experiment, ExperimentError};
+use spmv_bench::geomean;
 use spmv_bench::record::{Head, Record, RecordError, Row};
 use spmv_bench::request::{Configuration, Effort, Operation, Place, Request, Selection, Variants};
 use spmv_bench::suite::{self, Entry, SuiteError};
 use spmv_runtime::codegen::ValueType;
-use spmv_runtime::matrix::generate::Generator;
+use spmv_runtime::matrix::generate::{Generator, Values};
 use spmv_runtime::ptx_sim::Schedule;
 
 use crate::device::{DeviceChoice, Opened, open, parse_device};
@@ -33,6 +35,9 @@ pub struct Bench {
     /// A generated matrix (`spmv matrix classes` lists classes and parameters); may be repeated
     #[arg(long = "class", value_name = "NAME[:KEY=VALUE,...]")]
     classes: Vec<String>,
+    /// Values of generated matrices: random, ones (graphs, constant coefficients) or integers from -4 to 4
+    #[arg(long, value_name = "random|ones|integers", default_value = "random", value_parser = PossibleValuesParser::new(["random", "ones", "integers"]).try_map(|name| name.parse::<Values>()))]
+    values: Values,
     /// A paper's experiment: its matrices, types, operations and contenders, and its tables beside the paper's
     /// figures; `list` tells which there are
     #[arg(long, value_name = "NAME|list", conflicts_with_all = ["files", "suites", "classes", "value", "operation", "contenders", "variants"])]
@@ -48,7 +53,7 @@ pub struct Bench {
     /// as it is and others with both
     #[arg(long, value_name = "plain,transpose,symmetric", value_delimiter = ',', default_value = "plain", value_parser = parse_operation)]
     operation: Vec<Operation>,
-    /// Who takes part; * stands for any text [default: ours:*,cusparse:*,cpu:parallel]
+    /// Who takes part; * stands for any text [default: ours:*,auto,cusparse:*,cpu:parallel]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     contenders: Vec<String>,
     /// Configurations of our algorithms: the default one; and each value of each of its parameters, one at a
@@ -112,6 +117,8 @@ Examples:
 
 Contenders:
   ours:<algorithm>      generated kernels, with alpha and beta known where they are 1, -1 or 0
+  auto                  what the planner chooses for the matrix; its preparation is all that making
+                        the plan takes beside compiling
   cusparse:csr_alg1     and csr_alg2, coo_alg1, coo_alg2, csc (for the transpose), sell, bsr, op
                         (plans of cusparseSpMVOp): with and without preprocess
   cpu:parallel          and, where it is asked for, cpu:serial
@@ -240,6 +247,7 @@ impl Bench {
         for class in &self.classes {
             entries.push(Entry::generated(class, generator(class)?));
         }
+        let mut entries: Vec<_> = entries.into_iter().map(|entry| entry.with_values(self.values)).collect();
         if !self.files.is_empty() {
             entries.extend(suite::files(&self.files).map_err(unusable)?);
         }
@@ -302,7 +310,7 @@ impl Bench {
             }
             false => print_json(&record)?,
         }
-        let wrong = record.rows.iter().find(|row| row.side() == "ours" && row.status.starts_with("wrong"));
+        let wrong = record.rows.iter().find(|row| row.is_generated() && row.status.starts_with("wrong"));
         if let Some(row) = wrong {
             let message = format!("{} of {} {}: {}", row.label(), row.value, row.matrix, row.status);
             return Err(Failure::new(Kind::Verification, message));
@@ -396,13 +404,18 @@ fn best<'r>(rows: &'r [Row], side: &str) -> Option<&'r Row> {
     right.min_by(|a, b| a.time_ms().unwrap_or(f64::MAX).total_cmp(&b.time_ms().unwrap_or(f64::MAX)))
 }
 
+/// The best of ours, whoever chose it.
+fn best_of_ours(rows: &[Row]) -> Option<&Row> {
+    best(rows, "ours").or_else(|| best(rows, "auto"))
+}
+
 /// The best of cuSPARSE, of the CPU where there is none.
 fn best_other(rows: &[Row]) -> Option<&Row> {
     best(rows, "cusparse").or_else(|| best(rows, "cpu"))
 }
 
 fn speed_up(rows: &[Row]) -> Option<f64> {
-    Some(best_other(rows)?.time_ms()? / best(rows, "ours")?.time_ms()?)
+    Some(best_other(rows)?.time_ms()? / best_of_ours(rows)?.time_ms()?)
 }
 
 /// One line of a matrix, type and operation; with details, one more of each contender.
@@ -410,7 +423,7 @@ fn summary(out: &mut dyn Write, rows: &[Row], details: bool) -> io::Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     let name = |row: Option<&Row>| row.map_or("-".to_owned(), |row| row.contender.clone());
     let time = |row: Option<&Row>| row.and_then(Row::time_ms).map_or("-".to_owned(), quantity::milliseconds);
-    let (ours, other) = (best(rows, "ours"), best_other(rows));
+    let (ours, other) = (best_of_ours(rows), best_other(rows));
     let line = format!(
         "{:<24} {:<4} {:<9} {:>12}  {:<20} {:>9} {:>5}  {:<20} {:>9} {:>8}  {}",
         first.matrix,
@@ -479,20 +492,27 @@ fn ending(out: &mut dyn Write, record: &Record) -> io::Result<()> {
         fact(out, "roof", format_args!("{:.0} GB/s copied; a launch takes {launch}", head.copy_gb_per_s))?;
     }
     let same = |a: &Row, b: &Row| (&a.matrix, &a.value, &a.operation) == (&b.matrix, &b.value, &b.operation);
+    let of_sides = |side: &str, over: &str, rows: &[Row]| {
+        Some(best(rows, over)?.time_ms()? / best(rows, side)?.time_ms()?)
+    };
+    let compared = [
+        ("speed-up", "ours", "cusparse", "of the best of ours over cuSPARSE"),
+        ("", "auto", "cusparse", "of what the planner chooses over cuSPARSE"),
+        ("", "auto", "ours", "of what the planner chooses over the best of ours"),
+    ];
     for value in ValueType::ALL {
-        let groups = record.rows.chunk_by(same).filter(|rows| rows[0].value == value.name());
-        let ratios: Vec<f64> = groups
-            .filter(|rows| best(rows, "cusparse").is_some())
-            .filter_map(speed_up)
-            .map(f64::ln)
-            .collect();
-        if !ratios.is_empty() {
-            let mean = (ratios.iter().sum::<f64>() / ratios.len() as f64).exp();
-            fact(
-                out,
-                "speed-up",
-                format_args!("{mean:.2}x over cuSPARSE in {value}, geometric mean of {}", ratios.len()),
-            )?;
+        for (name, side, over, whose) in compared {
+            let groups = record.rows.chunk_by(same).filter(|rows| rows[0].value == value.name());
+            let ratios: Vec<f64> = groups.filter_map(|rows| of_sides(side, over, rows)).collect();
+            let (Some(mean), Some(least)) =
+                (geomean(ratios.iter().copied()), ratios.iter().copied().reduce(f64::min))
+            else {
+                continue;
+            };
+            let number = ratios.len();
+            let text =
+                format_args!("{mean:.2}x {whose} in {value}, geometric mean of {number}; least {least:.2}x");
+            fact(out, name, text)?;
         }
     }
     for note in &head.notes {

@@ -227,15 +227,15 @@ fn by_cpu(name: &'static str, multiply: Multiply<f32, u32>, example: &Example) -
     Ok(Row { name, processor: "cpu", verified, speed_up: None, performance, report: None })
 }
 
-/// The CPU products, then every algorithm with its usual parameters, but for layouts that would be mostly fill. Speed-ups
-/// are over the first.
+/// The CPU products, then every algorithm with its usual parameters, but for layouts that would be mostly fill or are for
+/// other matrices. Speed-ups are over the first.
 fn rows(device: &Device, matrix: &Arc<DeviceMatrix>, example: &Example) -> Result<Vec<Row>, Failure> {
     let mut rows =
         vec![by_cpu("cpu_serial", cpu_serial, example)?, by_cpu("cpu_parallel", cpu_parallel, example)?];
     let both_triangles = |spec: &&AlgorithmSpec| !spec.operations[0].is_of_triangle();
     for spec in Algorithm::ALL.iter().filter(both_triangles) {
         let config = plain_product(KernelConfig::builder((spec.default)())).build()?;
-        if matches!(Spmv::with(device, matrix, config), Err(Error::Fill { .. })) {
+        if matches!(Spmv::with(device, matrix, config), Err(Error::Fill { .. } | Error::Misfit { .. })) {
             continue;
         }
         rows.push(by_kernel(device, matrix, config, example)?.1);

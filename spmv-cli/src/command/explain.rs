@@ -51,8 +51,9 @@ Examples:
 JSON (--json), one object:
   path, features (num_rows, num_cols, nnz, longest_row, row_lengths: rows with 0 entries, 1,
   2-3, 4-7, ..., warp_steps for 1, 2, 4, ... 32 threads a row, num_diagonals: null where they
-  were not counted, near and far: sectors of x that an entry reads anew, hot: part of the
-  entries in the 40,960 columns that have most), candidates (config,
+  were not counted, different_rows: among up to 512 of a regular grid, null for others, near and
+  far: sectors of x that an entry reads anew, hot: part of the entries in the 40,960 columns
+  that have most), candidates (config,
   reason, product_us, prepare_us, terms_us by name; null for rules of thumb), the best first";
 
 #[derive(Debug, Serialize)]
@@ -71,6 +72,7 @@ struct FeatureFacts {
     row_lengths: Vec<u64>,
     warp_steps: [u64; 6],
     num_diagonals: Option<u64>,
+    different_rows: Option<u64>,
     near: f64,
     far: f64,
     hot: f64,
@@ -89,6 +91,7 @@ impl From<&Features> for FeatureFacts {
             row_lengths: features.row_lengths.to_vec(),
             warp_steps: features.warp_steps,
             num_diagonals: features.num_diagonals,
+            different_rows: features.different_rows,
             near: features.sectors_per_entry(0),
             far: features.sectors_per_entry(1),
             hot: features.degrees.hot_share(HOT_COLS),
@@ -161,6 +164,13 @@ impl Report for ExplainReport {
         match num_diagonals {
             Some(diagonals) => fact(out, "diagonals", diagonals)?,
             None => fact(out, "diagonals", "not counted: some row is much longer than the others")?,
+        }
+        if let Some(different) = self.features.different_rows {
+            fact(
+                out,
+                "different rows",
+                format_args!("{different} of those in the middle, but for their place"),
+            )?;
         }
         fact(
             out,

@@ -13,10 +13,10 @@ use crate::quantity::significant;
 use crate::records;
 use crate::report::{OutputArgs, Report, print_table, table};
 
-/// Fit the prices by which kernels are chosen to a record, and tell how good the choices are
+/// Fit the prices by which kernels are chosen to records, and tell how good the choices are
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The structure of every matrix of the record is looked at again, so they must be those of a
+The structure of every matrix of the records is looked at again, so they must be those of a
 suite. A model is a line of prices for each configuration that is worth choosing: what a GB of
 the matrix, a read of x, a step of a lane cost (`spmv explain` shows them on a matrix). It is
 fitted to relative errors with no price below 0; configurations are added as long as the
@@ -24,16 +24,17 @@ choices get better. `left out` are the choices for a matrix with prices fitted t
 With --judge, what the model chooses for matrices that it was not fitted to is told too.
 
 Examples:
-  spmv fit benches/record/nvidia-h200/RECORD.csv -o spmv-runtime/src/planner/sm_90.csv
-  spmv fit RECORD.csv --judge HELD_OUT.csv
+  spmv fit STANDARD.csv SMALL.csv -o spmv-runtime/src/planner/sm_90.csv
+  spmv fit STANDARD.csv --judge HELD_OUT.csv
 
 JSON (--json), one object:
   model (the text), geomean and largest (of fitted and left_out: chosen time over the best),
   choices (matrix, value, operation, and label and ms of fitted, left_out and best),
   judged (matrix, value, operation, and label and ms of chosen and best)")]
 pub struct Fit {
-    /// A record of `spmv bench --variants each`
-    record: PathBuf,
+    /// Records of `spmv bench --variants each`, all of one GPU
+    #[arg(required = true)]
+    records: Vec<PathBuf>,
     /// Write the model to this file
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -63,11 +64,11 @@ impl Fit {
     pub fn run(self) -> Result<(), Failure> {
         let failed =
             |error: FitError, path: &Path| Failure::new(Kind::Input, error.to_string()).in_file(path);
-        let record = records::open(&self.record)?;
+        let opened = self.records.iter().map(|path| records::open(path)).collect::<Result<Vec<_>, _>>()?;
         let other =
             self.judge.as_ref().map(|path| records::open(path).map(|other| (path, other))).transpose()?;
         let progress = Progress::start("looking at the structures");
-        let mut fitted = fit::fit(&record).map_err(|error| failed(error, &self.record))?;
+        let mut fitted = fit::fit(opened).map_err(|error| failed(error, &self.records[0]))?;
         let mut judged = Vec::new();
         if let Some((path, other)) = other {
             judged = fit::judge(&fitted.model, &other).map_err(|error| failed(error, path))?;

@@ -112,6 +112,16 @@ pub enum Values {
     Integers,
 }
 
+impl std::fmt::Display for Values {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Values::Random => "random",
+            Values::Ones => "ones",
+            Values::Integers => "integers",
+        })
+    }
+}
+
 impl std::str::FromStr for Values {
     type Err = GenerateError;
 

@@ -1,5 +1,7 @@
 //! The features of a matrix that is on a device, counted there.
 
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::PoisonError;
 
 use spmv_codegen::{AnalysisProgram, Expr, Features, Pass};
@@ -12,7 +14,8 @@ use crate::matrix_source::DeviceMatrix;
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
     /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets and at
-    /// most 2²³ column indices and some more, or, where no row is long, all of them twice; waits for that. Takes a bit a diagonal
+    /// most 2²³ column indices and some more, or, where no row is long, all of them twice, and of a regular grid some rows
+    /// with their values; waits for that. Takes a bit a diagonal
     /// and 4 bytes a column, 4 MiB at most, of device memory; up to 8 MiB of it stay with the device.
     ///
     /// # Errors
@@ -55,14 +58,15 @@ impl DeviceMatrix {
             let bytes = sizes.eval(bytes, || 0);
             if workspace.bytes < bytes {
                 *workspace = AnalysisWorkspace::default();
-                workspace.memory.push(Allocation::new(backend, bytes, "the workspace of the analysis")?);
-                workspace.bytes = bytes;
+                let memory = Allocation::new(backend, bytes, "the workspace of the analysis")?;
+                *workspace = AnalysisWorkspace { memory: Some(memory), bytes };
             }
-            let address = workspace.memory[0].address();
+            let buffers = workspace.memory.as_slice();
+            let address = buffers[0].address();
             // SAFETY: the memory has room for so many bytes, and nothing else uses it: the lock is held until it was read.
             unsafe { backend.zero(address, bytes)? };
             for pass in passes {
-                let bindings = Bindings { buffers: &workspace.memory, ..sizes };
+                let bindings = Bindings { buffers, ..sizes };
                 let mut bound = BoundPass::new(pass, &*kernels.module, &bindings)?;
                 // SAFETY: the pass was bound to this matrix and this memory, which outlive it: reading waits for it.
                 unsafe { bound.launch(&**backend, StreamHandle::default(), &Operands::default())? };
@@ -72,8 +76,10 @@ impl DeviceMatrix {
             unsafe { backend.read(as_bytes_mut(&mut counters), address)? };
             Ok::<_, Error>(counters)
         };
-        let features =
+        let mut features =
             AnalysisProgram::features((num_rows, num_cols), nnz, &count(structure_bytes, structure)?);
+        features.different_rows =
+            features.compared_rows().map(|rows| self.count_different(rows)).transpose()?;
         let features = match transposed {
             true => features.transposed(&AnalysisProgram::lengths(&count(columns_bytes, columns)?)),
             false => features,
@@ -83,13 +89,41 @@ impl DeviceMatrix {
         }
         Ok(features)
     }
+
+    /// Rows that differ in more than their place among these, which are short.
+    fn count_different(&self, rows: Range<u64>) -> Result<u64, Error> {
+        let backend = self.device().backend();
+        let (row_offsets, col_indices, values) = self.addresses();
+        // Little-endian numbers of so many bytes.
+        let numbers = |address: u64, range: Range<u64>, size: usize| -> Result<Vec<u128>, Error> {
+            let mut bytes = vec![0u8; (range.end - range.start) as usize * size];
+            // SAFETY: the arrays of the matrix have these entries.
+            unsafe { backend.read(&mut bytes, address + range.start * size as u64)? };
+            let number = |bytes: &[u8]| {
+                let mut whole = [0; 16];
+                whole[..size].copy_from_slice(bytes);
+                u128::from_le_bytes(whole)
+            };
+            Ok(bytes.chunks_exact(size).map(number).collect())
+        };
+        let offsets = numbers(row_offsets, rows.start..rows.end + 1, self.offset_type().size())?;
+        let entries = offsets[0] as u64..*offsets.last().expect("there is one more than rows") as u64;
+        let cols = numbers(col_indices, entries.clone(), self.index_type().size())?;
+        let values = numbers(values, entries, self.value_type().size())?;
+        let row = |(place, ends): (usize, &[u128])| {
+            let row = (rows.start + place as u64) as i64;
+            let entries = (ends[0] - offsets[0]) as usize..(ends[1] - offsets[0]) as usize;
+            let distances = cols[entries.clone()].iter().map(move |col| *col as i64 - row);
+            distances.zip(values[entries].iter().copied()).collect::<Vec<_>>()
+        };
+        Ok(offsets.windows(2).enumerate().map(row).collect::<HashSet<_>>().len() as u64)
+    }
 }
 
 /// What an analysis counts in. It stays with the device, since allocating and freeing take longer than counting.
 #[derive(Debug, Default)]
 pub(crate) struct AnalysisWorkspace {
-    /// One piece, or none yet.
-    memory: Vec<Allocation>,
+    memory: Option<Allocation>,
     bytes: u64,
 }
 

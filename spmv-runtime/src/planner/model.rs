@@ -3,13 +3,47 @@
 use std::fmt;
 use std::str::FromStr;
 
-use spmv_codegen::{Algorithm, ConfigError, KernelConfig};
+use spmv_codegen::{Algorithm, ConfigError, Features, KernelConfig, Types};
 
 use super::Prediction;
 use super::terms::{NUM_TERMS, TERMS};
 
 /// Index of the term that preparation depends on, in [`TERMS`].
 const MATRIX: usize = 1;
+
+/// Whether the L2 cache has room for what a product reads and writes. Prices of both kinds are fitted apart: launches, first
+/// loads and uneven warps make the times of the one, bytes and reads of x those of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Footprint {
+    /// The CSR arrays, x and y take at most two thirds of it.
+    InL2,
+    /// They take more.
+    BeyondL2,
+}
+
+impl Footprint {
+    /// Both.
+    pub const ALL: [Footprint; 2] = [Footprint::InL2, Footprint::BeyondL2];
+
+    /// That of a product of a matrix with these features.
+    pub fn of(features: &Features, types: Types, l2_bytes: u64) -> Footprint {
+        let entries = features.nnz.saturating_mul((types.value.size() + types.index.size()) as u64);
+        let of_rows = features.num_rows * (types.offset.size() + types.y.size()) as u64;
+        let of_cols = features.num_cols * types.x.size() as u64;
+        match entries.saturating_add(of_rows).saturating_add(of_cols).saturating_mul(3) > l2_bytes * 2 {
+            true => Footprint::BeyondL2,
+            false => Footprint::InL2,
+        }
+    }
+
+    /// `in_l2` or `beyond_l2`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Footprint::InL2 => "in_l2",
+            Footprint::BeyondL2 => "beyond_l2",
+        }
+    }
+}
 
 /// Configurations with their prices. As text: comment lines that begin with `#`, then comma-separated values, one line a
 /// configuration, under a line of names; one that is only measured has no prices in its line. `special` has no settings
@@ -26,11 +60,13 @@ pub struct Model {
     pub measured: Vec<KernelConfig>,
 }
 
-/// A configuration's prices in milliseconds.
+/// A configuration's prices in milliseconds for matrices of one footprint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Priced {
     /// The algorithm and its parameters; types and operation are the defaults and count for nothing.
     pub config: KernelConfig,
+    /// The matrices that the prices are for.
+    pub footprint: Footprint,
     /// Of a unit of each term.
     pub prices: [f64; NUM_TERMS],
     /// Of making a plan: once, and for each GB of the matrix as it is stored for the product.
@@ -63,7 +99,7 @@ pub enum ModelError {
     },
     /// A line does not have a value for each name, or one is no finite number from 0 on.
     #[error(
-        "line {line}: expected an algorithm, its settings, and {} finite numbers from 0 on, or none",
+        "line {line}: expected an algorithm, its settings, and in_l2 or beyond_l2 with {} finite numbers from 0 on, or nothing",
         NUM_TERMS + 2
     )]
     Values {
@@ -82,8 +118,11 @@ pub enum ModelError {
 
 fn names() -> String {
     let terms = TERMS.iter().map(|(name, _)| *name);
-    let names: Vec<_> =
-        ["algorithm", "settings"].into_iter().chain(terms).chain(["prepare", "prepare_matrix"]).collect();
+    let names: Vec<_> = ["algorithm", "settings", "footprint"]
+        .into_iter()
+        .chain(terms)
+        .chain(["prepare", "prepare_matrix"])
+        .collect();
     names.join(",")
 }
 
@@ -104,7 +143,9 @@ impl FromStr for Model {
             } else {
                 let (config, prices) = parsed(line, content)?;
                 match prices {
-                    Some((prices, prepare)) => model.priced.push(Priced { config, prices, prepare }),
+                    Some((footprint, prices, prepare)) => {
+                        model.priced.push(Priced { config, footprint, prices, prepare });
+                    }
                     None => model.measured.push(config),
                 }
             }
@@ -116,8 +157,8 @@ impl FromStr for Model {
     }
 }
 
-/// Prices of a product's terms and of making a plan.
-type Prices = ([f64; NUM_TERMS], [f64; 2]);
+/// For which matrices, prices of a product's terms and of making a plan.
+type Prices = (Footprint, [f64; NUM_TERMS], [f64; 2]);
 
 fn parsed(line: usize, content: &str) -> Result<(KernelConfig, Option<Prices>), ModelError> {
     let wrong = || ModelError::Values { line };
@@ -127,16 +168,15 @@ fn parsed(line: usize, content: &str) -> Result<(KernelConfig, Option<Prices>), 
         settings.split_whitespace().map(|setting| setting.split_once('=')).collect();
     let config = KernelConfig::from_settings(algorithm, settings.ok_or_else(wrong)?)
         .map_err(|source| ModelError::Config { line, source })?;
+    let Some(footprint) = values.next() else { return Ok((config, None)) };
+    let footprint = Footprint::ALL.into_iter().find(|known| known.name() == footprint).ok_or_else(wrong)?;
     let numbers: Vec<f64> = values.map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
-    if numbers.is_empty() {
-        return Ok((config, None));
-    }
     if numbers.len() != NUM_TERMS + 2 || numbers.iter().any(|number| !number.is_finite() || *number < 0.0) {
         return Err(wrong());
     }
     let (prices, prepare) = numbers.split_at(NUM_TERMS);
     let prices = prices.try_into().map_err(|_| wrong())?;
-    Ok((config, Some((prices, prepare.try_into().map_err(|_| wrong())?))))
+    Ok((config, Some((footprint, prices, prepare.try_into().map_err(|_| wrong())?))))
 }
 
 impl fmt::Display for Model {
@@ -152,8 +192,9 @@ impl fmt::Display for Model {
                 config.settings()[..own].iter().map(|(key, value)| format!("{key}={value}")).collect();
             write!(f, "{},{}", config.algorithm().name(), settings.join(" "))
         };
-        for Priced { config, prices, prepare } in &self.priced {
+        for Priced { config, footprint, prices, prepare } in &self.priced {
             named(f, config)?;
+            write!(f, ",{}", footprint.name())?;
             prices.iter().chain(prepare).try_for_each(|price| write!(f, ",{price}"))?;
             writeln!(f)?;
         }
@@ -173,6 +214,7 @@ mod tests {
     fn text_and_model_are_the_same() {
         let priced = Priced {
             config: KernelConfig::from_settings("csr_vector", [("threads_per_vector", "16")]).unwrap(),
+            footprint: Footprint::BeyondL2,
             prices: std::array::from_fn(|term| term as f64 / 7.0),
             prepare: [0.25, 1e-3],
         };
@@ -185,12 +227,17 @@ mod tests {
     fn what_is_no_model_is_told_with_its_line() {
         let text = |line: &str| format!("# made up\n{}\n{line}\n", names());
         let error = |text: &str| text.parse::<Model>().unwrap_err().to_string();
-        assert!(error("").starts_with("line 1: expected the names algorithm,settings,launch,"));
+        assert!(error("").starts_with("line 1: expected the names algorithm,settings,footprint,launch,"));
         assert!(error("algorithm,settings\n").starts_with("line 1: "));
-        assert!(error(&text("dia,,1,2")).starts_with("line 3: expected an algorithm, its settings, and "));
+        assert!(
+            error(&text("dia,,in_l2,1,2")).starts_with("line 3: expected an algorithm, its settings, and ")
+        );
         let numbers =
             ["-1"].into_iter().chain(std::iter::repeat_n("1", NUM_TERMS + 1)).collect::<Vec<_>>().join(",");
-        assert!(error(&text(&format!("dia,,{numbers}"))).starts_with("line 3: expected"));
-        assert!(error(&text(&format!("dai,,{}", numbers.replace('-', "")))).starts_with("line 3: "));
+        assert!(error(&text(&format!("dia,,in_l2,{numbers}"))).starts_with("line 3: expected"));
+        let numbers = numbers.replace('-', "");
+        assert!(text(&format!("dia,,in_l2,{numbers}")).parse::<Model>().is_ok());
+        assert!(error(&text(&format!("dia,,l2,{numbers}"))).starts_with("line 3: expected"));
+        assert!(error(&text(&format!("dai,,in_l2,{numbers}"))).starts_with("line 3: "));
     }
 }

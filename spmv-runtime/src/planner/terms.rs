@@ -5,7 +5,7 @@ use spmv_codegen::{Algorithm, Features, KernelConfig, Slots};
 
 /// The terms, in the order of [`terms`]: a name and what one unit is.
 pub const TERMS: &[(&str, &str)] = &[
-    ("launch", "a product"),
+    ("launch", "a product; two where `special` cuts rows, whose pieces another launch adds"),
     ("matrix", "GB of the matrix as it is stored for the product, fill counted"),
     ("rows", "GB of row offsets and y"),
     ("x", "GB of x that is read once; for kernels that multiply tiles: once for each tile of rows"),
@@ -82,8 +82,14 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
             (with_entries as f64 / 1e9, short as f64 / 1e9)
         }
     };
+    let launches = match config.algorithm() {
+        Algorithm::Special(layout) if layout.block == 1 && layout.piece > 0 => {
+            1.0 + f64::from(u8::from(features.longest_row > layout.piece.into()))
+        }
+        _ => 1.0,
+    };
     Some([
-        1.0,
+        launches,
         slots as f64 * slot_bytes / 1e9,
         rows * (types.offset.size() + types.y.size()) as f64 / 1e9,
         (x_bytes * x_reads).min(far * sector_bytes) / 1e9,
@@ -117,6 +123,8 @@ fn slots(algorithm: Algorithm, features: &Features) -> Option<u64> {
         Algorithm::Dia(_) => {
             features.num_diagonals.map(|diagonals| diagonals.saturating_mul(features.num_rows))
         }
+        // Whether rows are equal is a matter of values, too, of which features say nothing.
+        Algorithm::RowPatterns(_) => None,
         _ => Some(features.nnz),
     }
 }
