@@ -4,15 +4,16 @@
 // Paper:     Greathouse and Daga 2014, 2015 (CSR-Stream, CSR-Vector, CSR-VectorL); Hiranandani, IV.C
 // Suits:     rows of uneven length, giants too: blocks have about equally many nonzeros
 // Suffers:   matrices so small that there are fewer blocks than multiprocessors
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, kept by the plan
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset + 2 * sum) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, kept by the plan
 // Guarantee: bit-reproducible; a row within a block is summed in chains of at most 16 products and a tree, parts of a row are summed in a fixed order
-// Launch:    row blocks are found by four passes once for a structure; a block a row block, nnz_per_block sums of shared memory, or a warp a row where neighbours have 128 nonzeros and more; rows over 4 * nnz_per_block nonzeros, where there are any, are finished by a second pass
+// Launch:    row blocks are found by four passes once for a structure; a block a row block, nnz_per_block sums of shared memory, or a warp a row where neighbours have 128 nonzeros and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerBlock = 1024;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
+#include "prelude/spanning_row.cuh"
 #include "prelude/block.cuh"
 #include "prelude/row_blocks.cuh"
 #include "primitives/block_scan.cuh"
@@ -73,11 +74,10 @@ spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uin
   scan_chunk(num_rows, partials, first_blocks, BlocksBegun{row_offsets, num_rows});
 }
 
-// The first row and the first nonzero of every block, the end behind the last; and which blocks begin a row in parts.
+// The first row and the first nonzero of every block, the end behind the last.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* row_offsets,
-                         const uint32_t* first_blocks, uint32_t* block_rows, OffsetT* block_offsets,
-                         uint32_t* split_blocks, uint64_t* num_split) {
+                         const uint32_t* first_blocks, uint32_t* block_rows, OffsetT* block_offsets) {
   const uint32_t block = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (block > num_blocks) return;
   if (block == num_blocks) {
@@ -89,10 +89,6 @@ spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* 
   const uint32_t part = block - first_blocks[row];
   block_rows[block] = row;
   block_offsets[block] = row_offsets[row] + OffsetT(part) * kNnzPerPart;
-  // Their order in the list changes nothing: each is finished on its own.
-  if (part == 0 && row_offsets[row + 1] - row_offsets[row] > kNnzPerPart) {
-    split_blocks[atomicAdd(num_split, uint64_t(1))] = block;
-  }
 }
 
 // One unused entry in 32 banks' worth of products: rows of equal length begin in different banks.
@@ -128,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, sizeof(AccumT) ==
 spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                   const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                   BetaT beta, const uint32_t* __restrict__ block_rows, const OffsetT* __restrict__ block_offsets,
-                  AccumT* __restrict__ block_sums) {
+                  AccumT* pieces, PieceWordT* meetings) {
   __shared__ AccumT products[padded(kNnzPerBlock)];
   __shared__ uint32_t left[kMaxLeft];
   __shared__ uint32_t num_left;
@@ -137,11 +133,8 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
   const OffsetT begin = __ldg(block_offsets + blockIdx.x);
   const OffsetT end = skips_product(alpha) ? begin : __ldg(block_offsets + blockIdx.x + 1);
   if (rows <= 1) {
-    const bool whole = rows == 1 && __ldg(row_offsets + first) == begin;
-    const AccumT sum = block_row_product(begin, end, col_indices, values, x);
-    if (threadIdx.x > 0) return;
-    if (whole) store_scaled(y, first, sum, alpha, beta);
-    if (!whole) block_sums[blockIdx.x] = sum;
+    add_row_part<kNnzPerPart>({pieces, pieces, meetings}, row_offsets, first, begin, end, col_indices, values, x, y, alpha,
+                              beta);
     return;
   }
   if (rows <= kWarps && end - begin >= OffsetT(rows * kShortestForWarp)) {
@@ -197,16 +190,4 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
     sum = group_sum<32>(sum, 0xffffffffu);
     if (threadIdx.x % 32 == 0) store_scaled(y, row, sum, alpha, beta);
   }
-}
-
-// Adds the parts of the rows that several blocks share: a block a row.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_csr_adaptive_split_rows(const OffsetT* __restrict__ row_offsets, YT* __restrict__ y, AlphaT alpha, BetaT beta,
-                             const uint32_t* __restrict__ block_rows, const uint32_t* __restrict__ split_blocks,
-                             const AccumT* __restrict__ block_sums) {
-  const uint32_t first = split_blocks[blockIdx.x];
-  const uint32_t row = block_rows[first];
-  const uint32_t num_parts = (row_offsets[row + 1] - row_offsets[row] + kNnzPerPart - 1) / kNnzPerPart;
-  const AccumT sum = block_sum_of_parts(block_sums + first, num_parts);
-  if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
 }

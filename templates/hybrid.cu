@@ -4,9 +4,9 @@
 // Paper:     Messa, Hybrid (short rows a thread, medium rows a warp, long rows a block); Fox et al. 2018 (logarithmic bins, LRB)
 // Suits:     rows of very uneven length in any order: power laws, dense rows, giants
 // Suffers:   rows of one length (the order of the bins is then read for nothing)
-// Bytes:     nnz * (value + index) + rows * (offset + 6 + y) + x once; the plan keeps offset + 6 a row and (8 + 2 * offset) a part of a long row
+// Bytes:     nnz * (value + index) + rows * (offset + 6 + y) + x once; the plan keeps offset + 6 a row and (4 + 2 * offset + 2 * sum) a part of a long row
 // Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
-// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; one kernel, whose blocks find their bin: long rows first, then all bins side by side in stripes; rows in several parts, where there are any, are finished by a second pass
+// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; one kernel, whose blocks find their bin: long rows first, then all bins side by side in stripes; a row in several parts is finished by the block that brings the last
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerLane = 4;
@@ -14,6 +14,7 @@ constexpr int kNnzPerWarp = 512;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
+#include "prelude/spanning_row.cuh"
 #include "prelude/block.cuh"
 #include "prelude/row_blocks.cuh"
 #include "primitives/block_scan.cuh"
@@ -26,7 +27,7 @@ constexpr int kBins = 7;
 // The other bins are cut in so many parts, and their first parts computed together, then their second and so on: rows of
 // several bins lie in the same lines of memory, which are then read once.
 constexpr uint32_t kStripes = 16;
-constexpr uint32_t kNnzPerPart = 16 * kThreadsPerBlock;
+constexpr uint32_t kNnzPerPart = 8 * kThreadsPerBlock;
 
 static_assert(kNnzPerWarp < 1 << 16, "lengths of rows are kept in 16 bits");
 
@@ -89,11 +90,10 @@ spmv_hybrid_parts_chunk(uint64_t num_long, const OffsetT* row_offsets, const uin
   scan_chunk(num_long, partials, first_parts, PartsOf{row_offsets, row_order + first_long});
 }
 
-// Where every part of a long row begins and ends, and which rows have several.
+// Where every part of a long row begins and ends.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_parts(uint32_t num_parts, uint32_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
-                  uint32_t first_long, const uint32_t* first_parts, uint32_t* part_rows, OffsetT* part_ends,
-                  uint32_t* split_parts, uint64_t* num_split) {
+                  uint32_t first_long, const uint32_t* first_parts, uint32_t* part_rows, OffsetT* part_ends) {
   const uint32_t part = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (part >= num_parts) return;
   const uint32_t i = first_row_of_block(part, num_long, first_parts);
@@ -102,10 +102,6 @@ spmv_hybrid_parts(uint32_t num_parts, uint32_t num_long, const OffsetT* row_offs
   part_rows[part] = row;
   part_ends[2 * part] = begin;
   part_ends[2 * part + 1] = min(begin + kNnzPerPart, row_offsets[row + 1]);
-  // Their order in the list changes nothing: each is finished on its own.
-  if (part == first_parts[i] && first_parts[i + 1] - part > 1) {
-    split_parts[atomicAdd(num_split, uint64_t(1))] = part;
-  }
 }
 
 // Blocks of a bin in a stripe.
@@ -153,16 +149,13 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
             const uint32_t* __restrict__ row_order, const OffsetT* __restrict__ row_begins,
             const uint16_t* __restrict__ row_lengths, uint32_t rows_1, uint32_t rows_2, uint32_t rows_4,
             uint32_t rows_8, uint32_t rows_16, uint32_t rows_32, uint32_t num_parts, const uint32_t* __restrict__ part_rows,
-            const OffsetT* __restrict__ part_ends, AccumT* __restrict__ part_sums) {
+            const OffsetT* __restrict__ part_ends, AccumT* pieces, PieceWordT* meetings) {
   if (blockIdx.x < num_parts) {
     const uint32_t row = __ldg(part_rows + blockIdx.x);
     const OffsetT begin = __ldg(part_ends + 2 * blockIdx.x);
     const OffsetT end = __ldg(part_ends + 2 * blockIdx.x + 1);
-    const bool whole = __ldg(row_offsets + row) == begin && __ldg(row_offsets + row + 1) == end;
-    const AccumT sum = block_row_product(begin, skips_product(alpha) ? begin : end, col_indices, values, x);
-    if (threadIdx.x > 0) return;
-    if (whole) store_scaled(y, row, sum, alpha, beta);
-    if (!whole) part_sums[blockIdx.x] = sum;
+    add_row_part<kNnzPerPart>({pieces, pieces, meetings}, row_offsets, row, begin, end, col_indices, values, x, y, alpha,
+                              beta);
     return;
   }
   uint32_t block = blockIdx.x - num_parts;
@@ -178,16 +171,4 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
   if (computes_bin<4>(rows_4, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;
   if (computes_bin<2>(rows_2, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;
   computes_bin<1>(rows_1, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta);
-}
-
-// Adds the parts of the rows that several blocks share: a block a row.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hybrid_split_rows(const OffsetT* __restrict__ row_offsets, YT* __restrict__ y, AlphaT alpha, BetaT beta,
-                       const uint32_t* __restrict__ part_rows, const uint32_t* __restrict__ split_parts,
-                       const AccumT* __restrict__ part_sums) {
-  const uint32_t first = split_parts[blockIdx.x];
-  const uint32_t row = part_rows[first];
-  const uint32_t num_parts = (row_offsets[row + 1] - row_offsets[row] + kNnzPerPart - 1) / kNnzPerPart;
-  const AccumT sum = block_sum_of_parts(part_sums + first, num_parts);
-  if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
 }

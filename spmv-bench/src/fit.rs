@@ -8,7 +8,7 @@ use spmv_runtime::matrix::features;
 use spmv_runtime::planner::{Footprint, Model, NUM_TERMS, Priced, laid_out, multiplies_fill, terms};
 
 use crate::geomean;
-use crate::join::{JoinError, join};
+use crate::join::{JoinError, join, newest};
 use crate::record::{Record, Row};
 use crate::suite::{self, SuiteError};
 
@@ -94,7 +94,7 @@ pub enum FitError {
         /// What is wrong.
         source: ConfigError,
     },
-    /// The records are not of one GPU, or have a product twice.
+    /// The records are not of one GPU.
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The record has no products of ours to fit to.
@@ -213,7 +213,8 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
 }
 
 /// Fits prices to the products of records of one GPU that were measured with each kernel's usual block size, and picks the
-/// configurations whose prices lead to the best choices. Matrices that are held out are not looked at.
+/// configurations whose prices lead to the best choices. A product that several of the records have counts as the last of them
+/// has it. Matrices that are held out are not looked at.
 ///
 /// # Errors
 /// Those of [`FitError`].
@@ -221,7 +222,7 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
     let records: Vec<Record> = records.into_iter().collect();
     let dated = |record: &Record| format!("{} (commit {})", record.head.date, record.head.commit);
     let dates = records.iter().map(dated).collect::<Vec<_>>().join(", ");
-    let record = &join(records)?;
+    let record = &join(newest(records))?;
     let Measurements { problems, footprints, best, measured } =
         measurements(record, |row| !row.held_out && counts(row))?;
     let mut model = Model::default();

@@ -80,6 +80,16 @@ pub fn join(records: impl IntoIterator<Item = Record>) -> Result<Record, JoinErr
     Ok(joined)
 }
 
+/// The records without what a later one of them measured again.
+pub(crate) fn newest(mut records: Vec<Record>) -> Vec<Record> {
+    let mut there = BTreeSet::new();
+    for record in records.iter_mut().rev() {
+        record.rows.retain(|row| !there.contains(&name(row)));
+        there.extend(record.rows.iter().map(name));
+    }
+    records
+}
+
 fn roof(gb_per_s: f64) -> String {
     format!("{gb_per_s:.0} GB/s")
 }
@@ -105,6 +115,15 @@ mod tests {
         assert_eq!(joined.rows.len(), 2);
         let note = "joined of records of different date: one above, two for some of the rows";
         assert_eq!(joined.head.notes, ["one", note, "two"]);
+    }
+
+    #[test]
+    fn what_was_measured_again_counts_once() {
+        let [mut first, second] = ["one", "two"].map(|date| record("a", date, "ours:x"));
+        first.rows.push(Row { contender: "ours:y".into(), ..Row::default() });
+        let newest = newest(vec![first.clone(), second.clone()]);
+        assert_eq!([&newest[0].rows[..], &newest[1].rows[..]], [&first.rows[1..], &second.rows[..]]);
+        assert_eq!(join(newest).unwrap().rows.len(), 2);
     }
 
     #[test]

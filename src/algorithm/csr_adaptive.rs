@@ -26,9 +26,8 @@ const PARTIALS: usize = 1;
 const FIRST_BLOCKS: usize = 2;
 const BLOCK_ROWS: usize = 3;
 const BLOCK_OFFSETS: usize = 4;
-const SPLIT_BLOCKS: usize = 5;
-const NUM_SPLIT: usize = 6;
-const BLOCK_SUMS: usize = 7;
+const PIECES: usize = 5;
+const MEETINGS: usize = 6;
 
 impl Plans for CsrAdaptive {
     fn plan(&self, config: &KernelConfig) -> Plan {
@@ -36,7 +35,6 @@ impl Plans for CsrAdaptive {
         let types = config.types();
         let num_rows = || Expr::from(Variable::NumRows);
         let num_blocks = || Expr::from(Variable::Count(0));
-        let num_split = || Expr::from(Variable::Count(1));
         let pass = |kernel: &str, grid: Expr, args: Vec<Arg>| Pass {
             kernel: kernel.into(),
             grid,
@@ -64,36 +62,19 @@ impl Plans for CsrAdaptive {
                     Arg::Size(num_rows(), IndexType::U32),
                     Arg::RowOffsets,
                 ],
-                [FIRST_BLOCKS, BLOCK_ROWS, BLOCK_OFFSETS, SPLIT_BLOCKS, NUM_SPLIT].map(Arg::Buffer).into(),
+                [FIRST_BLOCKS, BLOCK_ROWS, BLOCK_OFFSETS].map(Arg::Buffer).into(),
             ]
             .concat(),
         ));
         let product = csr_product_args(config);
-        let scaling = [Arg::Y, Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)];
         let offset_bytes = types.offset.size() as u32;
-        let sum_bytes = types.accumulator.size() as u32;
         Plan {
-            multiply: vec![
-                pass(
-                    "spmv_csr_adaptive",
-                    num_blocks(),
-                    [product, [BLOCK_ROWS, BLOCK_OFFSETS, BLOCK_SUMS].map(Arg::Buffer).into()].concat(),
-                ),
-                pass(
-                    "spmv_csr_adaptive_split_rows",
-                    num_split(),
-                    [
-                        vec![Arg::RowOffsets],
-                        scaling.into(),
-                        [BLOCK_ROWS, SPLIT_BLOCKS, BLOCK_SUMS].map(Arg::Buffer).into(),
-                    ]
-                    .concat(),
-                ),
-            ],
-            counts: vec![
-                Count { name: "num_blocks", buffer: COUNTS, entry: 0, after: counted },
-                Count { name: "num_split", buffer: NUM_SPLIT, entry: 0, after: prepare.len() - 1 },
-            ],
+            multiply: vec![pass(
+                "spmv_csr_adaptive",
+                num_blocks(),
+                [product, [BLOCK_ROWS, BLOCK_OFFSETS, PIECES, MEETINGS].map(Arg::Buffer).into()].concat(),
+            )],
+            counts: vec![Count { name: "num_blocks", buffer: COUNTS, entry: 0, after: counted }],
             prepare,
             buffers: vec![
                 Buffer::new("num_blocks", 8).scratch(),
@@ -101,20 +82,19 @@ impl Plans for CsrAdaptive {
                 Buffer::new("first_blocks", (num_rows() + 1) * 4).scratch(),
                 Buffer::new("block_rows", (num_blocks() + 1) * 4),
                 Buffer::new("block_offsets", (num_blocks() + 1) * offset_bytes),
-                // A row in parts has two blocks at least.
-                Buffer::new("split_blocks", num_blocks().div_ceil(2) * 4),
-                Buffer::new("num_split", 8).zeroed().scratch(),
-                Buffer::new("block_sums", num_split().min(1) * num_blocks() * sum_bytes),
+                Buffer::new("pieces", num_blocks() * types.accumulator.size() as u32),
+                Buffer::new("meetings", num_blocks() * types.accumulator.piece_word_bytes()).zeroed(),
             ],
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
                 // A chain of a shared block and its tree; or a lane's steps of four of a row that a warp has; or a
-                // thread's share of a row, whole or in parts, and two trees. Then alpha, beta and two conversions.
+                // thread's share of a row, whole or in parts, of which a lane of a warp adds every 32nd, and two trees. Then
+                // alpha, beta and two conversions.
                 summation_depth: Expr::from(Variable::RowNnz).min(LONGEST_CHAIN)
                     + Expr::from(Variable::RowNnz).div_ceil(threads_per_block.min(4 * 32))
-                    + (2 * 10 + 4 + 4),
+                    + (2 * 10 + 1 + 4 + 4),
                 operation: config.operation(),
             },
         }

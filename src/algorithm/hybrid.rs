@@ -25,7 +25,7 @@ const WIDTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 const BINS: u32 = WIDTHS.len() as u32 + 1;
 
 /// Long rows are cut in parts of so many nonzeros a thread.
-const NNZ_PER_THREAD: u32 = 16;
+const NNZ_PER_THREAD: u32 = 8;
 
 // Buffers of the plan.
 const BIN_COUNTS: usize = 0;
@@ -36,11 +36,10 @@ const FIRST_PARTS: usize = 4;
 const NUM_PARTS: usize = 5;
 const PART_ROWS: usize = 6;
 const PART_ENDS: usize = 7;
-const SPLIT_PARTS: usize = 8;
-const NUM_SPLIT: usize = 9;
-const PART_SUMS: usize = 10;
-const ROW_BEGINS: usize = 11;
-const ROW_LENGTHS: usize = 12;
+const ROW_BEGINS: usize = 8;
+const ROW_LENGTHS: usize = 9;
+const PIECES: usize = 10;
+const MEETINGS: usize = 11;
 
 /// Parts into which the bins of short rows are cut, as in the template.
 const STRIPES: u32 = 16;
@@ -50,12 +49,11 @@ impl Plans for Hybrid {
         let threads_per_block = config.threads_per_block();
         let types = config.types();
         let num_rows = || Expr::from(Variable::NumRows);
-        // Counts: the rows of each bin, the parts of long rows, the rows in several parts.
+        // Counts: the rows of each bin, the parts of long rows.
         let bin_rows = |bin: usize| Expr::from(Variable::Count(bin as u8));
         let num_long = || bin_rows(WIDTHS.len());
         let first_long = || (1..WIDTHS.len()).fold(bin_rows(0), |sum, bin| sum + bin_rows(bin));
         let num_parts = || Expr::from(Variable::Count(BINS as u8));
-        let num_split = || Expr::from(Variable::Count(BINS as u8 + 1));
         let size = |expr: Expr| Arg::Size(expr, IndexType::U32);
         let pass = |kernel: &str, grid: Expr, args: Vec<Arg>| Pass {
             kernel: kernel.into(),
@@ -88,41 +86,32 @@ impl Plans for Hybrid {
         let scanned = prepare.len() - 1;
         let mut parts = vec![size(num_parts()), size(num_long()), Arg::RowOffsets, Arg::Buffer(ROW_ORDER)];
         parts.push(size(first_long()));
-        parts.extend([FIRST_PARTS, PART_ROWS, PART_ENDS, SPLIT_PARTS, NUM_SPLIT].map(Arg::Buffer));
+        parts.extend([FIRST_PARTS, PART_ROWS, PART_ENDS].map(Arg::Buffer));
         prepare.push(pass("spmv_hybrid_parts", num_parts().div_ceil(threads_per_block), parts));
 
         let mut product = csr_product_args(config);
         product.extend([ROW_ORDER, ROW_BEGINS, ROW_LENGTHS].map(Arg::Buffer));
         product.extend((0..WIDTHS.len()).map(|bin| size(bin_rows(bin))));
         product.push(size(num_parts()));
-        product.extend([PART_ROWS, PART_ENDS, PART_SUMS].map(Arg::Buffer));
+        product.extend([PART_ROWS, PART_ENDS, PIECES, MEETINGS].map(Arg::Buffer));
         let blocks = |bin: usize| bin_rows(bin).div_ceil(threads_per_block / WIDTHS[bin] * STRIPES) * STRIPES;
-        let mut finish = vec![Arg::RowOffsets, Arg::Y];
-        finish.extend([Arg::Alpha(types.accumulator), Arg::Beta(types.accumulator)]);
-        finish.extend([PART_ROWS, SPLIT_PARTS, PART_SUMS].map(Arg::Buffer));
 
         let bins =
             (0..BINS).map(|bin| Count { name: "bin_rows", buffer: BIN_COUNTS, entry: bin, after: binned });
-        let last = prepare.len() - 1;
-        let counts = bins.chain([
-            Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: scanned },
-            Count { name: "num_split", buffer: NUM_SPLIT, entry: 0, after: last },
-        ]);
-        let (offset_bytes, sum_bytes) = (types.offset.size() as u32, types.accumulator.size() as u32);
-        // A row of a group is summed in steps of four terms a lane; a long row's part in four chains a thread, and its
-        // parts one after the other in each thread.
+        let counts =
+            bins.chain([Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: scanned }]);
+        let offset_bytes = types.offset.size() as u32;
+        // Rows and parts of long ones are summed in steps of four terms a lane or thread, the parts of a row one after the
+        // other in each lane of a warp.
         let row_nnz = || Expr::from(Variable::RowNnz);
         let of_a_group = row_nnz().div_ceil(4).min(self.nnz_per_lane.max(self.nnz_per_warp / 32).div_ceil(4));
-        let of_parts = row_nnz().div_ceil(NNZ_PER_THREAD * threads_per_block).div_ceil(threads_per_block);
+        let of_parts = row_nnz().div_ceil(NNZ_PER_THREAD * threads_per_block * 32);
         Plan {
-            multiply: vec![
-                pass(
-                    "spmv_hybrid",
-                    (0..WIDTHS.len()).fold(num_parts(), |sum, bin| sum + blocks(bin)),
-                    product,
-                ),
-                pass("spmv_hybrid_split_rows", num_split(), finish),
-            ],
+            multiply: vec![pass(
+                "spmv_hybrid",
+                (0..WIDTHS.len()).fold(num_parts(), |sum, bin| sum + blocks(bin)),
+                product,
+            )],
             prepare,
             counts: counts.collect(),
             buffers: vec![
@@ -134,20 +123,18 @@ impl Plans for Hybrid {
                 Buffer::new("num_parts", 8).scratch(),
                 Buffer::new("part_rows", num_parts() * 4),
                 Buffer::new("part_ends", num_parts() * (2 * offset_bytes)),
-                // A row in several parts has two at least.
-                Buffer::new("split_parts", num_parts().div_ceil(2) * 4),
-                Buffer::new("num_split", 8).zeroed().scratch(),
-                Buffer::new("part_sums", num_split().min(1) * num_parts() * sum_bytes),
                 Buffer::new("row_begins", num_rows() * offset_bytes),
                 Buffer::new("row_lengths", num_rows() * 2),
+                Buffer::new("pieces", num_parts() * types.accumulator.size() as u32),
+                Buffer::new("meetings", num_parts() * types.accumulator.piece_word_bytes()).zeroed(),
             ],
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // Then the terms of a step or a tree over chains, trees over lanes or threads, over parts, alpha, beta
-                // and two conversions.
-                summation_depth: of_a_group + NNZ_PER_THREAD / 4 + (4 + 10) + of_parts + 10 + 4,
+                // Then the terms of a step, trees over lanes or threads, the last part's lane and the tree over parts, alpha,
+                // beta and two conversions.
+                summation_depth: of_a_group + NNZ_PER_THREAD / 4 + (4 + 10) + of_parts + (1 + 5) + 4,
                 operation: config.operation(),
             },
         }

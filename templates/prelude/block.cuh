@@ -1,6 +1,6 @@
 // A block that works on one row, or on a part of one.
 
-// The sum over the block in a fixed tree; thread 0 returns it. Once a kernel: nobody waits before the sums are reused.
+// The sum over the block in a fixed tree; the threads of the first warp return it. Once a kernel: nobody waits before the sums are reused.
 template <typename T>
 __device__ __forceinline__ T block_sum(T value) {
   constexpr int kWarps = kThreadsPerBlock / 32;
@@ -12,26 +12,29 @@ __device__ __forceinline__ T block_sum(T value) {
   return group_sum<32>(threadIdx.x < kWarps ? warp_sums[threadIdx.x] : kIdentity, 0xffffffffu);
 }
 
-// The product of consecutive nonzeros with x, summed by the block; thread 0 returns it.
+// The product of consecutive nonzeros with x, summed by the block; the threads of the first warp return it.
 __device__ __forceinline__ AccumT block_row_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
                                                     const ValueT* __restrict__ values, const XT* __restrict__ x) {
-  AccumT sums[4] = {kIdentity, kIdentity, kIdentity, kIdentity};
-  for (OffsetT j = begin + threadIdx.x; j < end; j += 4 * kThreadsPerBlock) {
-#pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const OffsetT k = j + u * kThreadsPerBlock;
-      if (k < end) {
-        const IndexT col = __ldcs(col_indices + k);
-        sums[u] = combine_reduce(AccumT(__ldcs(values + k)), AccumT(__ldg(x + col)), col, sums[u]);
-      }
-    }
-  }
-  return block_sum(reduce(reduce(sums[0], sums[2]), reduce(sums[1], sums[3])));
+  return block_sum(row_share<kThreadsPerBlock, 4, false>(threadIdx.x, begin, end, col_indices, values, x));
 }
 
-// The sum of partial sums in a fixed order; thread 0 returns it.
-__device__ __forceinline__ AccumT block_sum_of_parts(const AccumT* part_sums, uint32_t num_parts) {
-  AccumT sum = kIdentity;
-  for (uint32_t i = threadIdx.x; i < num_parts; i += kThreadsPerBlock) sum = reduce(sum, part_sums[i]);
-  return block_sum(sum);
+// The same for a part of a row that begins at kNnzPerPart nonzeros or a multiple of them: the row is stored where it has no
+// other part, or by whoever brings its last one.
+template <uint32_t kNnzPerPart>
+__device__ __forceinline__ void add_row_part(const SpanningRows& spanning, const OffsetT* __restrict__ row_offsets,
+                                             uint32_t row, OffsetT begin, OffsetT end,
+                                             const IndexT* __restrict__ col_indices,
+                                             const ValueT* __restrict__ values, const XT* __restrict__ x, YT* y,
+                                             AccumT alpha, BetaT beta) {
+  const OffsetT row_begin = __ldg(row_offsets + row);
+  const OffsetT row_end = __ldg(row_offsets + row + 1);
+  const AccumT sum = block_row_product(begin, skips_product(alpha) ? begin : end, col_indices, values, x);
+  if (threadIdx.x >= 32) return;
+  if (row_end - row_begin <= kNnzPerPart) {
+    if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
+    return;
+  }
+  const uint32_t first = blockIdx.x - uint32_t((begin - row_begin) / kNnzPerPart);
+  const uint32_t last = first + uint32_t((row_end - row_begin - 1) / kNnzPerPart);
+  add_piece(spanning, row, first, last, blockIdx.x, sum, y, alpha, beta);
 }

@@ -313,8 +313,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "csr_adaptive",
         "a part is stored as if it were the row",
-        "if (!whole) block_sums[blockIdx.x] = sum;",
-        "if (!whole) store_scaled(y, first, sum, alpha, beta);",
+        "if (row_end - row_begin <= kNnzPerPart) {",
+        "if (true) {",
     ),
     found(
         "csr_adaptive",
@@ -324,9 +324,9 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     found(
         "csr_adaptive",
-        "parts of a split row are counted down",
-        "const uint32_t num_parts = (row_offsets[row + 1] - row_offsets[row] + kNnzPerPart - 1) / kNnzPerPart;",
-        "const uint32_t num_parts = (row_offsets[row + 1] - row_offsets[row]) / kNnzPerPart;",
+        "the last part of a row is thought to be one earlier",
+        "const uint32_t last = first + uint32_t((row_end - row_begin - 1) / kNnzPerPart);",
+        "const uint32_t last = first + max(uint32_t((row_end - row_begin - 1) / kNnzPerPart), 2u) - 1;",
     ),
     found(
         "hybrid",
