@@ -33,6 +33,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/spanning_row.cuh", include_str!("../templates/prelude/spanning_row.cuh")),
     ("prelude/fetch.cuh", include_str!("../templates/prelude/fetch.cuh")),
     ("prelude/block.cuh", include_str!("../templates/prelude/block.cuh")),
+    ("prelude/row_part.cuh", include_str!("../templates/prelude/row_part.cuh")),
     ("prelude/tile.cuh", include_str!("../templates/prelude/tile.cuh")),
     ("prelude/shares.cuh", include_str!("../templates/prelude/shares.cuh")),
     ("prelude/thread_sort.cuh", include_str!("../templates/prelude/thread_sort.cuh")),

@@ -15,6 +15,7 @@ constexpr int kNnzPerBlock = 1024;
 #include "prelude/group.cuh"
 #include "prelude/spanning_row.cuh"
 #include "prelude/block.cuh"
+#include "prelude/row_part.cuh"
 #include "prelude/row_blocks.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"

@@ -16,6 +16,7 @@ constexpr int kNnzPerWarp = 512;
 #include "prelude/group.cuh"
 #include "prelude/spanning_row.cuh"
 #include "prelude/block.cuh"
+#include "prelude/row_part.cuh"
 #include "prelude/row_blocks.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"

@@ -1,6 +1,5 @@
-// A block that works on one row, or on a part of one.
-
-// The sum over the block in a fixed tree; the threads of the first warp return it. Once a kernel: nobody waits before the sums are reused.
+// The sum over the block in a fixed tree; the threads of the first warp return it. Once a kernel: nobody waits before the
+// sums are reused.
 template <typename T>
 __device__ __forceinline__ T block_sum(T value) {
   constexpr int kWarps = kThreadsPerBlock / 32;
@@ -10,31 +9,4 @@ __device__ __forceinline__ T block_sum(T value) {
   __syncthreads();
   if (threadIdx.x >= 32) return value;
   return group_sum<32>(threadIdx.x < kWarps ? warp_sums[threadIdx.x] : kIdentity, 0xffffffffu);
-}
-
-// The product of consecutive nonzeros with x, summed by the block; the threads of the first warp return it.
-__device__ __forceinline__ AccumT block_row_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
-                                                    const ValueT* __restrict__ values, const XT* __restrict__ x) {
-  return block_sum(row_share<kThreadsPerBlock, 4, false>(threadIdx.x, begin, end, col_indices, values, x));
-}
-
-// The same for a part of a row that begins at kNnzPerPart nonzeros or a multiple of them: the row is stored where it has no
-// other part, or by whoever brings its last one.
-template <uint32_t kNnzPerPart>
-__device__ __forceinline__ void add_row_part(const SpanningRows& spanning, const OffsetT* __restrict__ row_offsets,
-                                             uint32_t row, OffsetT begin, OffsetT end,
-                                             const IndexT* __restrict__ col_indices,
-                                             const ValueT* __restrict__ values, const XT* __restrict__ x, YT* y,
-                                             AccumT alpha, BetaT beta) {
-  const OffsetT row_begin = __ldg(row_offsets + row);
-  const OffsetT row_end = __ldg(row_offsets + row + 1);
-  const AccumT sum = block_row_product(begin, skips_product(alpha) ? begin : end, col_indices, values, x);
-  if (threadIdx.x >= 32) return;
-  if (row_end - row_begin <= kNnzPerPart) {
-    if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
-    return;
-  }
-  const uint32_t first = blockIdx.x - uint32_t((begin - row_begin) / kNnzPerPart);
-  const uint32_t last = first + uint32_t((row_end - row_begin - 1) / kNnzPerPart);
-  add_piece(spanning, row, first, last, blockIdx.x, sum, y, alpha, beta);
 }
