@@ -26,6 +26,7 @@ const HELPERS: &[(&str, &str)] = &[
     (SCALING, include_str!("../templates/prelude/scaling.cuh")),
     (DOT, include_str!("../templates/prelude/dot.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
+    ("prelude/unsigned.cuh", include_str!("../templates/prelude/unsigned.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
     ("prelude/stage.cuh", include_str!("../templates/prelude/stage.cuh")),
     ("prelude/segmented.cuh", include_str!("../templates/prelude/segmented.cuh")),

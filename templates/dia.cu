@@ -11,6 +11,7 @@
 #include "prelude/default.cuh"
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
+#include "prelude/unsigned.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
 #endif
@@ -27,18 +28,8 @@ constexpr uint32_t kFewDiagonals = 64;
 // A slot is the bits of a value, inverted: memory full of zeros is fill, and a stored zero is not. The one NaN whose bits
 // are all ones becomes another.
 template <int kBytes>
-struct SlotOf;
-template <>
-struct SlotOf<2> {
-  using Type = uint16_t;
-};
-template <>
-struct SlotOf<4> {
-  using Type = uint32_t;
-};
-template <>
-struct SlotOf<8> {
-  using Type = uint64_t;
+struct SlotOf {
+  using Type = typename UnsignedOf<kBytes>::Type;
 };
 struct alignas(16) WideSlot {
   uint64_t low, high;

@@ -134,11 +134,6 @@ spmv_merge_path(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
   const uint32_t items = uint32_t(last_step - first_step);
   const uint32_t tile_nnz = items - rows;
   const OffsetT* row_ends = row_offsets + first_row + 1;
-  // Where the rows begin and end that lie in other tiles, too, is asked for before anything else.
-  const bool is_last_warp = threadIdx.x / 32 == kWarps - 1;
-  const OffsetT head_begin = __ldg(row_offsets + first_row);
-  const OffsetT tail_begin = is_last_warp ? __ldg(row_offsets + last_row) : 0;
-  const OffsetT tail_end = is_last_warp && last_row < num_rows ? __ldg(row_offsets + last_row + 1) : 0;
   if (tile_nnz > 0 && !skips_product(alpha)) {
     stage_tile(slots, tile_nnz, items, uint32_t(first_nnz), reinterpret_cast<const uint32_t*>(row_ends),
                col_indices + first_nnz, values + first_nnz, x);
@@ -179,7 +174,8 @@ spmv_merge_path(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
   }
   __syncthreads();
 
-  const bool has_head = rows > 0 && head_begin < first_nnz;
+  const OffsetT head_begin = rows > 0 ? __ldg(row_offsets + first_row) : first_nnz;
+  const bool has_head = head_begin < first_nnz;
   for (uint32_t r = threadIdx.x + has_head; r < rows; r += kThreadsPerBlock) {
     store_scaled(y, first_row + r, slots[r].sum, alpha, beta);
   }
@@ -188,10 +184,11 @@ spmv_merge_path(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
     const uint32_t first_tile = uint32_t((head_begin + first_row) / kTileItems);
     add_piece(spanning, first_row, first_tile, tile, tile, slots[0].sum, y, alpha, beta);
   }
-  if (!is_last_warp || last_row == num_rows) return;
+  if (threadIdx.x / 32 != kWarps - 1 || last_row == num_rows) return;
+  const OffsetT tail_begin = __ldg(row_offsets + last_row);
   if (tail_begin < first_nnz + tile_nnz) {
     const uint32_t first_tile = uint32_t((tail_begin + last_row) / kTileItems);
-    const uint32_t last_tile = uint32_t((tail_end + last_row) / kTileItems);
+    const uint32_t last_tile = uint32_t((__ldg(row_offsets + last_row + 1) + last_row) / kTileItems);
     const AccumT tail = __shfl_sync(0xffffffffu, sum, 31);
     add_piece(spanning, last_row, first_tile, last_tile, tile, tail, y, alpha, beta);
   }

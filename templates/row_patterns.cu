@@ -12,6 +12,7 @@
 constexpr int kRowsPerLane = 4;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
+#include "prelude/unsigned.cuh"
 #endif
 
 // Patterns have numbers of one byte; a hash table has four times as many entries.
@@ -22,25 +23,6 @@ constexpr uint32_t kHashEntries = 4 * kMostPatterns;
 struct alignas(sizeof(ValueT) > 8 ? 32 : sizeof(ValueT) > 4 ? 16 : 8) PatternEntry {
   int32_t offset;
   ValueT value;
-};
-
-template <int kBytes>
-struct BitsOf;
-template <>
-struct BitsOf<1> {
-  using Type = unsigned char;
-};
-template <>
-struct BitsOf<2> {
-  using Type = uint16_t;
-};
-template <>
-struct BitsOf<4> {
-  using Type = uint32_t;
-};
-template <>
-struct BitsOf<8> {
-  using Type = uint64_t;
 };
 
 __device__ __forceinline__ uint64_t mixed(uint64_t key, uint64_t bits) {
@@ -54,7 +36,7 @@ __device__ __forceinline__ uint64_t mixed_value(uint64_t key, const T& value) {
     const uint64_t* halves = reinterpret_cast<const uint64_t*>(&value);
     return mixed(mixed(key, halves[0]), halves[1]);
   } else {
-    return mixed(key, *reinterpret_cast<const typename BitsOf<sizeof(T)>::Type*>(&value));
+    return mixed(key, *reinterpret_cast<const typename UnsignedOf<sizeof(T)>::Type*>(&value));
   }
 }
 template <typename T>
@@ -64,7 +46,7 @@ __device__ __forceinline__ bool are_same(const T& a, const T& b) {
     const uint64_t* second = reinterpret_cast<const uint64_t*>(&b);
     return first[0] == second[0] && first[1] == second[1];
   } else {
-    using Bits = typename BitsOf<sizeof(T)>::Type;
+    using Bits = typename UnsignedOf<sizeof(T)>::Type;
     return *reinterpret_cast<const Bits*>(&a) == *reinterpret_cast<const Bits*>(&b);
   }
 }

@@ -82,7 +82,7 @@ impl Candidate {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Prediction {
-    /// A product.
+    /// A product with cold caches; where the L2 cache has room for it, halfway (geometrically) between cold and warm.
     pub product_ms: f64,
     /// Making the plan on the device, compiling not counted.
     pub prepare_ms: f64,

@@ -98,8 +98,7 @@ impl Plans for Hybrid {
 
         let bins =
             (0..BINS).map(|bin| Count { name: "bin_rows", buffer: BIN_COUNTS, entry: bin, after: binned });
-        let counts =
-            bins.chain([Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: scanned }]);
+        let counts = bins.chain([Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: scanned }]);
         let offset_bytes = types.offset.size() as u32;
         // Rows and parts of long ones are summed in steps of four terms a lane or thread, the parts of a row one after the
         // other in each lane of a warp.

@@ -41,7 +41,8 @@ A candidate's time is a sum of terms: an amount that follows from the structure 
 that was fitted to measurements (`spmv fit`). The amounts: launch, a product; matrix, rows and
 x, bytes that move; near, far, spilled and spread, reads of x that miss; steps and chain, what
 threads do one after the other; giant, what the longest row has beyond its share. Prices are
-those of the GPU that was measured; on another the order counts, not the times. Candidates
+those of the GPU that was measured, with cold caches, or halfway to warm ones for matrices that
+fit the L2 cache; on another GPU the order counts, not the times. Candidates
 without a time are rules of thumb, for where nothing else keeps the constraints.
 
 Examples:

@@ -21,7 +21,8 @@ suite. A model is a line of prices for each configuration that is worth choosing
 the matrix, a read of x, a step of a lane cost (`spmv explain` shows them on a matrix). It is
 fitted to relative errors with no price below 0; configurations are added as long as the
 choices get better. `left out` are the choices for a matrix with prices fitted to the others.
-What several of the records measured counts as in the last of them.
+Times are cold ones, and halfway (geometrically) between cold and warm for matrices that fit
+the L2 cache. What several of the records measured counts as in the last of them.
 With --judge, what the model chooses for matrices that it was not fitted to is told too.
 
 Examples:
