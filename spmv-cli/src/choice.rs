@@ -14,6 +14,9 @@ pub struct ConstraintArgs {
     /// Choose only among kernels that give the same bits in every run
     #[arg(long)]
     pub deterministic: bool,
+    /// Choose only among kernels that take any values: those of the matrix will be replaced
+    #[arg(long)]
+    pub values_change: bool,
     /// Choose a kernel that pays off over so many products [default: 1000]
     #[arg(long, value_name = "N", value_parser = quantity::parse_whole::<u64>)]
     pub products: Option<u64>,
@@ -25,12 +28,13 @@ pub struct ConstraintArgs {
 impl ConstraintArgs {
     /// Whether any is given.
     pub fn is_given(&self) -> bool {
-        self.deterministic || self.products.is_some() || self.max_extra_bytes.is_some()
+        self.deterministic || self.values_change || self.products.is_some() || self.max_extra_bytes.is_some()
     }
 
     pub fn constraints(&self) -> Constraints {
         let mut constraints = Constraints::default();
         constraints.deterministic = self.deterministic;
+        constraints.values_change = self.values_change;
         constraints.products = self.products.unwrap_or(constraints.products);
         constraints.max_extra_bytes = self.max_extra_bytes;
         constraints

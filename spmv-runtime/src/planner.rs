@@ -48,14 +48,23 @@ pub struct Constraints {
     pub max_extra_bytes: Option<u64>,
     /// Whether a layout may multiply fill with x, so that an infinite entry of x may reach rows that do not name it.
     pub fill_touches_x: bool,
+    /// Whether other values, whatever they are, will [replace](crate::DeviceMatrix::update_values) those of the matrix: kernels
+    /// that are for values that repeat ([`RowPatterns`]) are left out.
+    pub values_change: bool,
     /// How many products the plan is for: what making it takes is shared out among them.
     pub products: u64,
 }
 
 impl Default for Constraints {
-    /// Any order of sums, all memory there is, fill that never touches x, a thousand products.
+    /// Any order of sums, all memory there is, fill that never touches x, values that stay, a thousand products.
     fn default() -> Self {
-        Constraints { deterministic: false, max_extra_bytes: None, fill_touches_x: false, products: 1000 }
+        Constraints {
+            deterministic: false,
+            max_extra_bytes: None,
+            fill_touches_x: false,
+            values_change: false,
+            products: 1000,
+        }
     }
 }
 
@@ -339,6 +348,7 @@ fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) 
     // Outlines take longer than the rest of a choice.
     (!constraints.deterministic || config.outline().guarantees.bit_reproducible)
         && (constraints.fill_touches_x || !multiplies_fill(config, features))
+        && !(constraints.values_change && matches!(config.algorithm(), Algorithm::RowPatterns(_)))
         && constraints
             .max_extra_bytes
             .is_none_or(|most| least_workspace(&config.outline(), config, features) <= most)

@@ -364,8 +364,8 @@ impl Spmv {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for the workspace, and [`Error::Misfit`] where the layout is for values that repeat
-    /// ([`RowPatterns`](spmv_codegen::RowPatterns)) and the new ones do not: make another plan then. The plan stays as it was.
-    /// [`Error::Fault`].
+    /// ([`RowPatterns`](spmv_codegen::RowPatterns)) and the new ones do not: the plan stays as it was, and another one is to be
+    /// made, as from the beginning with [`Constraints::values_change`](crate::Constraints::values_change). [`Error::Fault`].
     pub fn refresh(&mut self) -> Result<(), Error> {
         if !self.is_stale() {
             return Ok(());

@@ -175,6 +175,9 @@ fn rows_that_repeat_are_stored_once() {
     let mut little = Constraints::default();
     little.max_extra_bytes = Some(plan.workspace_bytes());
     assert_eq!(chosen(&constant, 1000, &little).algorithm().name(), "row_patterns");
+    let mut changing = Constraints::default();
+    changing.values_change = true;
+    assert_eq!(chosen(&constant, 1000, &changing), chosen(&varying, 1000, &changing));
 }
 
 #[test]

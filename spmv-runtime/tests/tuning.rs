@@ -337,7 +337,7 @@ fn choices_are_exported_and_imported() {
     ));
     for (index, value) in lines[1].split('\t').enumerate() {
         // Names of devices may be anything, as may versions and architectures, and there may be no settings.
-        if (12..15).contains(&index) || value.is_empty() {
+        if (13..16).contains(&index) || value.is_empty() {
             continue;
         }
         let values = lines[1].split('\t').enumerate();

@@ -520,7 +520,7 @@ impl Run {
         let of_arrays = storage.of_arrays(self.operation());
         let (found, chosen_by) = match &self.algorithm {
             Some(_) if self.constraints.is_given() => {
-                let message = "--deterministic, --products and --max-extra-bytes say what may be chosen, and --algorithm chooses";
+                let message = "--deterministic, --values-change, --products and --max-extra-bytes say what may be chosen, and --algorithm chooses";
                 return Err(Failure::new(Kind::Usage, message.to_owned()).help("leave out --algorithm"));
             }
             Some(name) => {

@@ -87,7 +87,7 @@ pub enum ChoiceError {
 }
 
 /// The values of a choice, those of the question first.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "fingerprint",
     "storage",
     "operation",
@@ -99,6 +99,7 @@ const NAMES: [&str; 20] = [
     "deterministic",
     "max_extra_bytes",
     "fill_touches_x",
+    "values_change",
     "products",
     "arch",
     "device",
@@ -111,7 +112,7 @@ const NAMES: [&str; 20] = [
 ];
 
 /// Of them, those of the question.
-const NUM_ASKED: usize = 15;
+const NUM_ASKED: usize = 16;
 
 impl Question {
     /// What to ask for a product with this matrix on its device.
@@ -161,11 +162,12 @@ impl Question {
     fn text(&self) -> String {
         let Question { fingerprint, storage, operation, types, constraints, arch, device, version } = self;
         let Types { value, x, y, accumulator, offset, .. } = types;
-        let Constraints { deterministic, max_extra_bytes, fill_touches_x, products } = constraints;
+        let Constraints { deterministic, max_extra_bytes, fill_touches_x, values_change, products } =
+            constraints;
         let most = max_extra_bytes.map_or("any".to_owned(), |bytes| bytes.to_string());
         format!(
             "{fingerprint}\t{storage}\t{operation}\t{value}\t{x}\t{y}\t{accumulator}\t{offset}\t{deterministic}\t{most}\t\
-             {fill_touches_x}\t{products}\t{arch}\t{device}\t{version}"
+             {fill_touches_x}\t{values_change}\t{products}\t{arch}\t{device}\t{version}"
         )
     }
 }
@@ -262,11 +264,12 @@ impl Choice {
                     deterministic: flag(8)?,
                     max_extra_bytes,
                     fill_touches_x: flag(10)?,
-                    products: whole(11)?,
+                    values_change: flag(11)?,
+                    products: whole(12)?,
                 },
-                arch: values[12].to_owned(),
-                device: values[13].to_owned(),
-                version: values[14].to_owned(),
+                arch: values[13].to_owned(),
+                device: values[14].to_owned(),
+                version: values[15].to_owned(),
             },
             config: builder.build().map_err(failed)?,
             product: time(NUM_ASKED + 2)?,
