@@ -137,11 +137,16 @@ impl Features {
     /// Rows of the middle that are compared, at most.
     const COMPARED_ROWS: u64 = 512;
 
-    /// The rows that are compared: some in the middle where most entries lie on few diagonals, as those of a regular grid do.
-    /// `None` for other matrices.
+    /// The most diagonals of a grid whose rows are compared, and so the most entries of such a row.
+    const COMPARED_DIAGONALS: u64 = 256;
+
+    /// The rows that are compared: some in the middle where most entries lie on up to 256 diagonals, as those of a regular grid
+    /// do. `None` for other matrices.
     pub fn compared_rows(&self) -> Option<Range<u64>> {
         let diagonals = self.num_diagonals?;
-        if self.nnz == 0 || diagonals.saturating_mul(self.num_rows) > self.nnz.saturating_mul(2) {
+        let is_grid = diagonals <= Self::COMPARED_DIAGONALS
+            && diagonals.saturating_mul(self.num_rows) <= self.nnz.saturating_mul(2);
+        if self.nnz == 0 || !is_grid {
             return None;
         }
         let first = self.num_rows.saturating_sub(Self::COMPARED_ROWS) / 2;

@@ -36,7 +36,11 @@ impl<V: RealElement> Contender<V> for Auto {
         let device = &on.device;
         let plan = |matrix| Spmv::auto_with(device, matrix, operation, &Constraints::default());
         let (matrix, convert_ms) = match task.operation {
-            Operation::Symmetric => task.triangle(device).map(|(matrix, ms)| (matrix, Some(ms)))?,
+            Operation::Symmetric => {
+                let (matrix, ms) = task.triangle(device)?;
+                Spmv::auto_with(device, &matrix, operation, &Constraints::default())?;
+                (matrix, Some(ms))
+            }
             Operation::Plain | Operation::Transpose => {
                 let types = plan(&on.matrix)?.config().types();
                 // A matrix of its own: nothing is known of its structure, while the kernel is compiled.

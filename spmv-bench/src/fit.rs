@@ -83,6 +83,16 @@ pub enum FitError {
     /// A matrix of the record is in no suite, so that its structure cannot be looked at.
     #[error("{0}: the record's matrix is in no suite, so its structure cannot be looked at again")]
     Matrix(String),
+    /// The suite's matrix of this name is another one now.
+    #[error("{matrix}: the record's has {recorded} nonzeros, the suite's {now}: it was changed since")]
+    Changed {
+        /// The matrix.
+        matrix: String,
+        /// Nonzeros in the record.
+        recorded: u64,
+        /// Nonzeros now.
+        now: u64,
+    },
     /// A matrix cannot be made.
     #[error(transparent)]
     Suite(#[from] SuiteError),
@@ -175,6 +185,13 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         let Some(typed) = config(value)? else { continue };
         let mut label = row.label();
         let Some(features) = structures.get(&(&*row.matrix, &*row.operation)) else { continue };
+        if features.nnz != row.nnz {
+            return Err(FitError::Changed {
+                matrix: row.matrix.clone(),
+                recorded: row.nnz,
+                now: features.nnz,
+            });
+        }
         // Nobody gets it who does not ask for it.
         if multiplies_fill(&typed, features) {
             continue;
@@ -233,9 +250,15 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
     let mut model = Model::default();
     let mut missed: f64 = 1.0;
     let mut choices = vec![None; problems.len()];
+    // Those with a product of a kernel that has terms.
+    let predictable: BTreeSet<usize> =
+        measured.iter().flat_map(|measured| &measured.points).map(|point| point.problem).collect();
     for footprint in Footprint::ALL {
         let own: Vec<usize> =
-            (0..problems.len()).filter(|problem| footprints[*problem] == footprint).collect();
+            predictable.iter().copied().filter(|problem| footprints[*problem] == footprint).collect();
+        if own.is_empty() {
+            continue;
+        }
         let of_measured = |measured: &Measured| -> Measured {
             let point = |point: &Point| {
                 let problem = own.binary_search(&point.problem).ok()?;
@@ -248,11 +271,11 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         let best_ms: Vec<f64> = own.iter().map(|problem| best[*problem].ms).collect();
         let selected = select(&table, &best_ms);
         for (place, problem) in own.iter().copied().enumerate() {
-            let [fitted, left_out] = [0, 1].map(|kind| {
-                let chosen = chosen(&table, &selected, place, kind)
-                    .expect("what nothing is predicted for is not selected");
-                Made { label: measured[chosen.0].label.clone(), ms: chosen.1 }
-            });
+            let made = |kind| {
+                let (index, ms) = chosen(&table, &selected, place, kind)?;
+                Some(Made { label: measured[index].label.clone(), ms })
+            };
+            let (Some(fitted), Some(left_out)) = (made(0), made(1)) else { continue };
             let [matrix, value, operation] = <[&str; 3]>::from(problems[problem]).map(str::to_owned);
             let best = best[problem].clone();
             choices[problem] = Some(Choice { matrix, value, operation, fitted, left_out, best });
@@ -577,6 +600,7 @@ mod tests {
         model.priced = vec![priced("coo", 0.5), priced("csr_scalar", 1.0), priced("csr_vector", 2.0)];
         let row = |contender: &str, value: &str, ms: f64| Row {
             matrix: "quick_stencil_5".into(),
+            nnz: 199_200,
             value: value.into(),
             operation: "plain".into(),
             contender: contender.into(),
@@ -598,7 +622,10 @@ mod tests {
         let ratios: Vec<_> = judged.iter().map(|judged| (&*judged.value, judged.ratio())).collect();
         assert_eq!(ratios, [("f32", 1.5), ("f64", 1.25)]);
         // Held out, it is nothing to fit to.
-        assert!(matches!(fit([record]), Err(FitError::Nothing)));
+        assert!(matches!(fit([record.clone()]), Err(FitError::Nothing)));
+        let mut changed = record;
+        changed.rows[0].nnz += 1;
+        assert!(matches!(judge(&model, &changed), Err(FitError::Changed { .. })));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub enum JoinError {
     None,
     /// Their figures are of different machines.
     #[error(
-        "figures of `{first}` and `{other}` do not belong into one picture; draw a record of each GPU by itself"
+        "figures of `{first}` and `{other}` do not belong together; take the records of each GPU by themselves"
     )]
     Gpus {
         /// The GPU of the first record.
@@ -85,7 +85,8 @@ pub(crate) fn newest(mut records: Vec<Record>) -> Vec<Record> {
     let mut there = BTreeSet::new();
     for record in records.iter_mut().rev() {
         record.rows.retain(|row| !there.contains(&name(row)));
-        there.extend(record.rows.iter().map(name));
+        let measured = record.rows.iter().filter(|row| row.is_ok() && row.time_ms().is_some());
+        there.extend(measured.map(name));
     }
     records
 }
@@ -104,7 +105,8 @@ mod tests {
     use crate::record::Head;
 
     fn record(gpu: &str, date: &str, contender: &str) -> Record {
-        let row = Row { contender: contender.into(), ..Row::default() };
+        let row =
+            Row { contender: contender.into(), warm_ms: Some(1.0), status: "ok".into(), ..Row::default() };
         let head = Head { gpu: gpu.into(), date: date.into(), notes: vec![date.into()], ..Head::default() };
         Record { head, rows: vec![row] }
     }
@@ -124,6 +126,9 @@ mod tests {
         let newest = newest(vec![first.clone(), second.clone()]);
         assert_eq!([&newest[0].rows[..], &newest[1].rows[..]], [&first.rows[1..], &second.rows[..]]);
         assert_eq!(join(newest).unwrap().rows.len(), 2);
+        let mut failed = second;
+        failed.rows[0].status = "failed: no memory".into();
+        assert_eq!(super::newest(vec![first.clone(), failed])[0].rows, first.rows);
     }
 
     #[test]

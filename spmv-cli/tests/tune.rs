@@ -114,3 +114,26 @@ fn a_kernel_that_takes_too_much_gives_way() {
     let better = kernel["passed_over"].as_array().unwrap();
     assert!(better.iter().all(|why| why.as_str().unwrap().contains("are allowed")), "{kernel}");
 }
+
+/// A choice is for a structure, and a layout for rows that repeat does not go with all values of it.
+#[test]
+fn a_choice_that_does_not_fit_is_passed_over() {
+    let folder = TempDir::new().unwrap();
+    let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+    let matrix = "../tests/matrices/USAir97.mtx";
+    json(&here, &["tune", matrix, "--device", "sim", "--budget", "1"]);
+    let file = folder.path().join("choices.tsv");
+    json(&here, &["tune", "--export", file.to_str().unwrap()]);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let (names, choice) = kept.trim_end().split_once('\n').unwrap();
+    let mut values: Vec<&str> = choice.split('\t').collect();
+    let settings = names.split('\t').position(|name| name == "settings").unwrap();
+    (values[settings - 1], values[settings]) = ("row_patterns", "rows_per_lane=4");
+    std::fs::write(&file, format!("{names}\n{}\n", values.join("\t"))).unwrap();
+    assert_eq!(json(&there, &["tune", "--import", file.to_str().unwrap()])["choices"], 1);
+    let run = json(&there, &["run", matrix, "--device", "sim"]);
+    assert_ne!(run["kernel"]["algorithm"], "row_patterns");
+    let passed_over = run["kernel"]["passed_over"][0].as_str().unwrap();
+    assert!(passed_over.starts_with("row_patterns ") && passed_over.contains("different rows"), "{run}");
+    assert_eq!(run["verification"]["passed"], true);
+}

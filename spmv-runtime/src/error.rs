@@ -473,7 +473,7 @@ impl Error {
     }
 
     /// Whether it says no more than that a kernel does not go with this matrix on this device: another one may.
-    pub(crate) fn is_of_one_kernel(&self) -> bool {
+    pub fn is_of_one_kernel(&self) -> bool {
         matches!(
             self,
             Error::Fill { .. }

@@ -180,7 +180,7 @@ fn listed(
         found.extend(measured.map(|config| Candidate::new(config, "the fastest for some matrix")));
     }
     // Whether all rows do, only making the plan tells.
-    let pays = operation == Operation::NonTranspose || constraints.products >= WORTH_A_COPY;
+    let pays = constraints.products >= WORTH_A_COPY;
     let has_prices = !found.is_empty();
     if has_prices && pays && features.rows_repeat() {
         let patterns = KernelConfig::builder(RowPatterns::default()).build()?;
@@ -212,7 +212,8 @@ fn has_giant_row(features: &Features) -> bool {
     features.longest_row >= 1 << 14 && features.longest_row.saturating_mul(200) >= features.nnz
 }
 
-/// Products from which on a transposed copy of the matrix pays off: before, what needs none is first.
+/// Products from which on a transposed copy of the matrix pays off, or looking for rows that repeat, which takes up to a
+/// hundred products: before, what needs neither is first.
 const WORTH_A_COPY: u64 = 200;
 
 /// Milliseconds that the copy takes beside what else preparation does: once, and for each entry. Of an NVIDIA H200, from the

@@ -40,7 +40,7 @@ pub struct Bench {
     values: Values,
     /// A paper's experiment: its matrices, types, operations and contenders, and its tables beside the paper's
     /// figures; `list` tells which there are
-    #[arg(long, value_name = "NAME|list", conflicts_with_all = ["files", "suites", "classes", "value", "operation", "contenders", "variants"])]
+    #[arg(long, value_name = "NAME|list", conflicts_with_all = ["files", "suites", "classes", "value", "operation", "contenders", "variants", "values"])]
     paper: Option<String>,
     /// A folder with the paper's matrices as files of their SuiteSparse names; without it, matrices of their shape
     /// are generated
@@ -404,7 +404,7 @@ fn best<'r>(rows: &'r [Row], side: &str) -> Option<&'r Row> {
     right.min_by(|a, b| a.time_ms().unwrap_or(f64::MAX).total_cmp(&b.time_ms().unwrap_or(f64::MAX)))
 }
 
-/// The best of ours, whoever chose it.
+/// The best of ours that is named; where none took part, what the planner chose.
 fn best_of_ours(rows: &[Row]) -> Option<&Row> {
     best(rows, "ours").or_else(|| best(rows, "auto"))
 }

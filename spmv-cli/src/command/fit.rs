@@ -70,7 +70,10 @@ impl Fit {
         let other =
             self.judge.as_ref().map(|path| records::open(path).map(|other| (path, other))).transpose()?;
         let progress = Progress::start("looking at the structures");
-        let mut fitted = fit::fit(opened).map_err(|error| failed(error, &self.records[0]))?;
+        let mut fitted = fit::fit(opened).map_err(|error| match &self.records[..] {
+            [only] => failed(error, only),
+            _ => Failure::new(Kind::Input, error.to_string()),
+        })?;
         let mut judged = Vec::new();
         if let Some((path, other)) = other {
             judged = fit::judge(&fitted.model, &other).map_err(|error| failed(error, path))?;

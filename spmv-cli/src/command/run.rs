@@ -721,8 +721,7 @@ impl Run {
             times.load_module = Some(quantity::in_ms(provenance.load));
             let plan = match Spmv::with_operation(device, matrix, operation, config) {
                 Ok(plan) => plan,
-                // Another may need less.
-                Err(error @ (Error::OutOfMemory { .. } | Error::Fill { .. })) if chosen_by != "user" => {
+                Err(error) if chosen_by != "user" && error.is_of_one_kernel() => {
                     passed_over.push(format!("{}: {error}", config_text(&config)));
                     continue;
                 }

@@ -90,7 +90,7 @@ impl DeviceMatrix {
         Ok(features)
     }
 
-    /// Rows that differ in more than their place among these, which are short.
+    /// Rows that differ in more than their place among these.
     fn count_different(&self, rows: Range<u64>) -> Result<u64, Error> {
         let backend = self.device().backend();
         let (row_offsets, col_indices, values) = self.addresses();

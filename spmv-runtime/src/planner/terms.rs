@@ -123,7 +123,7 @@ fn slots(algorithm: Algorithm, features: &Features) -> Option<u64> {
         Algorithm::Dia(_) => {
             features.num_diagonals.map(|diagonals| diagonals.saturating_mul(features.num_rows))
         }
-        // Whether rows are equal is a matter of values, too, of which features say nothing.
+        // Whether all rows repeat, features do not say.
         Algorithm::RowPatterns(_) => None,
         _ => Some(features.nnz),
     }

@@ -132,18 +132,19 @@ impl Spmv {
     /// [`tune_in_background`](Self::tune_in_background).
     ///
     /// # Errors
-    /// [`Error::Fault`] where a kernel faults; those of [`Spmv::with`] that are not for the kernel to refuse.
+    /// [`Error::Fault`] where a kernel faults; those of [`Spmv::with`] that are not for the kernel to refuse; those of
+    /// [`refresh`](Self::refresh) where no faster kernel was found and values were replaced that the plan cannot have.
     pub fn upgrade(&mut self) -> Result<bool, Error> {
         let Some(mut pending) = self.pending.take() else { return Ok(false) };
         let Pending { helpers, contest } = &mut *pending;
         let went = contest.run(|index| helpers.queue.is_ready(index), Some(self))?;
-        let better = contest.swap_best(self);
-        // Its values may be older than the plan before it had.
-        self.refresh()?;
+        let swapped = contest.swap_best(self);
         // What is known to be the fastest needs nobody any more.
         if went == Went::Waiting {
             self.pending = Some(pending);
         }
+        let better = swapped?;
+        self.refresh()?;
         Ok(better)
     }
 

@@ -136,18 +136,27 @@ impl Contest {
         self.lent = Some(index);
     }
 
-    /// Gives the plan of the fastest candidate for the one that is lent, where that is another.
-    pub(super) fn swap_best(&mut self, lent: &mut Spmv) -> bool {
+    /// Gives the plan of the fastest candidate for the one that is lent, where that is another: whether it did. A plan that
+    /// cannot have the values by which those of the matrix were replaced since is refused.
+    pub(super) fn swap_best(&mut self, lent: &mut Spmv) -> Result<bool, Error> {
         let best = self.race.best().map(|(best, _)| self.runners[best]);
-        let (Some(best), Some(before)) = (best, self.lent) else { return false };
-        let Some(mut plan) = self.entries[best].plan.take() else { return false };
+        let (Some(best), Some(before)) = (best, self.lent) else { return Ok(false) };
+        let Some(mut plan) = self.entries[best].plan.take() else { return Ok(false) };
+        match plan.refresh() {
+            Ok(()) => {}
+            Err(error) if error.is_of_one_kernel() => {
+                self.entries[best].outcome = Outcome::Refused(error.to_string());
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
         std::mem::swap(lent, &mut plan);
         let still_runs = self.runners.iter().position(|index| *index == before);
         if still_runs.is_some_and(|runner| self.race.runs(runner)) {
             self.entries[before].plan = Some(plan);
         }
         self.lent = Some(best);
-        true
+        Ok(true)
     }
 
     /// Makes the candidate's plan. One that cannot have its memory, whose layout is refused or that turns out not to keep the
