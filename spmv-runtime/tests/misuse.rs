@@ -424,7 +424,7 @@ fn caches_choices_and_models() {
             folder("") => "Io", "cannot open the cache folder \"\": No such file or directory (os error 2); kernels are compiled again in the next process. Make the folder usable, or set SPMV_CACHE_DIR to another one or to \"off\"";
             variable("lots") => "MaxBytes", "SPMV_CACHE_MAX_BYTES is \"lots\", which is not a number of bytes (allowed: 268435456, 512M, 2G, …); using 268435456";
             Choice::import("") => "Names", "line 1: expected the names …";
-            Choice::import(&(Choice::export(&[]) + "few\tvalues\n")) => "Values", "line 2: expected 20 values with tabs between them, and there are 2";
+            Choice::import(&(Choice::export(&[]) + "few\tvalues\n")) => "Values", "line 2: expected 21 values with tabs between them, and there are 2";
             "".parse::<Model>() => "Names", "line 1: expected the names …";
         },
     );
