@@ -318,12 +318,13 @@ fn product_text(out: &mut dyn Write, product: &ProductFacts, device: &DeviceFact
 
 const FAST_ABOUT: &str = "\
 The CPU products, and every algorithm with its usual parameters on the GPU; those that end in _t multiply with the
-transpose, and layouts that would be mostly fill are left out. The matrix is small, so it stays in the
-caches, and much of a GPU's time is the launch of the kernel.";
+transpose, and layouts that would be mostly fill or are for other matrices are left out. The matrix is small,
+so it stays in the caches, and much of a GPU's time is the launch of the kernel.";
 
 const COUNTED_ABOUT: &str = "\
 The CPU products are timed, and every algorithm with its usual parameters ran on the simulator, which counts; those
-that end in _t multiply with the transpose, and layouts that would be mostly fill are left out. It has no model of time, so kernels have neither a time nor a speed-up here: those need a GPU.";
+that end in _t multiply with the transpose, and layouts that would be mostly fill or are for other matrices are left
+out. It has no model of time, so kernels have neither a time nor a speed-up here: those need a GPU.";
 
 fn table_text(out: &mut dyn Write, rows: &[Row], simulated: bool) -> io::Result<()> {
     match simulated {
