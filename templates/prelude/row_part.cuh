@@ -1,13 +1,6 @@
-// A block that works on one row, or on a part of one.
-
-// The product of consecutive nonzeros with x, summed by the block; the threads of the first warp return it.
-__device__ __forceinline__ AccumT block_row_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
-                                                    const ValueT* __restrict__ values, const XT* __restrict__ x) {
-  return block_sum(row_share<kThreadsPerBlock, 4, false>(threadIdx.x, begin, end, col_indices, values, x));
-}
-
-// The same for a part of a row that begins at kNnzPerPart nonzeros or a multiple of them: the row is stored where it has no
-// other part, or by whoever brings its last one.
+// A block that works on one row, or on a part of one. Parts begin at kNnzPerPart nonzeros of their row or a multiple of
+// them, and blocks that follow one another have those of a row: it is stored by the block that brings the last, or by the
+// only one.
 template <uint32_t kNnzPerPart>
 __device__ __forceinline__ void add_row_part(const SpanningRows& spanning, const OffsetT* __restrict__ row_offsets,
                                              uint32_t row, OffsetT begin, OffsetT end,
@@ -16,7 +9,9 @@ __device__ __forceinline__ void add_row_part(const SpanningRows& spanning, const
                                              AccumT alpha, BetaT beta) {
   const OffsetT row_begin = __ldg(row_offsets + row);
   const OffsetT row_end = __ldg(row_offsets + row + 1);
-  const AccumT sum = block_row_product(begin, skips_product(alpha) ? begin : end, col_indices, values, x);
+  if (skips_product(alpha)) end = begin;
+  const AccumT sum =
+      block_sum(row_share<kThreadsPerBlock, 4, false>(threadIdx.x, begin, end, col_indices, values, x));
   if (threadIdx.x >= 32) return;
   if (row_end - row_begin <= kNnzPerPart) {
     if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
