@@ -313,6 +313,27 @@ mod tests {
         }
     }
 
+    /// Kernels are launched while the one ahead of them still ends.
+    #[test]
+    fn every_kernel_awaits_its_stream_first() {
+        let others = [
+            include_str!("../templates/analysis.cu"),
+            include_str!("../templates/fingerprint.cu"),
+            include_str!("../templates/vector.cu"),
+        ];
+        let helpers = HELPERS.iter().map(|(_, text)| *text);
+        let mut kernels = 0;
+        for text in helpers.chain(Algorithm::ALL.iter().map(|spec| spec.template)).chain(others) {
+            for kernel in text.split("__global__ ").skip(1) {
+                let (head, body) = kernel.split_once(") {\n").expect("a kernel has a body");
+                let first = body.lines().next().map(str::trim);
+                assert_eq!(first, Some("await_stream();"), "{}", head.split('(').nth(1).unwrap_or(head));
+                kernels += 1;
+            }
+        }
+        assert!(kernels > 200, "{kernels}");
+    }
+
     #[test]
     fn every_pass_names_a_kernel_of_the_source() {
         for spec in Algorithm::ALL {

@@ -108,12 +108,14 @@ __device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, Leng
 // Columns are the rows of the transpose.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_lengths(uint32_t num_cols, Counters* counters) {
+  await_stream();
   const uint32_t* lengths = behind(counters);
   count_lengths<uint32_t>({blockIdx.x, gridDim.x}, num_cols, [=](uint32_t col) { return lengths[col]; }, counters);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_entries(uint64_t nnz, const IndexT* __restrict__ col_indices, Counters* counters) {
+  await_stream();
   uint32_t* lengths = behind(counters);
   const uint64_t stride = gridDim.x * uint64_t(kThreadsPerBlock);
 #pragma unroll 4
@@ -293,6 +295,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_structure(uint32_t num_samples, uint32_t num_groups, uint32_t num_rows, uint64_t num_cols, uint64_t nnz,
                         const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                         Counters* counters) {
+  await_stream();
   __shared__ uint64_t table[kPlaces];
   const uint32_t others = num_samples + num_groups;
   if (blockIdx.x < num_samples) {
@@ -372,6 +375,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_details(uint32_t num_degree_blocks, uint32_t num_places, uint32_t num_rows, uint64_t nnz,
                       const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                       Counters* counters) {
+  await_stream();
   if (blockIdx.x < num_degree_blocks) {
     count_degrees({blockIdx.x, num_degree_blocks}, num_places, behind(counters), counters);
   } else if (may_be_diagonal(num_rows, nnz, counters)) {
@@ -382,6 +386,7 @@ spmv_analysis_details(uint32_t num_degree_blocks, uint32_t num_places, uint32_t 
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_diagonals(uint64_t num_words, uint32_t num_places, Counters* counters) {
+  await_stream();
   const uint32_t* bits = behind(counters) + num_places;
   uint64_t count = 0;
   for (uint64_t word = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; word < num_words;

@@ -48,6 +48,7 @@ struct Block {
 // A thread a nonzero: its column and number.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
 }
@@ -55,6 +56,7 @@ spmv_bccoo_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPai
 // A thread a pair: the row of blocks for the column.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_rows(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row_offsets, SortPair* pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t source = pairs[i].y;
@@ -108,6 +110,7 @@ struct SortedEntries {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_layers(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row_offsets,
                   const IndexT* __restrict__ col_indices, const SortPair* __restrict__ pairs, uint32_t* layers) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const SortedEntries entries = {num_rows, row_offsets, col_indices, pairs};
@@ -122,6 +125,7 @@ spmv_bccoo_fill(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row
                 const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                 const SortPair* __restrict__ pairs, const uint32_t* __restrict__ blocks_before,
                 Block* __restrict__ blocks, ValueT* __restrict__ block_values) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const SortedEntries entries = {num_rows, row_offsets, col_indices, pairs};
@@ -138,6 +142,7 @@ spmv_bccoo_fill(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_flags(uint32_t num_tiles, uint32_t num_blocks, const Block* __restrict__ blocks,
                  uint32_t* __restrict__ bit_flags) {
+  await_stream();
   const uint32_t b = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (b / kTileBlocks >= num_tiles) return;
   const bool is_last = b < num_blocks && (b + 1 == num_blocks || blocks[b].row != blocks[b + 1].row);
@@ -152,14 +157,17 @@ struct EndsRow {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_ranks_sum_chunk(uint64_t length, const uint32_t* bit_flags, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, EndsRow{bit_flags});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_ranks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks, uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, ranks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_ranks_chunk(uint64_t length, const uint32_t* bit_flags, const uint32_t* partials, uint32_t* ranks) {
+  await_stream();
   scan_chunk(length, partials, ranks, EndsRow{bit_flags});
 }
 
@@ -175,6 +183,7 @@ spmv_bccoo_describe(uint32_t num_tiles, uint32_t num_blocks, const Block* __rest
                     const uint32_t* __restrict__ ranks, uint32_t* __restrict__ block_rows,
                     uint32_t* __restrict__ tile_rows, uint32_t* __restrict__ tile_cols, TileSpan* __restrict__ tile_spans,
                     DeltaT* __restrict__ col_deltas, uint32_t* __restrict__ num_escapes) {
+  await_stream();
   const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   if (tile >= num_tiles) return;
@@ -203,6 +212,7 @@ spmv_bccoo_describe(uint32_t num_tiles, uint32_t num_blocks, const Block* __rest
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_escapes(uint32_t num_tiles, const Block* __restrict__ blocks, const DeltaT* __restrict__ col_deltas,
                    const uint32_t* __restrict__ escape_offsets, uint32_t* __restrict__ escaped_cols) {
+  await_stream();
   const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   if (tile >= num_tiles) return;
@@ -221,6 +231,7 @@ spmv_bccoo_escapes(uint32_t num_tiles, const Block* __restrict__ blocks, const D
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bccoo_list_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint64_t* num_listed,
                       uint32_t* __restrict__ empty_rows) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (uint64_t(row) * kBlockRows >= num_rows) return;
   const uint32_t first = row * kBlockRows, end = min(first + kBlockRows, num_rows);
@@ -434,6 +445,7 @@ spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* _
            const uint32_t* __restrict__ escape_offsets, const uint32_t* __restrict__ escaped_cols,
            const ValueT* __restrict__ block_values, const uint32_t* __restrict__ empty_rows, AccumT* tails,
            AccumT* heads, PieceWordT* meetings) {
+  await_stream();
   __shared__ uint4 cols[kWarps][kTileBlocks / 4];
   if (skips_product(alpha)) {
     const uint32_t num_threads = gridDim.x * kThreadsPerBlock;

@@ -30,6 +30,7 @@ constexpr int kCols = kBlockCols == 0 ? kBlockRows : kBlockCols;
 // pairs <- column and place of every nonzero.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
 }
@@ -37,6 +38,7 @@ spmv_bsr_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair*
 // The columns of pairs <- rows of blocks.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_rows(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row_offsets, SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t place = pairs[i].y;
@@ -78,15 +80,18 @@ struct BlockHeads {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_heads_sum_chunk(uint64_t length, const OffsetT* row_offsets, const IndexT* col_indices, const SortPair* pairs,
                          uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, BlockHeads{{row_offsets, col_indices, pairs}});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_heads_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks, uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, ranks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_heads_chunk(uint64_t length, const OffsetT* row_offsets, const IndexT* col_indices, const SortPair* pairs,
                      const uint32_t* partials, uint32_t* ranks) {
+  await_stream();
   scan_chunk(length, partials, ranks, BlockHeads{{row_offsets, col_indices, pairs}});
 }
 
@@ -95,6 +100,7 @@ spmv_bsr_heads_chunk(uint64_t length, const OffsetT* row_offsets, const IndexT* 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_layers(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks, uint32_t* more_layers) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const SortedEntries entries = {row_offsets, col_indices, pairs};
@@ -109,15 +115,18 @@ struct LayersOf {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_blocks_sum_chunk(uint64_t length, const uint32_t* more_layers, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, LayersOf{more_layers});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_blocks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* first_blocks,
                          uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, first_blocks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_blocks_chunk(uint64_t length, const uint32_t* more_layers, const uint32_t* partials, uint32_t* first_blocks) {
+  await_stream();
   scan_chunk(length, partials, first_blocks, LayersOf{more_layers});
 }
 
@@ -127,6 +136,7 @@ spmv_bsr_convert(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const In
                  const ValueT* __restrict__ values, const SortPair* __restrict__ pairs,
                  const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_blocks,
                  IndexT* __restrict__ block_cols, ValueT* __restrict__ block_values) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const SortedEntries entries = {row_offsets, col_indices, pairs};
@@ -144,6 +154,7 @@ spmv_bsr_convert(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const In
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_offsets(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ ranks,
                  const uint32_t* __restrict__ first_blocks, OffsetT* __restrict__ block_offsets) {
+  await_stream();
   const uint32_t block_row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (block_row > (num_rows + kBlockRows - 1) / kBlockRows) return;
   block_offsets[block_row] = first_blocks[ranks[row_offsets[min(block_row * kBlockRows, num_rows)]]];
@@ -270,8 +281,8 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t 
   const uint32_t first = (warp * kGroups + group) * kRowsPerGroup;
 #pragma unroll 1
   for (uint32_t block_row = first; block_row < min(first + kRowsPerGroup, num_block_rows); ++block_row) {
-    const OffsetT begin = __ldg(block_offsets + block_row);
-    const OffsetT end = skips_product(alpha) ? begin : __ldg(block_offsets + block_row + 1);
+    const OffsetT begin = __ldg(block_offsets + block_row), next = __ldg(block_offsets + block_row + 1);
+    const OffsetT end = skips_product(alpha) ? begin : next;
     AccumT sum = is_whole
                      ? lane_product<kBlocks, kSteps, true>(begin, end, lane, block_cols, block_values, x, num_cols)
                      : lane_product<kBlocks, kSteps, false>(begin, end, lane, block_cols, block_values, x, num_cols);
@@ -287,6 +298,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
          const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values, const XT* __restrict__ x,
          YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  await_stream();
   multiply_block_rows<kLongBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }
 
@@ -294,5 +306,6 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_short(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
                const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values,
                const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  await_stream();
   multiply_block_rows<kShortBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }

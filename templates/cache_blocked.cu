@@ -67,6 +67,7 @@ __device__ __forceinline__ uint32_t most_in_slot(uint32_t num_rows, uint32_t nnz
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_slots(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row_offsets,
                               uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const uint32_t length = row_offsets[row + 1] - row_offsets[row], most = most_in_slot(num_rows, nnz);
@@ -77,12 +78,14 @@ spmv_cache_blocked_mark_slots(uint32_t num_rows, uint32_t nnz, const OffsetT* __
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_long(uint32_t num_rows, const uint32_t* __restrict__ slot_begins,
                              uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows) marks[row] = slot_begins[row + 1] - slot_begins[row] > kFewSlots;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_list_long(uint32_t num_rows, const uint32_t* __restrict__ ranks, uint32_t* __restrict__ long_rows) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows && ranks[row] != ranks[row + 1]) long_rows[ranks[row]] = row;
 }
@@ -99,6 +102,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_count(uint32_t nnz, uint32_t num_rows, uint32_t num_wide, const OffsetT* __restrict__ row_offsets,
                          const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ slot_begins,
                          uint32_t* __restrict__ rows, uint32_t* counts) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t row = first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; });
@@ -114,6 +118,7 @@ spmv_cache_blocked_count(uint32_t nnz, uint32_t num_rows, uint32_t num_wide, con
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_cells(uint64_t num_stretches, const uint32_t* __restrict__ counts,
                               uint32_t* __restrict__ marks) {
+  await_stream();
   const uint64_t i = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x;
   if (i >= num_stretches) return;
   uint32_t* cell_marks = marks + i * (kTilesPerWide + 1);
@@ -130,6 +135,7 @@ spmv_cache_blocked_mark_cells(uint64_t num_stretches, const uint32_t* __restrict
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_list_cells(uint64_t num_places, uint32_t num_wide, const uint32_t* __restrict__ ranks,
                               uint2* __restrict__ cells) {
+  await_stream();
   const uint64_t i = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x;
   if (i >= num_places || ranks[i] == ranks[i + 1]) return;
   const uint64_t stretch = i / (kTilesPerWide + 1);
@@ -145,6 +151,7 @@ spmv_cache_blocked_entries(uint32_t nnz, uint32_t num_wide, const OffsetT* __res
                            const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ slot_begins,
                            const uint32_t* __restrict__ rows, const uint32_t* __restrict__ ranks,
                            SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t slot = slot_of(i, rows[i], row_offsets, slot_begins), col = col_indices[i];
@@ -161,6 +168,7 @@ spmv_cache_blocked_entries(uint32_t nnz, uint32_t num_wide, const OffsetT* __res
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_bucket_begins(uint32_t num_buckets, uint32_t nnz, const SortPair* __restrict__ pairs,
                                  uint32_t* __restrict__ begins) {
+  await_stream();
   const uint32_t bucket = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (bucket <= num_buckets) begins[bucket] = first_that(nnz, [=](uint32_t i) { return pairs[i].x >= bucket; });
 }
@@ -186,6 +194,7 @@ spmv_cache_blocked_slots(uint32_t nnz, const OffsetT* __restrict__ row_offsets,
                          const uint32_t* __restrict__ slot_begins, const uint32_t* __restrict__ rows,
                          const uint2* __restrict__ cells, const SortPair* __restrict__ pairs,
                          const uint32_t* __restrict__ begins, uint16_t* __restrict__ slots) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t bucket = pairs[i].x, row = rows[pairs[i].y];
@@ -209,6 +218,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_units(uint32_t num_buckets, const uint32_t* __restrict__ begins,
                               const uint16_t* __restrict__ slots, uint32_t* __restrict__ lane_begins,
                               uint2* __restrict__ buckets, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t bucket = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (bucket >= num_buckets) return;
   const uint32_t end = begins[bucket + 1];
@@ -244,6 +254,7 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
                         const uint16_t* __restrict__ slots, const uint32_t* __restrict__ lane_begins,
                         const uint32_t* __restrict__ units, uint2* __restrict__ buckets,
                         uint32_t* __restrict__ words, ValueT* __restrict__ slot_values) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t bucket = pairs[i].x, entry = pairs[i].y, lanes = buckets[bucket].y & 63;
@@ -263,6 +274,7 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_costs(uint32_t num_cells, const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
                               uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t cell = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (cell >= num_cells) return;
   uint32_t rounds = 0;
@@ -274,6 +286,7 @@ spmv_cache_blocked_mark_costs(uint32_t num_cells, const uint2* __restrict__ cell
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_cut_shares(uint32_t num_blocks, uint32_t num_cells, const uint32_t* __restrict__ costs,
                               uint2* __restrict__ shares) {
+  await_stream();
   const uint32_t block = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (block > num_blocks) return;
   const uint64_t before = uint64_t(costs[num_cells]) * block / num_blocks;
@@ -296,6 +309,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_tile_blocks(uint32_t num_tiles, uint32_t num_cells, uint32_t num_blocks,
                                const uint2* __restrict__ cells, const uint2* __restrict__ shares,
                                uint2* __restrict__ tile_blocks) {
+  await_stream();
   const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (tile >= num_tiles) return;
   const uint32_t begin = first_that(num_cells, [=](uint32_t c) { return (cells[c].x & ~kIsStaged) >= tile; });
@@ -407,6 +421,7 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Alpha
                    const uint2* __restrict__ cells, const uint2* __restrict__ buckets, const uint2* __restrict__ shares,
                    const uint32_t* __restrict__ words, const ValueT* __restrict__ slot_values,
                    const XT* __restrict__ x, AccumT* __restrict__ partials) {
+  await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
   AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + kStages * kStageBytes);
@@ -509,6 +524,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                         const uint32_t* __restrict__ slot_begins, const uint2* __restrict__ tile_blocks,
                         const AccumT* __restrict__ partials) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const uint32_t begin = __ldg(slot_begins + row), end = __ldg(slot_begins + row + 1);
@@ -524,6 +540,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                              const uint32_t* __restrict__ long_rows, const uint32_t* __restrict__ slot_begins,
                              const uint2* __restrict__ tile_blocks, const AccumT* __restrict__ partials) {
+  await_stream();
   const uint32_t row = __ldg(long_rows + blockIdx.x), end = __ldg(slot_begins + row + 1);
   AccumT sum = kIdentity;
   const bool skips = skips_product(alpha);

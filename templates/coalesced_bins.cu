@@ -26,24 +26,28 @@ struct BinsBegun {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coalesced_bins_sum_chunk(uint64_t num_rows, const OffsetT* row_offsets, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(num_rows, partials, BinsBegun{row_offsets});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coalesced_bins_partials(uint32_t num_partials, uint64_t num_rows, uint32_t* partials, uint32_t* first_bins,
                              uint64_t* num_bins) {
+  await_stream();
   scan_partials(num_partials, num_rows, partials, first_bins, num_bins);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coalesced_bins_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uint32_t* partials,
                           uint32_t* first_bins) {
+  await_stream();
   scan_chunk(num_rows, partials, first_bins, BinsBegun{row_offsets});
 }
 
 // The first row of every bin, and the end behind the last.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coalesced_bins_rows(uint32_t num_bins, uint32_t num_rows, const uint32_t* first_bins, uint32_t* bin_rows) {
+  await_stream();
   const uint32_t bin = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (bin > num_bins) return;
   bin_rows[bin] = bin < num_bins ? first_row_of_block(bin, num_rows, first_bins) : num_rows;
@@ -53,6 +57,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coalesced_bins(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                     const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                     BetaT beta, uint32_t num_bins, const uint32_t* __restrict__ bin_rows) {
+  await_stream();
   const uint32_t bin = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
   if (bin >= num_bins) return;
   const uint32_t first = __ldg(bin_rows + bin);
@@ -67,8 +72,8 @@ spmv_coalesced_bins(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
     const uint32_t row = base + (threadIdx.x % 32 >> lanes_log2);
     AccumT sums[4] = {kIdentity, kIdentity, kIdentity, kIdentity};
     if (row < last) {
-      const OffsetT begin = __ldg(row_offsets + row);
-      const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
+      const OffsetT begin = __ldg(row_offsets + row), next = __ldg(row_offsets + row + 1);
+      const OffsetT end = skips_product(alpha) ? begin : next;
       for (OffsetT j = begin + lane; j < end; j += 4 * lanes) {
 #pragma unroll
         for (int u = 0; u < 4; ++u) {

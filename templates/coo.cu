@@ -26,6 +26,7 @@ constexpr int kWarps = kThreadsPerBlock / 32;
 // A thread a row: counts[0] <- how many rows have no entries.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coo_count_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint64_t* counts) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const bool is_empty = row < num_rows && row_offsets[row] == row_offsets[row + 1];
   const uint32_t empty = __ballot_sync(0xffffffffu, is_empty);
@@ -36,6 +37,7 @@ spmv_coo_count_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coo_list_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint64_t* counts,
                     uint32_t* __restrict__ empty_rows) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t lane = threadIdx.x % 32;
   const bool is_empty = row < num_rows && row_offsets[row] == row_offsets[row + 1];
@@ -50,6 +52,7 @@ spmv_coo_list_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coo_rows(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
               uint32_t* __restrict__ row_indices) {
+  await_stream();
   const OffsetT j = blockIdx.x * OffsetT(kThreadsPerBlock) + threadIdx.x;
   if (j >= nnz) return;
   uint32_t low = 0, high = num_rows - 1;
@@ -102,6 +105,7 @@ spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets
          YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_tiles, const uint32_t* __restrict__ row_indices,
          uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows, AccumT* tails, AccumT* heads,
          PieceWordT* meetings) {
+  await_stream();
   if (skips_product(alpha)) {
     const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
     for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
@@ -177,6 +181,7 @@ spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets
 // A thread a row: y <- beta * y.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coo_scale(uint32_t num_rows, YT* __restrict__ y, BetaT beta) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows) store_scaled(y, row, AccumT(0), AccumT(1), beta);
 }
@@ -192,6 +197,7 @@ __device__ __forceinline__ void add_scaled(T* y, uint32_t row, AccumT sum, Accum
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_coo_add(OffsetT nnz, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
              const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, const uint32_t* __restrict__ row_indices) {
+  await_stream();
   if (skips_product(alpha)) return;
   const OffsetT first = (blockIdx.x * OffsetT(kWarps) + threadIdx.x / 32) * kTileNnz;
   if (first >= nnz) return;

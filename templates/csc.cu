@@ -27,12 +27,14 @@ constexpr int kSteps = 4;
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csc_scale(uint32_t num_rows, YT* __restrict__ y, BetaT beta) {
+  await_stream();
   scale_y(num_rows, y, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csc(uint32_t num_cols, const OffsetT* __restrict__ col_offsets, const IndexT* __restrict__ row_indices,
          const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha) {
+  await_stream();
   if (skips_product(alpha)) return;
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t col = thread / kThreadsPerVector;

@@ -57,6 +57,7 @@ __device__ __forceinline__ uint32_t place(uint32_t lane, uint32_t step) {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr5_mark(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, uint32_t* tile_rows,
                uint32_t* bit_flags, uint32_t* empty_bases, uint64_t* counts) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const OffsetT begin = row_offsets[row], end = row_offsets[row + 1];
@@ -76,6 +77,7 @@ spmv_csr5_mark(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_o
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr5_describe(uint32_t num_tiles, const uint32_t* __restrict__ bit_flags, uint32_t* tile_rows,
                    DescriptorT* descriptors, uint32_t* empty_bases, uint64_t* counts) {
+  await_stream();
   const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
   const int lane = threadIdx.x & 31;
   if (tile >= num_tiles) return;
@@ -101,6 +103,7 @@ spmv_csr5_describe(uint32_t num_tiles, const uint32_t* __restrict__ bit_flags, u
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr5_convert(uint32_t num_tiles, OffsetT nnz, const IndexT* __restrict__ col_indices,
                   const ValueT* __restrict__ values, IndexT* tile_cols, ValueT* tile_values) {
+  await_stream();
   const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
   if (tile >= num_tiles) return;
   const OffsetT first = tile * OffsetT(kTileNnz);
@@ -127,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr5_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t num_tiles,
                const uint32_t* __restrict__ tile_rows, const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,
                uint32_t* empty_offsets, uint32_t* empty_rows, uint64_t* counts) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const OffsetT begin = row_offsets[row];
@@ -207,6 +211,7 @@ spmv_csr5(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
           const uint32_t* __restrict__ empty_offsets, uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows,
           const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values, AccumT* tails, AccumT* heads,
           PieceWordT* meetings) {
+  await_stream();
   if (skips_product(alpha)) {
     const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
     for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {

@@ -60,18 +60,21 @@ struct BlocksBegun {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_sum_chunk(uint64_t num_rows, const OffsetT* row_offsets, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(num_rows, partials, BlocksBegun{row_offsets, num_rows});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_partials(uint32_t num_partials, uint64_t num_rows, uint32_t* partials, uint32_t* first_blocks,
                            uint64_t* num_blocks) {
+  await_stream();
   scan_partials(num_partials, num_rows, partials, first_blocks, num_blocks);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uint32_t* partials,
                         uint32_t* first_blocks) {
+  await_stream();
   scan_chunk(num_rows, partials, first_blocks, BlocksBegun{row_offsets, num_rows});
 }
 
@@ -79,6 +82,7 @@ spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uin
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* row_offsets,
                          const uint32_t* first_blocks, uint32_t* block_rows, OffsetT* block_offsets) {
+  await_stream();
   const uint32_t block = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (block > num_blocks) return;
   if (block == num_blocks) {
@@ -126,13 +130,14 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
                   const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                   BetaT beta, const uint32_t* __restrict__ block_rows, const OffsetT* __restrict__ block_offsets,
                   AccumT* pieces, PieceWordT* meetings) {
+  await_stream();
   __shared__ AccumT products[padded(kNnzPerBlock)];
   __shared__ uint32_t left[kMaxLeft];
   __shared__ uint32_t num_left;
   const uint32_t first = __ldg(block_rows + blockIdx.x);
   const uint32_t rows = __ldg(block_rows + blockIdx.x + 1) - first;
-  const OffsetT begin = __ldg(block_offsets + blockIdx.x);
-  const OffsetT end = skips_product(alpha) ? begin : __ldg(block_offsets + blockIdx.x + 1);
+  const OffsetT begin = __ldg(block_offsets + blockIdx.x), next = __ldg(block_offsets + blockIdx.x + 1);
+  const OffsetT end = skips_product(alpha) ? begin : next;
   if (rows <= 1) {
     add_row_part<kNnzPerPart>({pieces, pieces, meetings}, row_offsets, first, begin, end, col_indices, values, x, y, alpha,
                               beta);

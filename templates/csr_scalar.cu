@@ -19,10 +19,11 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kMinBlocks)
 spmv_csr_scalar(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                 BetaT beta) {
+  await_stream();
   const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
   for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
-    const OffsetT begin = __ldg(row_offsets + row);
-    const OffsetT end = skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
+    const OffsetT begin = __ldg(row_offsets + row), next = __ldg(row_offsets + row + 1);
+    const OffsetT end = skips_product(alpha) ? begin : next;
     AccumT sums[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) sums[u] = kIdentity;

@@ -90,33 +90,39 @@ struct HighDigit {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_low_count(uint32_t num_rows, const OffsetT* row_offsets, uint32_t* offsets) {
+  await_stream();
   partition_count<kLowBins>(num_rows, offsets, LowDigit{row_offsets});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_low_offsets(uint32_t num_blocks, uint32_t* offsets, uint64_t* bin_counts) {
+  await_stream();
   partition_offsets<kLowBins>(num_blocks, offsets, bin_counts);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_low_scatter(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* offsets, uint32_t* first_order) {
+  await_stream();
   partition_scatter<kLowBins>(num_rows, offsets, LowDigit{row_offsets},
                               [=](uint32_t place, uint32_t row) { first_order[place] = row; });
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_high_count(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* first_order, uint32_t* offsets) {
+  await_stream();
   partition_count<kHighBins>(num_rows, offsets, HighDigit{row_offsets, first_order});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_high_offsets(uint32_t num_blocks, uint32_t* offsets, uint64_t* bin_counts) {
+  await_stream();
   partition_offsets<kHighBins>(num_blocks, offsets, bin_counts);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_high_scatter(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* first_order,
                        const uint32_t* offsets, uint32_t* key_order) {
+  await_stream();
   partition_scatter<kHighBins>(num_rows, offsets, HighDigit{row_offsets, first_order},
                                [=](uint32_t place, uint32_t from) { key_order[place] = first_order[from]; });
 }
@@ -140,6 +146,7 @@ __device__ __forceinline__ uint32_t first_place(int kind, uint32_t num_rows, con
 // How many rows each kind has. One block.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_kinds(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* key_order, uint64_t* kind_rows) {
+  await_stream();
   const int kind = threadIdx.x;
   if (kind >= kKinds) return;
   kind_rows[kind] = first_place(kind + 1, num_rows, row_offsets, key_order) -
@@ -150,6 +157,7 @@ spmv_dasp_kinds(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* k
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_windows(uint32_t num_rows, uint32_t first_short, const OffsetT* row_offsets, const uint32_t* key_order,
                   uint32_t* row_order) {
+  await_stream();
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t warp = blockIdx.x * kWarps + threadIdx.x / 32;
   const uint32_t copies = (first_short + kWindow - 1) / kWindow;
@@ -218,18 +226,21 @@ struct SlicedRows {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_slices_sum_chunk(uint64_t num_slices, const OffsetT* row_offsets, const uint32_t* row_order,
                            uint32_t num_long, uint32_t num_medium, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(num_slices, partials, SlicedRows{row_offsets, row_order + num_long, num_medium});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_slices_partials(uint32_t num_partials, uint64_t num_slices, uint32_t* partials, uint32_t* first_units,
                           uint64_t* num_units) {
+  await_stream();
   scan_partials(num_partials, num_slices, partials, first_units, num_units);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_slices_chunk(uint64_t num_slices, const OffsetT* row_offsets, const uint32_t* row_order, uint32_t num_long,
                        uint32_t num_medium, const uint32_t* partials, uint32_t* first_units) {
+  await_stream();
   scan_chunk(num_slices, partials, first_units, SlicedRows{row_offsets, row_order + num_long, num_medium});
 }
 
@@ -257,18 +268,21 @@ struct PartsOf {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_parts_sum_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
                           uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(num_long, partials, PartsOf{row_offsets, row_order});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_parts_partials(uint32_t num_partials, uint64_t num_long, uint32_t* partials, uint32_t* first_parts,
                          uint64_t* num_parts) {
+  await_stream();
   scan_partials(num_partials, num_long, partials, first_parts, num_parts);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_parts_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
                       const uint32_t* partials, uint32_t* first_parts) {
+  await_stream();
   scan_chunk(num_long, partials, first_parts, PartsOf{row_offsets, row_order});
 }
 
@@ -276,6 +290,7 @@ spmv_dasp_parts_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint3
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_parts(uint32_t num_parts, uint32_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
                 const uint32_t* first_parts, uint32_t* part_rows, OffsetT* part_ends) {
+  await_stream();
   const uint32_t part = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (part >= num_parts) return;
   const uint32_t i = first_row_of_block(part, num_long, first_parts);
@@ -412,6 +427,7 @@ spmv_dasp_fill_medium(uint32_t num_slices, uint32_t num_long, uint32_t num_wide,
                       const OffsetT* row_offsets, const IndexT* col_indices, const ValueT* values,
                       const uint32_t* row_order, const uint32_t* first_units, Slice* slices, uint16_t* tile_lows,
                       uint16_t* tile_highs, ValueT* tile_values) {
+  await_stream();
   const uint32_t index = blockIdx.x * kWarps + threadIdx.x / 32;
   if (index >= num_slices) return;
   const uint32_t lane = threadIdx.x % 32;
@@ -450,6 +466,7 @@ spmv_dasp_fill_short(uint32_t num_slices, uint32_t num_medium_slices, uint32_t f
                      const OffsetT* row_offsets, const IndexT* col_indices, const ValueT* values,
                      const uint32_t* row_order, const uint32_t* first_units, Slice* slices, uint16_t* tile_lows,
                      uint16_t* tile_highs, ValueT* tile_values) {
+  await_stream();
   const uint32_t index = blockIdx.x * kWarps + threadIdx.x / 32;
   if (index >= num_slices) return;
   const uint32_t lane = threadIdx.x % 32;
@@ -736,8 +753,8 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
                                              const ValueT* __restrict__ values, const XT* __restrict__ x,
                                              YT* __restrict__ y, AccumT alpha, BetaT beta) {
   const uint32_t i = __ldg(part_rows + part);
-  const OffsetT begin = __ldg(part_ends + 2 * part);
-  const OffsetT end = skips_product(alpha) ? begin : __ldg(part_ends + 2 * part + 1);
+  const OffsetT begin = __ldg(part_ends + 2 * part), next = __ldg(part_ends + 2 * part + 1);
+  const OffsetT end = skips_product(alpha) ? begin : next;
   const uint32_t first = __ldg(first_parts + i);
   const uint32_t num_parts = __ldg(first_parts + i + 1) - first;
   const uint32_t row = __ldg(long_rows + i);
@@ -910,6 +927,7 @@ spmv_dasp(const IndexT* __restrict__ col_indices, const ValueT* __restrict__ val
           uint32_t num_wide, uint32_t num_narrow, uint32_t num_short, const uint4* __restrict__ slices,
           const uint16_t* __restrict__ tile_lows, const uint16_t* __restrict__ tile_highs,
           const ValueT* __restrict__ tile_values) {
+  await_stream();
   uint32_t unit = blockIdx.x * kWarps + threadIdx.x / 32;
   if (unit < num_parts) {
     compute_part(unit, row_order, first_parts, part_rows, part_ends, part_sums, finished_parts, col_indices, values, x,

@@ -91,6 +91,7 @@ struct Diagonals {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_mark(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
               uint32_t* bits, uint64_t* num_disordered) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const Diagonals diagonals = {num_rows, bits, nullptr};
@@ -117,14 +118,17 @@ struct MarkedDiagonals {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_ranks_sum_chunk(uint64_t length, const uint32_t* bits, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, MarkedDiagonals{bits});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_ranks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks, uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, ranks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_ranks_chunk(uint64_t length, const uint32_t* bits, const uint32_t* partials, uint32_t* ranks) {
+  await_stream();
   scan_chunk(length, partials, ranks, MarkedDiagonals{bits});
 }
 
@@ -133,6 +137,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_layers(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const uint32_t* __restrict__ bits, const uint32_t* __restrict__ ranks, uint32_t* position_counts,
                 uint32_t* more_layers) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const Diagonals diagonals = {num_rows, bits, ranks};
@@ -151,16 +156,19 @@ struct LayersOf {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_diagonals_sum_chunk(uint64_t length, const uint32_t* more_layers, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, LayersOf{more_layers});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_diagonals_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* first_layers,
                             uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, first_layers, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_diagonals_chunk(uint64_t length, const uint32_t* more_layers, const uint32_t* partials,
                          uint32_t* first_layers) {
+  await_stream();
   scan_chunk(length, partials, first_layers, LayersOf{more_layers});
 }
 
@@ -169,6 +177,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_offsets(uint32_t num_rows, uint64_t num_words, const uint32_t* __restrict__ bits,
                  const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_layers,
                  int64_t* __restrict__ offsets) {
+  await_stream();
   const uint64_t word = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
   if (word >= num_words) return;
   const Diagonals diagonals = {num_rows, bits, ranks};
@@ -185,6 +194,7 @@ spmv_dia_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, con
                  const ValueT* __restrict__ values, const uint32_t* __restrict__ bits,
                  const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_layers,
                  uint32_t num_disordered, uint32_t* position_counts, SlotT* __restrict__ slots) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const Diagonals diagonals = {num_rows, bits, ranks};
@@ -218,6 +228,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
          const SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
+  await_stream();
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   constexpr int kWarpRows = kApart * kPacks;
   const uint32_t warp_row = thread / 32 * kWarpRows;

@@ -18,6 +18,7 @@
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_ell_width(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint64_t* width) {
+  await_stream();
   find_longest_row(num_rows, row_offsets, width);
 }
 
@@ -26,6 +27,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_ell_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                  const ValueT* __restrict__ values, uint32_t width, IndexT* __restrict__ slot_cols,
                  ValueT* __restrict__ slot_values) {
+  await_stream();
   const uint64_t stride = ell_stride(num_rows);
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= stride) return;
@@ -38,6 +40,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_ell(uint32_t num_rows, uint32_t width, const IndexT* __restrict__ slot_cols,
          const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
+  await_stream();
   const uint32_t row = (blockIdx.x * kThreadsPerBlock + threadIdx.x) * kEllRows;
   if (row >= num_rows) return;
   AccumT sums[kEllRows];

@@ -53,6 +53,7 @@ __device__ __forceinline__ void compress(uint32_t* value, uint32_t* input, uint6
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_fingerprint(uint64_t num_words, const uint32_t* __restrict__ words, uint32_t* __restrict__ values) {
+  await_stream();
   __shared__ uint32_t joined[8][kThreadsPerBlock];
   const uint64_t chunk = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x;
   const uint64_t begin = chunk * kWordsPerChunk;

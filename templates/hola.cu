@@ -36,6 +36,7 @@ constexpr int kRowEndsForAtomics = 16;
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* __restrict__ row_offsets,
                       uint32_t* __restrict__ block_rows, YT* __restrict__ y, BetaT beta) {
+  await_stream();
   assign_rows(num_rows, num_blocks, row_offsets, block_rows, [&](uint32_t row) {
     if constexpr (!kPrepared) store_scaled(y, row, AccumT(0), AccumT(0), beta);
   });
@@ -241,6 +242,7 @@ spmv_hola(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
           const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
           YT* __restrict__ y, AlphaT alpha, BetaT beta, const uint32_t* __restrict__ block_rows, AccumT* tails,
           AccumT* heads, PieceWordT* meetings) {
+  await_stream();
   __shared__ AccumT sums[kNnzPerBlock + kNnzPerBlock * sizeof(AccumT) / 128];
   __shared__ uint32_t row_ends[kThreadsPerBlock];
   __shared__ int thread_ends[kThreadsPerBlock];

@@ -29,6 +29,7 @@ constexpr uint32_t kHotLanes = 4;
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_t_assign_rows(uint32_t num_rows, uint32_t num_blocks, const OffsetT* __restrict__ row_offsets,
                         uint32_t* __restrict__ block_rows) {
+  await_stream();
   assign_rows(num_rows, num_blocks, row_offsets, block_rows, [](uint32_t) {});
 }
 
@@ -72,6 +73,7 @@ __device__ __forceinline__ uint2 rows_cost(const Share& share, uint32_t stop, co
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_t_choose_ways(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
                         const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ block_rows, Way* ways) {
+  await_stream();
   __shared__ RunTable table;
   __shared__ uint32_t most_equal, hot, across, by_rows, lane_steps;
   const Share share = load_share(nnz, block_rows);
@@ -118,6 +120,7 @@ spmv_hola_t_choose_ways(uint32_t num_rows, OffsetT nnz, const OffsetT* __restric
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hola_t_scale(uint32_t num_cols, YT* __restrict__ y, BetaT beta) {
+  await_stream();
   scale_y(num_cols, y, beta);
 }
 
@@ -287,6 +290,7 @@ spmv_hola_t(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offs
             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, const XT* __restrict__ x,
             YT* __restrict__ y, AlphaT alpha, const uint32_t* __restrict__ block_rows,
             const Way* __restrict__ ways) {
+  await_stream();
   if (skips_product(alpha)) return;
   // Entries of x at first, then sums of columns.
   __shared__ AccumT room[kCombine ? kRuns * kRunCols : kNnzPerBlock];

@@ -46,6 +46,7 @@ constexpr uint32_t kMostDegree = 65535;
 // degrees[col] <- its entries.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hot_columns_degrees(uint64_t nnz, const IndexT* __restrict__ col_indices, uint32_t* degrees) {
+  await_stream();
   const uint64_t i = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x;
   if (i < nnz) atomicAdd(degrees + col_indices[i], 1u);
 }
@@ -54,6 +55,7 @@ spmv_hot_columns_degrees(uint64_t nnz, const IndexT* __restrict__ col_indices, u
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hot_columns_cols(uint32_t num_cols, const uint32_t* __restrict__ degrees, SortPair* __restrict__ pairs,
                       uint32_t* __restrict__ col_words) {
+  await_stream();
   const uint32_t col = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (col >= num_cols) return;
   pairs[col] = {kMostDegree - min(degrees[col], kMostDegree), col};
@@ -64,6 +66,7 @@ spmv_hot_columns_cols(uint32_t num_cols, const uint32_t* __restrict__ degrees, S
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hot_columns_list_hot(uint32_t num_hot, const SortPair* __restrict__ pairs, uint32_t* __restrict__ hot_cols,
                           uint32_t* __restrict__ col_words) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (place >= num_hot) return;
   hot_cols[place] = pairs[place].y;
@@ -73,6 +76,7 @@ spmv_hot_columns_list_hot(uint32_t num_hot, const SortPair* __restrict__ pairs, 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hot_columns_words(uint64_t nnz, const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ col_words,
                        uint32_t* __restrict__ words) {
+  await_stream();
   const uint64_t i = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x;
   if (i < nnz) words[i] = col_words[col_indices[i]];
 }
@@ -82,6 +86,7 @@ spmv_hot_columns_words(uint64_t nnz, const IndexT* __restrict__ col_indices, con
 // marks[row] <- whether it has entries.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hot_columns_mark_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows) marks[row] = row_offsets[row] != row_offsets[row + 1];
 }
@@ -91,6 +96,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hot_columns_order_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                             const uint32_t* __restrict__ ranks, uint32_t* __restrict__ row_order,
                             uint32_t* __restrict__ step_ends) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const uint32_t rank = ranks[row];
@@ -108,6 +114,7 @@ spmv_hot_columns_order_rows(uint32_t num_rows, const OffsetT* __restrict__ row_o
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hot_columns_step_ranks(uint32_t num_steps, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                             const uint32_t* __restrict__ ranks, uint32_t* __restrict__ step_ranks) {
+  await_stream();
   const uint32_t step = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (step >= num_steps) return;
   const uint64_t entry = uint64_t(step) * kStep;
@@ -120,6 +127,7 @@ spmv_hot_columns_step_ranks(uint32_t num_steps, uint32_t num_rows, const OffsetT
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hot_columns_gather(uint32_t num_hot, AlphaT alpha, const uint32_t* __restrict__ hot_cols,
                         const XT* __restrict__ x, XT* __restrict__ hot_x) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (place < num_hot && !skips_product(alpha)) hot_x[place] = __ldg(x + hot_cols[place]);
 }
@@ -243,6 +251,7 @@ spmv_hot_columns(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t 
                  const uint32_t* __restrict__ hot_cols, const XT* __restrict__ x, const XT* __restrict__ hot_x,
                  AccumT* __restrict__ share_firsts, AccumT* __restrict__ share_tails,
                  uint32_t* __restrict__ share_ends) {
+  await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
   // Rows of which nothing is added up.
@@ -313,6 +322,7 @@ spmv_hot_columns_first_rows(uint32_t num_steps, YT* __restrict__ y, AlphaT alpha
                             const uint32_t* __restrict__ step_ranks, const uint32_t* __restrict__ row_order,
                             const AccumT* __restrict__ share_firsts, const AccumT* __restrict__ share_tails,
                             const uint32_t* __restrict__ share_ends) {
+  await_stream();
   if (skips_product(alpha)) return;
   const uint32_t of_share = steps_per_share(num_steps), num_shares = (num_steps + of_share - 1) / of_share;
   const uint32_t share = blockIdx.x * kThreadsPerBlock + threadIdx.x;

@@ -38,6 +38,7 @@ struct Selection {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_histogram(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t shift,
                    const Selection* __restrict__ selection, uint32_t* histogram) {
+  await_stream();
   __shared__ uint32_t counts[256];
   for (int digit = threadIdx.x; digit < 256; digit += kThreadsPerBlock) counts[digit] = 0;
   __syncthreads();
@@ -63,6 +64,7 @@ spmv_hyb_histogram(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, u
 // One block; leaves the histogram zero.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_select(uint32_t num_rows, uint32_t shift, Selection* selection, uint32_t* histogram, uint64_t* width) {
+  await_stream();
   __shared__ uint32_t counts[256];
   for (int digit = threadIdx.x; digit < 256; digit += kThreadsPerBlock) {
     counts[digit] = histogram[digit];
@@ -90,16 +92,19 @@ struct TailNnz {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_tails_sum_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, OffsetT* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, TailNnz{row_offsets, width});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_tails_partials(uint32_t num_partials, uint64_t length, OffsetT* partials, OffsetT* tail_begins,
                         uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, tail_begins, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_tails_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, const OffsetT* partials,
                      OffsetT* tail_begins) {
+  await_stream();
   scan_chunk(length, partials, tail_begins, TailNnz{row_offsets, width});
 }
 
@@ -113,16 +118,19 @@ struct HasTail {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_ranks_sum_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, HasTail{row_offsets, width});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_ranks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
                         uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, ranks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb_ranks_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, const uint32_t* partials,
                      uint32_t* ranks) {
+  await_stream();
   scan_chunk(length, partials, ranks, HasTail{row_offsets, width});
 }
 
@@ -144,6 +152,7 @@ spmv_hyb_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, con
                  const OffsetT* __restrict__ tail_begins, const uint32_t* __restrict__ ranks,
                  uint2* __restrict__ tail_words, OffsetT* __restrict__ tail_offsets, uint32_t* __restrict__ tail_rows,
                  IndexT* __restrict__ slot_cols, ValueT* __restrict__ slot_values) {
+  await_stream();
   const uint64_t stride = ell_stride(num_rows);
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= stride) return;
@@ -167,6 +176,7 @@ spmv_hyb_coordinates(OffsetT num_coordinates, uint32_t num_tail_rows, uint32_t w
                      const ValueT* __restrict__ values, const OffsetT* __restrict__ tail_offsets,
                      const uint32_t* __restrict__ tail_rows, uint32_t* __restrict__ row_indices,
                      IndexT* __restrict__ tail_cols, ValueT* __restrict__ tail_values) {
+  await_stream();
   const OffsetT i = blockIdx.x * OffsetT(kThreadsPerBlock) + threadIdx.x;
   if (i >= (num_coordinates + kTileNnz - 1) / kTileNnz * kTileNnz) return;
   uint32_t rank = 0;
@@ -190,6 +200,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hyb(uint32_t num_rows, uint32_t width, const IndexT* __restrict__ slot_cols,
          const ValueT* __restrict__ slot_values, uint32_t num_tail_rows, const uint2* __restrict__ tail_words,
          AccumT* __restrict__ ell_sums, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  await_stream();
   const uint32_t row = (blockIdx.x * kThreadsPerBlock + threadIdx.x) * kEllRows;
   if (row >= num_rows) return;
   const bool skips = skips_product(alpha);
@@ -244,6 +255,7 @@ spmv_hyb_tail(uint32_t num_tiles, const uint32_t* __restrict__ row_indices, cons
               const OffsetT* __restrict__ tail_offsets, const AccumT* __restrict__ ell_sums,
               const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta, AccumT* pieces_at_end,
               AccumT* pieces_at_begin, PieceWordT* meetings) {
+  await_stream();
   const uint32_t tile = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
   if (tile >= num_tiles || skips_product(alpha)) return;
   const int lane = threadIdx.x % 32;

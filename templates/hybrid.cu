@@ -44,17 +44,20 @@ struct BinOf {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_bins_count(uint32_t num_rows, const OffsetT* row_offsets, uint32_t* offsets) {
+  await_stream();
   partition_count<kBins>(num_rows, offsets, BinOf{row_offsets});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_bins_offsets(uint32_t num_blocks, uint32_t* offsets, uint64_t* bin_counts) {
+  await_stream();
   partition_offsets<kBins>(num_blocks, offsets, bin_counts);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_bins_scatter(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* offsets, uint32_t* row_order,
                          OffsetT* row_begins, uint16_t* row_lengths) {
+  await_stream();
   partition_scatter<kBins>(num_rows, offsets, BinOf{row_offsets}, [=](uint32_t place, uint32_t row) {
     row_order[place] = row;
     row_begins[place] = row_offsets[row];
@@ -76,18 +79,21 @@ struct PartsOf {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_parts_sum_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
                             uint32_t first_long, uint32_t* partials) {
+  await_stream();
   scan_sum_chunk(num_long, partials, PartsOf{row_offsets, row_order + first_long});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_parts_partials(uint32_t num_partials, uint64_t num_long, uint32_t* partials, uint32_t* first_parts,
                            uint64_t* num_parts) {
+  await_stream();
   scan_partials(num_partials, num_long, partials, first_parts, num_parts);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_parts_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order, uint32_t first_long,
                         const uint32_t* partials, uint32_t* first_parts) {
+  await_stream();
   scan_chunk(num_long, partials, first_parts, PartsOf{row_offsets, row_order + first_long});
 }
 
@@ -95,6 +101,7 @@ spmv_hybrid_parts_chunk(uint64_t num_long, const OffsetT* row_offsets, const uin
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_parts(uint32_t num_parts, uint32_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
                   uint32_t first_long, const uint32_t* first_parts, uint32_t* part_rows, OffsetT* part_ends) {
+  await_stream();
   const uint32_t part = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (part >= num_parts) return;
   const uint32_t i = first_row_of_block(part, num_long, first_parts);
@@ -151,6 +158,7 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
             const uint16_t* __restrict__ row_lengths, uint32_t rows_1, uint32_t rows_2, uint32_t rows_4,
             uint32_t rows_8, uint32_t rows_16, uint32_t rows_32, uint32_t num_parts, const uint32_t* __restrict__ part_rows,
             const OffsetT* __restrict__ part_ends, AccumT* pieces, PieceWordT* meetings) {
+  await_stream();
   if (blockIdx.x < num_parts) {
     const uint32_t row = __ldg(part_rows + blockIdx.x);
     const OffsetT begin = __ldg(part_ends + 2 * blockIdx.x);

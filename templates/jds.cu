@@ -25,6 +25,7 @@ spmv_jds(uint32_t num_rows, uint32_t width, const uint32_t* __restrict__ permuta
          const OffsetT* __restrict__ diagonal_offsets, const IndexT* __restrict__ slot_cols,
          const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (place >= num_rows) return;
   const uint32_t row = __ldcs(permutation + place);

@@ -25,6 +25,7 @@
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jds_t_scale(uint32_t num_rows, YT* __restrict__ y, BetaT beta) {
+  await_stream();
   scale_y(num_rows, y, beta);
 }
 
@@ -32,6 +33,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jds_t(uint32_t num_cols, uint32_t width, const uint32_t* __restrict__ permutation,
            const OffsetT* __restrict__ diagonal_offsets, const IndexT* __restrict__ slot_rows,
            const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (place >= num_cols || skips_product(alpha)) return;
   IndexT rows[kDiagonalSteps];

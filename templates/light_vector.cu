@@ -24,5 +24,6 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_light_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                   const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                   BetaT beta, uint32_t* next_ticket) {
+  await_stream();
   multiply_fetched_rows<kRowsPerFetch == 0>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta, next_ticket);
 }

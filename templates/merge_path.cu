@@ -32,6 +32,7 @@ static_assert(kTileItems * sizeof(Slot) + kWarps * (sizeof(AccumT) + 4) <= 48 * 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_merge_path_search(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, uint32_t num_tiles,
                        uint32_t* __restrict__ tile_rows) {
+  await_stream();
   const uint64_t tile = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
   if (tile > num_tiles) return;
   const uint64_t step = min(tile * kTileItems, uint64_t(num_rows) + nnz);
@@ -123,6 +124,7 @@ spmv_merge_path(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                 BetaT beta, OffsetT nnz, const uint32_t* __restrict__ tile_rows, AccumT* tails, AccumT* heads,
                 PieceWordT* meetings) {
+  await_stream();
   __shared__ Slot slots[kTileItems];
   const uint32_t tile = blockIdx.x;
   const uint64_t first_step = uint64_t(tile) * kTileItems;

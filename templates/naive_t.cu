@@ -16,12 +16,14 @@
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_naive_t_scale(uint32_t num_cols, YT* __restrict__ y, BetaT beta) {
+  await_stream();
   scale_y(num_cols, y, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_naive_t(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
              const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha) {
+  await_stream();
   if (skips_product(alpha)) return;
   const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
   for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {

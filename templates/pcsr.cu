@@ -17,6 +17,7 @@ constexpr int kProductsPerStep = 1024;
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pcsr_products(uint64_t nnz, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                    const XT* __restrict__ x, AlphaT alpha, AccumT* __restrict__ products) {
+  await_stream();
   if (skips_product(alpha)) return;
   const uint64_t num_threads = gridDim.x * uint64_t(kThreadsPerBlock);
   for (uint64_t j = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; j < nnz; j += num_threads) {
@@ -28,6 +29,7 @@ spmv_pcsr_products(uint64_t nnz, const IndexT* __restrict__ col_indices, const V
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pcsr(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const AccumT* __restrict__ products,
           YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  await_stream();
   __shared__ OffsetT offsets[kThreadsPerBlock + 1];
   __shared__ AccumT staged[kProductsPerStep];
   const uint32_t first_row = blockIdx.x * kThreadsPerBlock;

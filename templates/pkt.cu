@@ -40,6 +40,7 @@ struct PacketRows {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pkt_count(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                uint32_t* widths, OffsetT* __restrict__ remainder_offsets) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t packet = row / kRowsPerPacket;
   uint32_t inside = 0;
@@ -65,16 +66,19 @@ struct PacketSlots {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pkt_packets_sum_chunk(uint64_t length, uint32_t num_rows, const uint32_t* widths, uint64_t* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, PacketSlots{num_rows, widths});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pkt_packets_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, uint64_t* packet_offsets,
                           uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, packet_offsets, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pkt_packets_chunk(uint64_t length, uint32_t num_rows, const uint32_t* widths, const uint64_t* partials,
                        uint64_t* packet_offsets) {
+  await_stream();
   scan_chunk(length, partials, packet_offsets, PacketSlots{num_rows, widths});
 }
 
@@ -85,15 +89,18 @@ struct EntriesOutside {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pkt_remainder_sum_chunk(uint64_t length, const OffsetT* counts, OffsetT* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, EntriesOutside{counts});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pkt_remainder_partials(uint32_t num_partials, uint64_t length, OffsetT* partials, OffsetT* remainder_offsets,
                             uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, remainder_offsets, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_pkt_remainder_chunk(uint64_t length, const OffsetT* counts, const OffsetT* partials, OffsetT* remainder_offsets) {
+  await_stream();
   scan_chunk(length, partials, remainder_offsets, EntriesOutside{counts});
 }
 
@@ -105,6 +112,7 @@ spmv_pkt_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, con
                  const uint64_t* __restrict__ packet_offsets, const OffsetT* __restrict__ remainder_offsets,
                  uint16_t* __restrict__ local_cols, ValueT* __restrict__ slot_values,
                  IndexT* __restrict__ remainder_cols, ValueT* __restrict__ remainder_values) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t packet = row / kRowsPerPacket;
   if (packet * uint64_t(kRowsPerPacket) >= num_rows) return;
@@ -199,6 +207,7 @@ spmv_pkt(uint32_t num_rows, uint64_t num_cols, const uint64_t* __restrict__ pack
          const OffsetT* __restrict__ remainder_offsets, const IndexT* __restrict__ remainder_cols,
          const ValueT* __restrict__ remainder_values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
+  await_stream();
   __shared__ XT packet_x[kRowsPerPacket];
   __shared__ AccumT products[kThreadsPerBlock / 32][kProducts];
   const PacketRows rows(blockIdx.x, num_rows);

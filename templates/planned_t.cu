@@ -58,6 +58,7 @@ constexpr uint32_t kAllLanes = 0xffffffffu;
 // marks[row] <- whether it has nonzeros.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows) marks[row] = row_offsets[row] < row_offsets[row + 1];
 }
@@ -66,6 +67,7 @@ spmv_planned_t_mark_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offs
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_row_begins(uint32_t num_rows, uint32_t num_listed, const OffsetT* __restrict__ row_offsets,
                           const uint32_t* __restrict__ ranks, uint32_t* row_begins, uint32_t* __restrict__ rows) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const OffsetT begin = row_offsets[row];
@@ -77,6 +79,7 @@ spmv_planned_t_row_begins(uint32_t num_rows, uint32_t num_listed, const OffsetT*
 // marks[w] <- how many rows begin in the word.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_words(uint32_t num_words, const uint32_t* __restrict__ words, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < num_words) marks[i] = __popc(words[i]);
 }
@@ -87,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_row_words(uint32_t num_words, uint32_t num_rows, uint32_t num_listed,
                          const uint32_t* __restrict__ row_begins, const uint32_t* __restrict__ before,
                          const uint32_t* __restrict__ rows, uint2* __restrict__ row_words) {
+  await_stream();
   const uint32_t word = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (word >= num_words) return;
   const uint32_t bits = row_begins[word], base = before[word];
@@ -104,6 +108,7 @@ spmv_planned_t_row_words(uint32_t num_words, uint32_t num_rows, uint32_t num_lis
 // pairs <- column and place of every nonzero.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
 }
@@ -111,6 +116,7 @@ spmv_planned_t_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, Sor
 // Of nonzeros by column: where another column or another tile begins, and where a sum is cut.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_sums(uint32_t nnz, const SortPair* __restrict__ pairs, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const auto together = [=](uint32_t j) { return pairs[i].x == pairs[j].x && pairs[i].y / kTile == pairs[j].y / kTile; };
@@ -122,6 +128,7 @@ spmv_planned_t_mark_sums(uint32_t nnz, const SortPair* __restrict__ pairs, uint3
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_number_sums(uint32_t nnz, const uint32_t* __restrict__ ranks, SortPair* __restrict__ pairs,
                            uint32_t* __restrict__ sum_of, uint32_t* __restrict__ sum_cols) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const SortPair pair = pairs[i];
@@ -135,6 +142,7 @@ spmv_planned_t_number_sums(uint32_t nnz, const uint32_t* __restrict__ ranks, Sor
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_tile_sums(uint32_t nnz, const SortPair* __restrict__ pairs, const uint32_t* __restrict__ sum_of,
                               uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < nnz) marks[i] = i % kTile == 0 || sum_of[pairs[i].y] != sum_of[pairs[i - 1].y];
 }
@@ -146,6 +154,7 @@ spmv_planned_t_place_products(uint32_t nnz, const SortPair* __restrict__ pairs, 
                               const uint32_t* __restrict__ ranks, uint16_t* __restrict__ product_places,
                               uint16_t* __restrict__ begins, uint32_t* __restrict__ numbers,
                               uint32_t* __restrict__ tile_sums) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t place = pairs[i].y, before = ranks[i];
@@ -162,6 +171,7 @@ spmv_planned_t_place_products(uint32_t nnz, const SortPair* __restrict__ pairs, 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_segments(uint32_t num_sums, const uint16_t* __restrict__ begins, const uint32_t* __restrict__ numbers,
                              uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < num_sums) marks[i] = begins[i] == 0 || numbers[i] / kTile != numbers[i - 1] / kTile;
 }
@@ -171,6 +181,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_list_segments(uint32_t num_sums, const uint32_t* __restrict__ ranks,
                              const uint32_t* __restrict__ numbers, uint32_t* __restrict__ firsts,
                              SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_sums) return;
   const uint32_t segment = ranks[i], through = ranks[i + 1];
@@ -188,6 +199,7 @@ __device__ __forceinline__ uint32_t num_sectors(const uint32_t* __restrict__ fir
 // marks[segment] <- the sectors that it fills.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_sectors(uint32_t num_segments, const uint32_t* __restrict__ firsts, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < num_segments) marks[i] = num_sectors(firsts, i);
 }
@@ -196,6 +208,7 @@ spmv_planned_t_mark_sectors(uint32_t num_segments, const uint32_t* __restrict__ 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_sorted_sectors(uint32_t num_segments, const uint32_t* __restrict__ firsts, const SortPair* __restrict__ pairs,
                                    uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < num_segments) marks[i] = num_sectors(firsts, pairs[i].y);
 }
@@ -205,6 +218,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_place_segments(uint32_t num_segments, const SortPair* __restrict__ pairs,
                               const uint32_t* __restrict__ before, uint32_t* __restrict__ targets,
                               uint32_t* __restrict__ second_tiles) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_segments) return;
   const SortPair pair = pairs[i];
@@ -218,6 +232,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_place_tiles(uint32_t num_tiles, uint32_t num_sectors, const uint32_t* __restrict__ tile_sums,
                            const uint32_t* __restrict__ segment_ranks, const uint32_t* __restrict__ sectors,
                            uint32_t* __restrict__ first_tiles) {
+  await_stream();
   const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (tile < num_tiles) first_tiles[tile] = sectors[segment_ranks[tile_sums[tile]]];
   if (tile == num_tiles) first_tiles[tile] = num_sectors;
@@ -232,6 +247,7 @@ spmv_planned_t_place_sums(uint32_t num_sums, uint32_t nnz, const uint32_t* __res
                           const uint32_t* __restrict__ targets, const uint16_t* __restrict__ begins,
                           const uint32_t* __restrict__ numbers, uint16_t* __restrict__ begin_places,
                           uint16_t* __restrict__ sum_places, uint32_t* __restrict__ sector_targets) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_sums) return;
   const uint32_t segment = segment_ranks[i + 1] - 1, rank = i - firsts[segment];
@@ -254,6 +270,7 @@ spmv_planned_t_place_sums(uint32_t num_sums, uint32_t nnz, const uint32_t* __res
 // Of sums by column: where another column begins.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_cols(uint32_t num_sums, const uint32_t* __restrict__ sum_cols, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < num_sums) marks[i] = i == 0 || sum_cols[i] != sum_cols[i - 1];
 }
@@ -261,6 +278,7 @@ spmv_planned_t_mark_cols(uint32_t num_sums, const uint32_t* __restrict__ sum_col
 // Of sums by column and then tile: where another column or another second tile begins, and where a piece is cut.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_pieces(uint32_t num_sums, const uint32_t* __restrict__ sum_cols, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_sums) return;
   marks[i] = i % kTile == 0 || sum_cols[i] != sum_cols[i - 1] || (i % kCut == 0 && sum_cols[i] == sum_cols[i - kCut]);
@@ -277,6 +295,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_list_pieces(uint32_t num_sums, const uint32_t* __restrict__ sum_cols, const uint32_t* __restrict__ ranks,
                            uint16_t* __restrict__ piece_begins, uint32_t* __restrict__ cols,
                            uint32_t* __restrict__ tile_pieces, uint32_t* col_bits) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_sums) return;
   const uint32_t piece = ranks[i], through = ranks[i + 1];
@@ -294,6 +313,7 @@ spmv_planned_t_list_pieces(uint32_t num_sums, const uint32_t* __restrict__ sum_c
 // Of pieces: whether it is the first of several of a column.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_long(uint32_t num_pieces, const uint32_t* __restrict__ cols, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_pieces) return;
   marks[i] = i + 1 < num_pieces && cols[i + 1] == cols[i] && (i == 0 || cols[i - 1] != cols[i]);
@@ -303,6 +323,7 @@ spmv_planned_t_mark_long(uint32_t num_pieces, const uint32_t* __restrict__ cols,
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_list_long(uint32_t num_pieces, const uint32_t* __restrict__ cols, const uint32_t* __restrict__ ranks,
                          uint32_t* __restrict__ piece_cols, uint2* __restrict__ long_pieces) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_pieces) return;
   const uint32_t col = cols[i];
@@ -315,12 +336,14 @@ spmv_planned_t_list_long(uint32_t num_pieces, const uint32_t* __restrict__ cols,
 // marks[col] <- whether it is empty and not stored with another.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_mark_empty(uint32_t num_cols, const uint32_t* __restrict__ col_bits, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t col = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (col < num_cols) marks[col] = ~col_bits[col / 32] >> col % 32 & 1;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_list_empty(uint32_t num_cols, const uint32_t* __restrict__ ranks, uint32_t* __restrict__ empty_cols) {
+  await_stream();
   const uint32_t col = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (col < num_cols && ranks[col] != ranks[col + 1]) empty_cols[ranks[col]] = col;
 }
@@ -424,6 +447,7 @@ spmv_planned_t(uint32_t nnz, const ValueT* __restrict__ values,
                const uint2* __restrict__ row_words, const uint32_t* __restrict__ rows,
                const uint32_t* __restrict__ first_tiles, const uint16_t* __restrict__ begin_places,
                const uint32_t* __restrict__ sector_targets, AccumT* __restrict__ sums) {
+  await_stream();
   extern __shared__ __align__(16) AccumT tile[];
   if (skips_product(alpha)) return;
   const uint32_t begin = blockIdx.x * kTile, count = min(kTile, nnz - begin);
@@ -447,6 +471,7 @@ spmv_planned_t_columns(uint32_t num_sums, uint32_t num_empty, YT* __restrict__ y
                        const uint32_t* __restrict__ second_tiles, const uint16_t* __restrict__ piece_begins,
                        const uint32_t* __restrict__ piece_cols, const uint32_t* __restrict__ tile_pieces,
                        AccumT* __restrict__ pieces) {
+  await_stream();
   extern __shared__ __align__(16) AccumT tile[];
   const bool skips = skips_product(alpha);
   const uint32_t count = min(kTile, num_sums - blockIdx.x * kTile);
@@ -503,6 +528,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_long_columns(uint32_t num_long, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                             const uint2* __restrict__ long_pieces, const uint32_t* __restrict__ piece_cols,
                             const AccumT* __restrict__ pieces) {
+  await_stream();
   constexpr int kLanes = 8;
   const bool skips = skips_product(alpha);
   const uint32_t i = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / kLanes;
@@ -527,6 +553,7 @@ spmv_planned_t_long_columns(uint32_t num_long, YT* __restrict__ y, AlphaT alpha,
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_planned_t_empty_columns(uint32_t num_empty, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                              const uint32_t* __restrict__ empty_cols) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < num_empty) store_scaled(y, __ldg(empty_cols + i), AccumT(0), alpha, beta);
 }

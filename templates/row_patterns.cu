@@ -58,6 +58,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_row_patterns_find(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                        const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values, uint64_t* keys,
                        uint32_t* inverted_rows, uint16_t* __restrict__ row_entries, uint64_t* num_patterns) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows || *static_cast<volatile uint64_t*>(num_patterns) > kMostPatterns) return;
   const OffsetT begin = __ldg(row_offsets + row), end = __ldg(row_offsets + row + 1);
@@ -90,6 +91,7 @@ spmv_row_patterns_number(const OffsetT* __restrict__ row_offsets, const uint64_t
                          const uint32_t* __restrict__ inverted_rows, uint32_t* __restrict__ numbers,
                          uint32_t* __restrict__ first_rows, OffsetT* __restrict__ pattern_offsets,
                          uint64_t* num_entries) {
+  await_stream();
   __shared__ uint32_t rows[kHashEntries];
   __shared__ OffsetT lengths[kMostPatterns];
   constexpr uint32_t kNoRow = 0xffffffffu;
@@ -127,6 +129,7 @@ spmv_row_patterns_compare(uint32_t num_rows, const OffsetT* __restrict__ row_off
                           const uint16_t* __restrict__ row_entries, const uint32_t* __restrict__ numbers,
                           const uint32_t* __restrict__ first_rows, unsigned char* __restrict__ row_patterns,
                           uint64_t* num_misfits) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const uint32_t number = __ldg(numbers + row_entries[row]);
@@ -149,6 +152,7 @@ spmv_row_patterns_store(uint32_t num_patterns, const OffsetT* __restrict__ row_o
                         const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                         const uint32_t* __restrict__ first_rows, const OffsetT* __restrict__ pattern_offsets,
                         PatternEntry* __restrict__ entries) {
+  await_stream();
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t number = thread / 32;
   if (number >= num_patterns) return;
@@ -184,6 +188,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_row_patterns(uint32_t num_rows, const OffsetT* __restrict__ pattern_offsets,
                   const PatternEntry* __restrict__ entries, const unsigned char* __restrict__ row_patterns,
                   const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  await_stream();
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t lane = thread % 32;
   const uint32_t warp_row = thread / 32 * (32 * kRowsPerLane);

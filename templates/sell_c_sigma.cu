@@ -27,6 +27,7 @@ constexpr int kSteps = 4;
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sell_c_sigma_sort(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ permutation,
                        uint64_t* num_moved) {
+  await_stream();
   __shared__ uint64_t keys[kSigma];
   const uint64_t first = uint64_t(blockIdx.x) * kSigma;
   for (uint32_t i = threadIdx.x; i < kSigma; i += kThreadsPerBlock) {
@@ -66,6 +67,7 @@ __device__ __forceinline__ uint32_t sell_row(uint32_t place, bool is_moved, cons
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sell_c_sigma_widths(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t num_moved,
                          const uint32_t* __restrict__ permutation, uint32_t* __restrict__ widths) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   uint32_t length = 0;
   if (place < num_rows) {
@@ -84,16 +86,19 @@ struct SliceSlots {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sell_c_sigma_slices_sum_chunk(uint64_t length, const uint32_t* widths, uint64_t* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, SliceSlots{widths});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sell_c_sigma_slices_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, uint64_t* slice_offsets,
                                   uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, slice_offsets, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sell_c_sigma_slices_chunk(uint64_t length, const uint32_t* widths, const uint64_t* partials,
                                uint64_t* slice_offsets) {
+  await_stream();
   scan_chunk(length, partials, slice_offsets, SliceSlots{widths});
 }
 
@@ -104,6 +109,7 @@ spmv_sell_c_sigma_convert(uint32_t num_rows, const OffsetT* __restrict__ row_off
                           uint32_t num_moved, const uint32_t* __restrict__ permutation, uint32_t num_slices,
                           const uint64_t* __restrict__ slice_offsets, IndexT* __restrict__ slot_cols,
                           ValueT* __restrict__ slot_values) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t slice = place / kSliceRows;
   if (slice >= num_slices) return;
@@ -125,6 +131,7 @@ spmv_sell_c_sigma(uint32_t num_rows, uint32_t num_moved, const uint32_t* __restr
                   uint32_t num_slices, const uint64_t* __restrict__ slice_offsets,
                   const IndexT* __restrict__ slot_cols, const ValueT* __restrict__ slot_values,
                   const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint32_t slice = place / kSliceRows;
   if (slice >= num_slices) return;

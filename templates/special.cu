@@ -115,6 +115,7 @@ __device__ __forceinline__ uint32_t piece_at(uint32_t place, uint32_t num_moved,
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                     uint64_t* num_misfits) {
+  await_stream();
   if constexpr (kBlock == 1) return;
   const uint32_t block_row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const uint64_t first_row = uint64_t(block_row) * kBlock;
@@ -147,6 +148,7 @@ __device__ __forceinline__ uint64_t value_key(T value) {
 // num_others <- how many values are no f32; -0 and all NaNs that come back as they were are.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_narrow(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* num_others) {
+  await_stream();
   if constexpr (kEncoding != 1) return;
   const uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
   const ValueT value = i < nnz ? __ldcs(values + i) : ValueT(0);
@@ -161,6 +163,7 @@ constexpr uint32_t kHashEntries = 4 * kMostDistinct;
 // A thread a value: puts it into the hash table. num_distinct <- how many there are, or some number above kMostDistinct.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_distinct(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* hashed, uint64_t* num_distinct) {
+  await_stream();
   if constexpr (kEncoding != 2) return;
   const uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
   if (i >= nnz) return;
@@ -182,6 +185,7 @@ spmv_special_distinct(uint64_t nnz, const ValueT* __restrict__ values, uint64_t*
 // One block: table <- the values, by their keys.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_table(const uint64_t* __restrict__ hashed, uint64_t* __restrict__ table) {
+  await_stream();
   if constexpr (kEncoding != 2) return;
   __shared__ uint64_t keys[kHashEntries];
   for (uint32_t i = threadIdx.x; i < kHashEntries; i += kThreadsPerBlock) keys[i] = hashed[i];
@@ -229,6 +233,7 @@ __device__ __forceinline__ T encode(ValueT value, uint32_t num_distinct, const u
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_pieces(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ piece_offsets,
                     uint32_t* __restrict__ cut_ranks) {
+  await_stream();
   constexpr uint32_t kMost = kCut > 0 ? kCut : 1;
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
@@ -246,6 +251,7 @@ constexpr uint32_t kIsPart = 0x80000000u;
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_cut(uint32_t num_rows, const uint32_t* __restrict__ piece_offsets, const uint32_t* __restrict__ cut_ranks,
                  uint32_t* __restrict__ piece_rows, uint2* __restrict__ cut_rows) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const uint32_t begin = piece_offsets[row], end = piece_offsets[row + 1];
@@ -259,6 +265,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_sort(uint32_t num_pieces, const OffsetT* __restrict__ row_offsets,
                   const uint32_t* __restrict__ piece_offsets, const uint32_t* __restrict__ piece_rows,
                   uint16_t* __restrict__ permutation, uint64_t* num_moved) {
+  await_stream();
   if constexpr (kSigma == 1) return;
   const Pieces pieces = {num_pieces, row_offsets, piece_offsets, piece_rows};
   __shared__ uint64_t keys[kSigma];
@@ -330,6 +337,7 @@ spmv_special_widths(uint32_t num_pieces, const OffsetT* __restrict__ row_offsets
                     const uint32_t* __restrict__ piece_offsets, const uint32_t* __restrict__ piece_rows,
                     uint32_t num_slices, uint32_t num_moved, const uint16_t* __restrict__ permutation,
                     uint32_t* __restrict__ step_offsets) {
+  await_stream();
   const uint32_t slice = warp_number();
   const int lane = threadIdx.x % 32;
   if (slice >= num_slices) return;
@@ -349,6 +357,7 @@ spmv_special_bases(uint32_t num_pieces, const OffsetT* __restrict__ row_offsets,
                    const IndexT* __restrict__ col_indices, uint32_t num_slices, uint32_t num_moved,
                    const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ step_offsets,
                    uint32_t* __restrict__ bases, uint32_t* __restrict__ wide_ranks) {
+  await_stream();
   const uint32_t slice = warp_number();
   const int lane = threadIdx.x % 32;
   if (slice >= num_slices) return;
@@ -382,6 +391,7 @@ spmv_special_convert(uint32_t num_pieces, const OffsetT* __restrict__ row_offset
                      uint32_t* __restrict__ bases, ColT* __restrict__ cols, uint16_t* __restrict__ upper_cols,
                      uint32_t is_encoded, uint32_t num_distinct, const uint64_t* __restrict__ table,
                      ValueT* __restrict__ slot_values, EncodedT* __restrict__ encoded_values) {
+  await_stream();
   const uint32_t slice = warp_number();
   const int lane = threadIdx.x % 32;
   if (slice >= num_slices) return;
@@ -422,6 +432,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_targets(uint32_t num_pieces, const uint32_t* __restrict__ piece_offsets,
                      const uint32_t* __restrict__ piece_rows, const uint32_t* __restrict__ cut_ranks,
                      uint32_t num_moved, const uint16_t* __restrict__ permutation, uint32_t* __restrict__ targets) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (place >= num_pieces) return;
   const uint32_t piece = piece_at(place, num_moved, permutation);
@@ -578,6 +589,7 @@ spmv_special(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint3
              const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
              const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols, const ValueT* __restrict__ values,
              AccumT* __restrict__ parts, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  await_stream();
   multiply(num_pieces, kCut > 0 ? num_parts : 0, num_slices, num_moved, permutation, targets, step_offsets, bases, cols,
            upper_cols, values, nullptr, parts, x, y, alpha, beta);
 }
@@ -597,6 +609,7 @@ spmv_special_encoded(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slice
                      const EncodedT* __restrict__ values, AccumT* __restrict__ parts, const XT* __restrict__ x,
                      YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_distinct,
                      const uint64_t* __restrict__ table) {
+  await_stream();
   __shared__ ValueT shared_table[kEncodedAs == 2 ? kMostDistinct : 1];
   if constexpr (kEncodedAs == 2) {
     for (uint32_t i = threadIdx.x; i < num_distinct; i += kThreadsPerBlock) set_value(shared_table[i], ~table[i]);
@@ -612,6 +625,7 @@ spmv_special_encoded(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slice
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_add_parts(uint32_t num_cut, uint32_t num_parts, const uint2* __restrict__ cut_rows,
                        const AccumT* __restrict__ parts, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  await_stream();
   __shared__ AccumT warp_sums[kWarps];
   const uint2 cut = cut_rows[blockIdx.x];
   const uint32_t end = blockIdx.x + 1 < num_cut ? cut_rows[blockIdx.x + 1].y : num_parts;

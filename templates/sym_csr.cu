@@ -57,6 +57,7 @@ struct alignas(8) UpperEntry<true> {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_entries(uint32_t nnz, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                      const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t row = first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; });
@@ -67,6 +68,7 @@ spmv_sym_csr_entries(uint32_t nnz, uint32_t num_rows, const OffsetT* __restrict_
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_columns(uint32_t num_rows, uint32_t nnz, const SortPair* __restrict__ pairs,
                      uint32_t* __restrict__ col_offsets) {
+  await_stream();
   const uint32_t col = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (col <= num_rows) col_offsets[col] = first_that(nnz, [=](uint32_t i) { return pairs[i].x >= col; });
 }
@@ -92,6 +94,7 @@ spmv_sym_csr_slices(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                     const uint32_t* __restrict__ col_offsets, Slice* __restrict__ slices,
                     uint16_t* __restrict__ lengths, uint32_t* __restrict__ lower_sizes,
                     uint32_t* __restrict__ upper_sizes) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const bool is_row = row < num_rows;
   const uint32_t lower = is_row ? uint32_t(row_offsets[row + 1] - row_offsets[row]) : 0;
@@ -112,6 +115,7 @@ spmv_sym_csr_slices(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_begins(uint32_t num_slices, const uint32_t* __restrict__ lower_begins,
                     const uint32_t* __restrict__ upper_begins, Slice* __restrict__ slices) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_slices) return;
   slices[i].lower_begin = lower_begins[i];
@@ -144,6 +148,7 @@ spmv_sym_csr_place(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                    const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                    const Slice* __restrict__ slices, uint32_t* __restrict__ places, ValueT* __restrict__ copy,
                    uint64_t* wide) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row / 32 * 32 >= num_rows) return;
   const OffsetT first = row < num_rows ? row_offsets[row] : 0;
@@ -191,22 +196,26 @@ __device__ __forceinline__ void fill_upper(uint32_t num_rows, const OffsetT* __r
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_fill_lower(uint32_t num_rows, const OffsetT* row_offsets, const IndexT* col_indices,
                         const uint32_t* places, uint16_t* lower) {
+  await_stream();
   fill_lower(num_rows, row_offsets, col_indices, places, lower);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_fill_lower_wide(uint32_t num_rows, const OffsetT* row_offsets, const IndexT* col_indices,
                              const uint32_t* places, uint32_t* lower) {
+  await_stream();
   fill_lower(num_rows, row_offsets, col_indices, places, lower);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_fill_upper(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* col_offsets,
                         const SortPair* pairs, const Slice* slices, const uint32_t* places, UpperEntry<false>* upper) {
+  await_stream();
   fill_upper<false>(num_rows, row_offsets, col_offsets, pairs, slices, places, upper);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_sym_csr_fill_upper_wide(uint32_t num_rows, const OffsetT* row_offsets, const uint32_t* col_offsets,
                              const SortPair* pairs, const Slice* slices, const uint32_t* places,
                              UpperEntry<true>* upper) {
+  await_stream();
   fill_upper<true>(num_rows, row_offsets, col_offsets, pairs, slices, places, upper);
 }
 
@@ -367,6 +376,7 @@ spmv_sym_csr(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const X
              AlphaT alpha, BetaT beta, const uint32_t* __restrict__ col_offsets, const uint16_t* __restrict__ lengths,
              const Slice* __restrict__ slices, const ValueT* __restrict__ copy, const uint16_t* __restrict__ lower,
              const UpperEntry<false>* __restrict__ upper) {
+  await_stream();
   multiply<false>(num_rows, row_offsets, col_offsets, lengths, {copy, lower, upper, slices, x}, y, alpha, beta);
 }
 
@@ -376,5 +386,6 @@ spmv_sym_csr_wide(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
                   const uint16_t* __restrict__ lengths, const Slice* __restrict__ slices,
                   const ValueT* __restrict__ copy, const uint32_t* __restrict__ lower,
                   const UpperEntry<true>* __restrict__ upper) {
+  await_stream();
   multiply<true>(num_rows, row_offsets, col_offsets, lengths, {copy, lower, upper, slices, x}, y, alpha, beta);
 }

@@ -58,6 +58,7 @@ __device__ __forceinline__ uint32_t steps_per_bin(uint32_t num_tiles) {
 // marks[row] <- whether it is empty.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_mark_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows) marks[row] = row_offsets[row] == row_offsets[row + 1];
 }
@@ -65,6 +66,7 @@ spmv_two_phase_mark_empty(uint32_t num_rows, const OffsetT* __restrict__ row_off
 // *num_bins <- the bins that hold all items.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_count_bins(uint64_t num_items, uint32_t num_tiles, uint64_t* __restrict__ num_bins) {
+  await_stream();
   const uint64_t bin_items = steps_per_bin(num_tiles) * kStep;
   if (threadIdx.x == 0) *num_bins = (num_items + bin_items - 1) / bin_items;
 }
@@ -79,6 +81,7 @@ __device__ __forceinline__ uint64_t items_end(uint32_t row, const OffsetT* __res
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_step_rows(uint32_t num_steps, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                          const uint32_t* __restrict__ empty_before, uint32_t* __restrict__ step_rows) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_steps) return;
   const uint64_t item = uint64_t(i) * kStep;
@@ -97,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_entries(uint32_t nnz, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                        const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ empty_before,
                        uint32_t* __restrict__ befores, SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   befores[i] = empty_before[first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; })];
@@ -107,6 +111,7 @@ spmv_two_phase_entries(uint32_t nnz, uint32_t num_rows, const OffsetT* __restric
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_mark_runs(uint32_t nnz, uint32_t num_tiles, const uint32_t* __restrict__ befores,
                          const SortPair* __restrict__ pairs, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   marks[i] = i == 0 || pairs[i].x != pairs[i - 1].x ||
@@ -118,6 +123,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_list_runs(uint32_t nnz, uint32_t num_tiles, const uint32_t* __restrict__ befores,
                          const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks,
                          uint32_t* __restrict__ firsts, SortPair* __restrict__ bin_pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz || ranks[i] == ranks[i + 1]) return;
   firsts[ranks[i]] = i;
@@ -128,6 +134,7 @@ spmv_two_phase_list_runs(uint32_t nnz, uint32_t num_tiles, const uint32_t* __res
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_mark_packets(uint32_t num_runs, uint32_t nnz, const uint32_t* __restrict__ firsts,
                             uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t run = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (run >= num_runs) return;
   const uint32_t end = run + 1 < num_runs ? firsts[run + 1] : nnz;
@@ -138,6 +145,7 @@ spmv_two_phase_mark_packets(uint32_t num_runs, uint32_t nnz, const uint32_t* __r
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_mark_places(uint32_t num_runs, const uint32_t* __restrict__ packet_begins,
                            const SortPair* __restrict__ bin_pairs, uint32_t* __restrict__ marks) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= num_runs) return;
   const uint32_t run = bin_pairs[i].y;
@@ -148,6 +156,7 @@ spmv_two_phase_mark_places(uint32_t num_runs, const uint32_t* __restrict__ packe
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_place_runs(uint32_t num_runs, const SortPair* __restrict__ bin_pairs,
                           const uint32_t* __restrict__ places, uint32_t* __restrict__ run_places) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < num_runs) run_places[bin_pairs[i].y] = places[i];
 }
@@ -156,6 +165,7 @@ spmv_two_phase_place_runs(uint32_t num_runs, const SortPair* __restrict__ bin_pa
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_bin_packets(uint32_t num_bins, uint32_t num_runs, const SortPair* __restrict__ bin_pairs,
                            const uint32_t* __restrict__ places, uint32_t* __restrict__ bin_packets) {
+  await_stream();
   const uint32_t bin = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (bin > num_bins) return;
   bin_packets[bin] = places[first_that(num_runs, [=](uint32_t i) { return bin_pairs[i].x >= bin; })];
@@ -166,6 +176,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_tile_packets(uint32_t num_tiles, uint32_t nnz, const SortPair* __restrict__ pairs,
                             const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ packet_begins,
                             uint32_t* __restrict__ tile_packets) {
+  await_stream();
   const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (tile > num_tiles) return;
   tile_packets[tile] = packet_begins[ranks[first_that(nnz, [=](uint32_t i) { return pairs[i].x >= tile; })]];
@@ -183,6 +194,7 @@ spmv_two_phase_fill(uint32_t nnz, uint32_t num_tiles, const IndexT* __restrict__
                     const uint32_t* __restrict__ run_places, const uint32_t* __restrict__ bin_packets,
                     uint16_t* __restrict__ tile_cols, ValueT* __restrict__ tile_values,
                     uint32_t* __restrict__ packet_places, uint16_t* __restrict__ slots) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t entry = pairs[i].y, run = ranks[i + 1] - 1, in_run = i - firsts[run];
@@ -198,6 +210,7 @@ spmv_two_phase_fill(uint32_t nnz, uint32_t num_tiles, const IndexT* __restrict__
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_end_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                         const uint32_t* __restrict__ empty_before, uint16_t* __restrict__ slots) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const uint64_t last = items_end(row, row_offsets, empty_before) - 1;
@@ -256,6 +269,7 @@ spmv_two_phase_products(uint32_t num_cols, uint32_t num_tiles, uint32_t num_pack
                         const uint32_t* __restrict__ tile_packets, const uint16_t* __restrict__ tile_cols,
                         const ValueT* __restrict__ tile_values, const XT* __restrict__ x,
                         AccumT* __restrict__ products) {
+  await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
   if (skips_product(alpha)) return;
@@ -373,6 +387,7 @@ spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, 
                     const uint32_t* __restrict__ bin_packets, const uint32_t* __restrict__ packet_places,
                     const AccumT* __restrict__ products, AccumT* __restrict__ bin_firsts,
                     AccumT* __restrict__ bin_tails, uint32_t* __restrict__ bin_ends) {
+  await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   __shared__ Step steps[kMostSteps];
   AccumT* staged = reinterpret_cast<AccumT*>(shared_bytes);
@@ -427,6 +442,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_first_rows(uint32_t num_bins, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                           const uint32_t* __restrict__ step_rows, const AccumT* __restrict__ bin_firsts,
                           const AccumT* __restrict__ bin_tails, const uint32_t* __restrict__ bin_ends) {
+  await_stream();
   const uint32_t bin = blockIdx.x * kWarps + threadIdx.x / 32;
   if (bin >= num_bins || bin_ends[bin] == 0) return;
   const AccumT before = sum_of_tails(bin, bin_tails, bin_ends);

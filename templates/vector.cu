@@ -62,31 +62,37 @@ __device__ __forceinline__ double block_reduce(double value, Combine combine) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_fill(uint64_t length, XT* x, AccumT alpha) {
+  await_stream();
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = XT(alpha);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_copy(uint64_t length, const XT* x, XT* y) {
+  await_stream();
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) y[i] = x[i];
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_scale(uint64_t length, XT* x, AccumT alpha) {
+  await_stream();
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = XT(alpha * AccumT(x[i]));
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_axpy(uint64_t length, const XT* x, XT* y, AccumT alpha) {
+  await_stream();
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
     y[i] = XT(multiply_add(alpha, AccumT(x[i]), AccumT(y[i])));
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_multiply(uint64_t length, const XT* x, XT* y) {
+  await_stream();
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) y[i] = XT(AccumT(y[i]) * AccumT(x[i]));
 }
 
 // partial[block] <- sum of (alpha * x[i]) * (alpha * y[i]) over the block's entries; alpha keeps squares in range.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dot_partial(uint64_t length, const XT* x, const XT* y, double alpha, double* partial) {
+  await_stream();
   double sum = 0;
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
     sum = add_product(alpha, x[i], y[i], sum);
@@ -97,6 +103,7 @@ spmv_dot_partial(uint64_t length, const XT* x, const XT* y, double alpha, double
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dot(uint32_t num_partials, const double* partial, double* result) {
+  await_stream();
   double sum = 0;
   for (uint32_t i = threadIdx.x; i < num_partials; i += kThreadsPerBlock) sum += partial[i];
   sum = block_reduce(sum, Sum());
@@ -105,6 +112,7 @@ spmv_dot(uint32_t num_partials, const double* partial, double* result) {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_amax_partial(uint64_t length, const XT* x, double* partial) {
+  await_stream();
   double largest = 0;
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) largest = Largest()(magnitude(x[i]), largest);
   largest = block_reduce(largest, Largest());
@@ -113,6 +121,7 @@ spmv_amax_partial(uint64_t length, const XT* x, double* partial) {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_amax(uint32_t num_partials, const double* partial, double* result) {
+  await_stream();
   double largest = 0;
   for (uint32_t i = threadIdx.x; i < num_partials; i += kThreadsPerBlock) largest = Largest()(partial[i], largest);
   largest = block_reduce(largest, Largest());

@@ -402,6 +402,7 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("norm_keeps_its_range", false, norm_keeps_its_range),
     ("dot_is_reproducible", false, dot_is_reproducible),
     ("streams", true, streams),
+    ("chains", true, chains),
     ("graph_capture", true, graph_capture),
     ("graph_capture_of_factors", true, graph_capture_of_factors),
     ("users_context_and_memory", true, users_context_and_memory),
@@ -794,6 +795,40 @@ fn streams(device: &Device) -> Result<(), Failed> {
         for y in &results {
             expect_eq(y.to_vec()? == expected, true)?;
         }
+    }
+    Ok(())
+}
+
+/// Products of which each takes what the one before stored, without a wait between them: none begins too early, and none
+/// finds old entries in a cache. Three vectors take turns, and the matrix swaps neighbours, so that what a vector held
+/// three products ago is wrong.
+fn chains(device: &Device) -> Result<(), Failed> {
+    let (num_rows, products) = (40_000u32, 300);
+    let row = |r: u32| {
+        let swapped = (r ^ 1, 1.0);
+        let others = [r.wrapping_sub(200) & !1, (r + 200) & !1].into_iter().filter(|col| *col < num_rows);
+        let mut row: Vec<_> = others.map(|col| (col, 0.0)).chain([swapped]).collect();
+        row.sort_by_key(|entry| entry.0);
+        row
+    };
+    let a = structures::from_rows(num_rows as usize, (0..num_rows).map(row)).convert::<f32>();
+    let x: Vec<f32> = (0..num_rows).map(|row| row as f32).collect();
+    let swapped: Vec<f32> = (0..num_rows).map(|row| (row ^ 1) as f32).collect();
+    for config in every_default() {
+        let mut product = match Spmv::with(device, &op(&a, config.operation()), config) {
+            Err(Error::Fill { .. } | Error::Misfit { .. }) => continue,
+            product => product?,
+        };
+        let vector = || Vector::from_slice(device, &x);
+        let (mut first, mut second, mut third) = (vector()?, vector()?, vector()?);
+        for _ in 0..products / 3 {
+            product.apply(1.0, &first, 0.0, &mut second)?;
+            product.apply(1.0, &second, 0.0, &mut third)?;
+            product.apply(1.0, &third, 0.0, &mut first)?;
+        }
+        let expected = if products % 2 == 0 { &x } else { &swapped };
+        expect_eq(&first.to_vec()? == expected, true)
+            .map_err(|_| format!("{config}: products overtake another"))?;
     }
     Ok(())
 }

@@ -663,9 +663,11 @@ impl<'a> Decoder<'a> {
                 Ok(())
             }
             ("bar" | "barrier", _) => self.barrier(guard, instruction, &modifiers),
-            // One block at a time sees memory in order, so fences order nothing more; hints have no effect.
+            // One block at a time sees memory in order, so fences order nothing more; a launch begins when the one before is
+            // over, so there is nothing to wait for; hints have no effect.
             (
-                "membar" | "fence" | "prefetch" | "prefetchu" | "nanosleep" | "discard" | "applypriority",
+                "membar" | "fence" | "prefetch" | "prefetchu" | "nanosleep" | "discard" | "applypriority"
+                | "griddepcontrol",
                 _,
             ) => {
                 self.emit(guard, Op::Nop);

@@ -12,7 +12,12 @@ pub(crate) struct StreamHandle(pub(crate) u64);
 
 /// A kernel of a loaded module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Function(pub(crate) u64);
+pub(crate) struct Function {
+    pub(crate) handle: u64,
+    /// Whether it waits itself for what is ahead of it in its stream (`await_stream` in the prelude), and may be launched
+    /// while that still ends.
+    pub(crate) awaits_stream: bool,
+}
 
 /// The most arguments that a kernel of ours takes.
 pub(crate) const MAX_ARGS: usize = 32;

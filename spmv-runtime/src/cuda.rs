@@ -20,6 +20,9 @@ const INSTALL_DRIVER: &str = "install NVIDIA's driver (12.0 or newer), or use th
 /// The oldest major version of CUDA whose drivers have every function that is called.
 const OLDEST_MAJOR: u32 = 12;
 
+/// The architecture that a kernel is compiled for, 90 for `compute_90`, from which on `await_stream` in the prelude waits.
+const AWAITS_STREAM_FROM: i32 = 90;
+
 /// The newest CUDA version that the installed driver supports.
 ///
 /// # Errors
@@ -358,19 +361,50 @@ impl Backend for Cuda {
         for (pointer, argument) in pointers.iter_mut().zip(launch.arguments()) {
             *pointer = argument.as_ptr().cast_mut().cast();
         }
-        // SAFETY: the caller promises that the arguments fit the kernel; the driver copies them before it
-        // returns.
-        let launched = unsafe {
-            result::launch_kernel(
-                launch.function.0 as sys::CUfunction,
-                (launch.grid, 1, 1),
-                (launch.threads_per_block, 1, 1),
-                launch.shared_bytes,
-                self.raw(stream),
-                &mut pointers[..launch.widths.len()],
-            )
-        };
-        self.check_on(stream, "cuLaunchKernel", launched)?;
+        let function = launch.function.handle as sys::CUfunction;
+        if launch.function.awaits_stream {
+            let mut early = sys::CUlaunchAttribute {
+                id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                pad: [0; 4],
+                value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+            };
+            let config = sys::CUlaunchConfig {
+                gridDimX: launch.grid,
+                gridDimY: 1,
+                gridDimZ: 1,
+                blockDimX: launch.threads_per_block,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: launch.shared_bytes,
+                hStream: self.raw(stream),
+                attrs: &raw mut early,
+                numAttrs: 1,
+            };
+            // SAFETY: the caller promises that the arguments fit the kernel; the driver copies them, and the attribute,
+            // before it returns. The kernel waits for what is ahead of it before it touches memory.
+            let launched = unsafe {
+                sys::cuLaunchKernelEx(
+                    &raw const config,
+                    function,
+                    pointers.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            };
+            self.check_on(stream, "cuLaunchKernelEx", launched.result())?;
+        } else {
+            // SAFETY: as above.
+            let launched = unsafe {
+                result::launch_kernel(
+                    function,
+                    (launch.grid, 1, 1),
+                    (launch.threads_per_block, 1, 1),
+                    launch.shared_bytes,
+                    self.raw(stream),
+                    &mut pointers[..launch.widths.len()],
+                )
+            };
+            self.check_on(stream, "cuLaunchKernel", launched)?;
+        }
         self.health.launched(self.raw(stream), launch.function);
         Ok(())
     }
@@ -443,6 +477,7 @@ unsafe impl Sync for CudaModule {}
 
 impl Module for CudaModule {
     fn function(&self, name: &str) -> Result<Function, Error> {
+        use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION as PTX_VERSION;
         bind(&self.context, &self.health)?;
         let kernel = CString::new(name).unwrap_or_default();
         // SAFETY: the module is loaded.
@@ -450,7 +485,11 @@ impl Module for CudaModule {
         if function.as_ref().is_err_and(|error| error.0 == sys::CUresult::CUDA_ERROR_NOT_FOUND) {
             return Err(Error::MissingKernel { kernel: name.to_owned() });
         }
-        let function = Function(self.check("cuModuleGetFunction", function)? as u64);
+        let function = self.check("cuModuleGetFunction", function)?;
+        // SAFETY: the function belongs to this module.
+        let compiled_for = unsafe { result::function::get_function_attribute(function, PTX_VERSION) };
+        let awaits_stream = self.check("cuFuncGetAttribute", compiled_for)? >= AWAITS_STREAM_FROM;
+        let function = Function { handle: function as u64, awaits_stream };
         self.health.loaded(function, name);
         Ok(function)
     }
@@ -465,7 +504,7 @@ impl Module for CudaModule {
             return Ok(());
         }
         bind(&self.context, &self.health)?;
-        let function = function.0 as sys::CUfunction;
+        let function = function.handle as sys::CUfunction;
         let limit = self.check("cuDeviceGetAttribute", self.context.attribute(PER_BLOCK))?;
         // SAFETY: the function belongs to this module.
         let used = unsafe { result::function::get_function_attribute(function, STATIC) };
@@ -480,7 +519,7 @@ impl Module for CudaModule {
 
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
         bind(&self.context, &self.health)?;
-        let function = function.0 as sys::CUfunction;
+        let function = function.handle as sys::CUfunction;
         // SAFETY: the function belongs to this module.
         let blocks = unsafe {
             result::occupancy::max_active_block_per_multiprocessor(

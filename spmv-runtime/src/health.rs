@@ -65,15 +65,15 @@ impl Health {
 
     /// Remembers a function's name.
     pub(crate) fn loaded(&self, function: Function, kernel: &str) {
-        lock(&self.kernels).insert(function.0, kernel.into());
+        lock(&self.kernels).insert(function.handle, kernel.into());
     }
 
     /// Remembers a launch.
     pub(crate) fn launched(&self, stream: sys::CUstream, function: Function) {
         let place = self.place(stream);
         place.stream.store(stream as u64, Relaxed);
-        place.function.store(function.0, Relaxed);
-        self.last.store(function.0, Relaxed);
+        place.function.store(function.handle, Relaxed);
+        self.last.store(function.handle, Relaxed);
     }
 
     fn place(&self, stream: sys::CUstream) -> &LastLaunch {

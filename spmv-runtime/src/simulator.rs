@@ -139,7 +139,7 @@ impl Backend for Simulated {
     unsafe fn launch(&self, launch: Launch<'_>, _: StreamHandle) -> Result<(), Error> {
         let (module, kernel) = {
             let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-            functions[launch.function.0 as usize].clone()
+            functions[launch.function.handle as usize].clone()
         };
         let mut state = self.state();
         state.launches += 1;
@@ -195,7 +195,7 @@ impl Module for SimulatedModule {
             functions.push((self.module.clone(), name.to_owned()));
             functions.len() - 1
         });
-        Ok(Function(index as u64))
+        Ok(Function { handle: index as u64, awaits_stream: false })
     }
 
     fn allow_shared(&self, _: Function, kernel: &str, bytes: u32) -> Result<(), Error> {

@@ -155,7 +155,7 @@ impl Backend for Recorder {
             self.memory.lock().unwrap().get_mut(&launch.args[0]).unwrap().copy_from_slice(&bytes);
         }
         self.launches.lock().unwrap().push(Launched {
-            kernel: self.functions.lock().unwrap()[launch.function.0 as usize].clone(),
+            kernel: self.functions.lock().unwrap()[launch.function.handle as usize].clone(),
             grid: launch.grid,
             threads: launch.threads_per_block,
             args: launch.arguments().map(|slots| slots[0]).collect(),
@@ -185,7 +185,7 @@ impl Module for RecorderModule {
         assert!(self.ptx.contains(&format!(".entry {name}(")), "{name} is a kernel of the module");
         let mut functions = self.functions.lock().unwrap();
         functions.push(name.to_owned());
-        Ok(Function(functions.len() as u64 - 1))
+        Ok(Function { handle: functions.len() as u64 - 1, awaits_stream: false })
     }
 
     fn allow_shared(&self, _: Function, _: &str, _: u32) -> Result<(), Error> {

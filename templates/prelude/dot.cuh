@@ -61,6 +61,7 @@ __device__ __forceinline__ void add_to_dot(uint64_t* bins, uint32_t row, AccumT 
 // A block for each bin adds its entries up and leaves them 0. The block that comes last carries from bin to bin and
 // rounds to nearest, ties to even.
 extern "C" __global__ void __launch_bounds__(kDotThreads) spmv_dot(uint64_t* __restrict__ bins, double* __restrict__ dot) {
+  await_stream();
   // The digits of the sum, of kDotWidth bits each: the lower halves of the bins, their upper halves 32 bits higher, and
   // what is carried beyond.
   constexpr int kHigher = 32 / kDotWidth;

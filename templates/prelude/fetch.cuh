@@ -71,7 +71,8 @@ __device__ __forceinline__ void multiply_fetched_rows(uint32_t num_rows, const O
       const uint32_t in_ticket = kInterleaved ? round * kGroupsPerWarp + group : group * kRoundsPerWarp + round;
       uint32_t row = ticket * kRowsPerTicket + in_ticket;
       const OffsetT begin = row < num_rows ? __ldg(row_offsets + row) : 0;
-      OffsetT end = row >= num_rows || skips_product(alpha) ? begin : __ldg(row_offsets + row + 1);
+      const OffsetT next = row < num_rows ? __ldg(row_offsets + row + 1) : 0;
+      OffsetT end = skips_product(alpha) ? begin : next;
       const bool draws_now = draws && round == kRounds - kWarpsPerFetcher && threadIdx.x % 32 == 0;
       const bool is_short = __all_sync(0xffffffffu, end - begin <= kThreadsPerVector * kUnroll);
       if (draws_now && is_short) number = draw(next_ticket, num_tickets);

@@ -3,6 +3,7 @@
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jagged_width(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint64_t* width) {
+  await_stream();
   find_longest_row(num_rows, row_offsets, width);
 }
 
@@ -10,6 +11,7 @@ spmv_jagged_width(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, ui
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jagged_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t width,
                  SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row < num_rows) pairs[row] = {width - uint32_t(row_offsets[row + 1] - row_offsets[row]), row};
 }
@@ -37,16 +39,19 @@ struct DiagonalLength {
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jagged_diagonals_sum_chunk(uint64_t length, const SortPair* pairs, uint32_t num_rows, uint32_t width,
                                 OffsetT* partials) {
+  await_stream();
   scan_sum_chunk(length, partials, DiagonalLength{pairs, num_rows, width});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jagged_diagonals_partials(uint32_t num_partials, uint64_t length, OffsetT* partials, OffsetT* diagonal_offsets,
                                uint64_t* total) {
+  await_stream();
   scan_partials(num_partials, length, partials, diagonal_offsets, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jagged_diagonals_chunk(uint64_t length, const SortPair* pairs, uint32_t num_rows, uint32_t width,
                             const OffsetT* partials, OffsetT* diagonal_offsets) {
+  await_stream();
   scan_chunk(length, partials, diagonal_offsets, DiagonalLength{pairs, num_rows, width});
 }
 
@@ -57,6 +62,7 @@ spmv_jagged_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                     const SortPair* __restrict__ pairs, const OffsetT* __restrict__ diagonal_offsets,
                     uint32_t* __restrict__ permutation, IndexT* __restrict__ slot_cols,
                     ValueT* __restrict__ slot_values) {
+  await_stream();
   const uint32_t place = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (place >= num_rows) return;
   const uint32_t row = pairs[place].y;

@@ -123,9 +123,20 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
   if (before != num_tails) return;
   __threadfence();
   AccumT sum = lane == 0 ? __ldcg(rows.heads + last) : kIdentity;
-  // Many loads are under way at once: a giant row has thousands of pieces, and this warp is the last to work.
-#pragma unroll 16
-  for (uint32_t t = first + lane; t < first + num_tails; t += 32) sum = reduce(sum, __ldcg(rows.tails + t));
+  // Loads are under way together: a giant row has thousands of pieces, and this warp is the last to work.
+  constexpr uint32_t kAtOnce = 8;
+#pragma unroll 1
+  for (uint32_t t = lane; t < num_tails; t += 32 * kAtOnce) {
+    AccumT tails[kAtOnce];
+#pragma unroll
+    for (uint32_t k = 0; k < kAtOnce; ++k) {
+      if (t + 32 * k < num_tails) tails[k] = __ldcg(rows.tails + first + t + 32 * k);
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < kAtOnce; ++k) {
+      if (t + 32 * k < num_tails) sum = reduce(sum, tails[k]);
+    }
+  }
   sum = group_sum<32>(sum, 0xffffffffu);
   if (lane == 0) {
     *meeting = 0;

@@ -4,6 +4,7 @@
 // pairs <- column and place of every nonzero.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_transposed_copy_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i < nnz) pairs[i] = {uint32_t(col_indices[i]), i};
 }
@@ -12,6 +13,7 @@ spmv_transposed_copy_entries(uint32_t nnz, const IndexT* __restrict__ col_indice
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_transposed_copy_offsets(uint32_t num_cols, uint32_t nnz, const SortPair* __restrict__ pairs,
                              OffsetT* __restrict__ offsets) {
+  await_stream();
   const uint32_t col = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (col <= num_cols) offsets[col] = first_that(nnz, [=](uint32_t i) { return pairs[i].x >= col; });
 }
@@ -21,6 +23,7 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_transposed_copy_fill(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row_offsets,
                           const ValueT* __restrict__ values, const SortPair* __restrict__ pairs,
                           IndexT* __restrict__ rows, ValueT* __restrict__ copy) {
+  await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t place = pairs[i].y;
