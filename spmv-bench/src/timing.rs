@@ -135,39 +135,29 @@ fn time_on_gpu<V: RealElement>(
     x: &Vector<V>,
     y: &mut Vector<V>,
 ) {
-    let watches: Result<Vec<Stopwatch>, String> = lanes.iter().map(|_| instruments.stopwatch()).collect();
-    let watches = match watches {
-        Ok(watches) => watches,
+    let watch = match instruments.stopwatch() {
+        Ok(watch) => watch,
         Err(error) => {
             lanes.iter_mut().for_each(|lane| lane.error = Some(error.clone()));
             return;
         }
     };
     for round in 0..rounds(lanes) {
-        // Everything of a round is launched before anything is waited for: the flush hides how long launching takes.
-        for (lane, watch) in lanes.iter_mut().zip(&watches) {
-            if round < lane.samples && lane.error.is_none() {
-                lane.error = lane.launch_cold(instruments, watch, x, y).err();
-            }
-        }
-        let over = instruments.synchronize();
-        for (lane, watch) in lanes.iter_mut().zip(&watches) {
-            if round < lane.samples && lane.error.is_none() {
-                match over.clone().and_then(|()| instruments.elapsed_ms(watch)) {
-                    Ok(ms) => lane.cold.push(ms),
-                    Err(error) => lane.error = Some(error),
-                }
+        for lane in lanes.iter_mut().filter(|lane| round < lane.samples && lane.error.is_none()) {
+            match lane.sample_cold(instruments, &watch, x, y) {
+                Ok(ms) => lane.cold.push(ms),
+                Err(error) => lane.error = Some(error),
             }
         }
     }
     for round in 0..rounds(lanes) {
-        for (lane, watch) in lanes.iter_mut().zip(&watches) {
-            let affordable = lane.ms <= limit.as_secs_f64() * 1e3;
-            if round < lane.samples && lane.error.is_none() && affordable {
-                match lane.sample_warm(instruments, watch, x, y) {
-                    Ok(ms) => lane.warm.push(ms),
-                    Err(error) => lane.error = Some(error),
-                }
+        let affordable = |lane: &Lane<'_, V>| lane.ms <= limit.as_secs_f64() * 1e3;
+        for lane in
+            lanes.iter_mut().filter(|lane| round < lane.samples && lane.error.is_none() && affordable(lane))
+        {
+            match lane.sample_warm(instruments, &watch, x, y) {
+                Ok(ms) => lane.warm.push(ms),
+                Err(error) => lane.error = Some(error),
             }
         }
     }
@@ -181,19 +171,23 @@ impl<V: RealElement> Lane<'_, V> {
         }
     }
 
-    fn launch_cold(
+    /// Milliseconds of a product after a flush, which hides how long launching takes. Nothing else is launched before it
+    /// is over: what the host sends meanwhile makes a product of some microseconds half a microsecond longer.
+    fn sample_cold(
         &mut self,
         instruments: &Instruments,
         watch: &Stopwatch,
         x: &Vector<V>,
         y: &mut Vector<V>,
-    ) -> Result<(), String> {
+    ) -> Result<f64, String> {
         instruments.flush()?;
         instruments.start(watch)?;
         let started = Instant::now();
         self.launch(x, y)?;
         self.launch_ns.push(started.elapsed().as_nanos() as f64);
-        instruments.stop(watch)
+        instruments.stop(watch)?;
+        instruments.synchronize()?;
+        instruments.elapsed_ms(watch)
     }
 
     /// Milliseconds of a product in a batch that follows another product.
