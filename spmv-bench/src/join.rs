@@ -1,6 +1,6 @@
 //! Several records as one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{Record, Row};
 
@@ -80,13 +80,17 @@ pub fn join(records: impl IntoIterator<Item = Record>) -> Result<Record, JoinErr
     Ok(joined)
 }
 
-/// The records without what a later one of them measured again.
+/// The records with every product once: as the last of them has it that measured it.
 pub(crate) fn newest(mut records: Vec<Record>) -> Vec<Record> {
-    let mut there = BTreeSet::new();
-    for record in records.iter_mut().rev() {
-        record.rows.retain(|row| !there.contains(&name(row)));
-        let measured = record.rows.iter().filter(|row| row.is_ok() && row.time_ms().is_some());
-        there.extend(measured.map(name));
+    let mut places = BTreeMap::new();
+    for (place, record) in records.iter().enumerate() {
+        for row in &record.rows {
+            let this = (row.is_ok() && row.time_ms().is_some(), place);
+            places.entry(name(row)).and_modify(|known| *known = this.max(*known)).or_insert(this);
+        }
+    }
+    for (place, record) in records.iter_mut().enumerate() {
+        record.rows.retain(|row| places[&name(row)].1 == place);
     }
     records
 }
@@ -128,7 +132,8 @@ mod tests {
         assert_eq!(join(newest).unwrap().rows.len(), 2);
         let mut failed = second;
         failed.rows[0].status = "failed: no memory".into();
-        assert_eq!(super::newest(vec![first.clone(), failed])[0].rows, first.rows);
+        assert_eq!(super::newest(vec![first.clone(), failed.clone()])[0].rows, first.rows);
+        assert_eq!(join(super::newest(vec![failed.clone(), failed])).unwrap().rows.len(), 1);
     }
 
     #[test]

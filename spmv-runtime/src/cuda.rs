@@ -361,50 +361,35 @@ impl Backend for Cuda {
         for (pointer, argument) in pointers.iter_mut().zip(launch.arguments()) {
             *pointer = argument.as_ptr().cast_mut().cast();
         }
-        let function = launch.function.handle as sys::CUfunction;
-        if launch.function.awaits_stream {
-            let mut early = sys::CUlaunchAttribute {
-                id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                pad: [0; 4],
-                value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
-            };
-            let config = sys::CUlaunchConfig {
-                gridDimX: launch.grid,
-                gridDimY: 1,
-                gridDimZ: 1,
-                blockDimX: launch.threads_per_block,
-                blockDimY: 1,
-                blockDimZ: 1,
-                sharedMemBytes: launch.shared_bytes,
-                hStream: self.raw(stream),
-                attrs: &raw mut early,
-                numAttrs: 1,
-            };
-            // SAFETY: the caller promises that the arguments fit the kernel; the driver copies them, and the attribute,
-            // before it returns. The kernel waits for what is ahead of it before it touches memory.
-            let launched = unsafe {
-                sys::cuLaunchKernelEx(
-                    &raw const config,
-                    function,
-                    pointers.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            };
-            self.check_on(stream, "cuLaunchKernelEx", launched.result())?;
-        } else {
-            // SAFETY: as above.
-            let launched = unsafe {
-                result::launch_kernel(
-                    function,
-                    (launch.grid, 1, 1),
-                    (launch.threads_per_block, 1, 1),
-                    launch.shared_bytes,
-                    self.raw(stream),
-                    &mut pointers[..launch.widths.len()],
-                )
-            };
-            self.check_on(stream, "cuLaunchKernel", launched)?;
-        }
+        // Taken only by a kernel that waits for what is ahead of it before it touches memory.
+        let mut early = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: launch.grid,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: launch.threads_per_block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: launch.shared_bytes,
+            hStream: self.raw(stream),
+            attrs: &raw mut early,
+            numAttrs: launch.function.awaits_stream.into(),
+        };
+        // SAFETY: the caller promises that the arguments fit the kernel; the driver copies them and the attribute before
+        // it returns.
+        let launched = unsafe {
+            sys::cuLaunchKernelEx(
+                &raw const config,
+                launch.function.handle as sys::CUfunction,
+                pointers.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        self.check_on(stream, "cuLaunchKernelEx", launched.result())?;
         self.health.launched(self.raw(stream), launch.function);
         Ok(())
     }

@@ -81,10 +81,13 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int
     *blocks = 1;
     return lost ? waits() : 0;
 }
-int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
-                   unsigned shared, void *stream, void **arguments, void **extra) {
-    (void)function; (void)x; (void)y; (void)z; (void)threads; (void)ty; (void)tz;
-    (void)shared; (void)stream; (void)arguments; (void)extra;
+int cuFuncGetAttribute(int *value, int attribute, void *function) {
+    (void)attribute; (void)function;
+    *value = 90;
+    return lost ? waits() : 0;
+}
+int cuLaunchKernelEx(const void *config, void *function, void **arguments, void **extra) {
+    (void)config; (void)function; (void)arguments; (void)extra;
     launched = 1;
     return lost ? waits() : 0;
 }
