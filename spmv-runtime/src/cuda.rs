@@ -23,6 +23,9 @@ const OLDEST_MAJOR: u32 = 12;
 /// The architecture that a kernel is compiled for, 90 for `compute_90`, from which on `await_stream` in the prelude waits.
 const AWAITS_STREAM_FROM: i32 = 90;
 
+/// The version of the driver from which on a launch that does not await its stream can be captured in a graph.
+const CAPTURES_EARLY_LAUNCHES_FROM: (u32, u32) = (12, 3);
+
 /// The newest CUDA version that the installed driver supports.
 ///
 /// # Errors
@@ -337,6 +340,7 @@ impl Backend for Cuda {
                 context: self.context.clone(),
                 health: self.health.clone(),
                 handle,
+                captures_early_launches: self.properties.driver_version >= CAPTURES_EARLY_LAUNCHES_FROM,
             })),
             Err(error) => {
                 let rejected = matches!(
@@ -447,6 +451,7 @@ struct CudaModule {
     context: Arc<CudaContext>,
     health: Arc<Health>,
     handle: sys::CUmodule,
+    captures_early_launches: bool,
 }
 
 impl CudaModule {
@@ -473,7 +478,8 @@ impl Module for CudaModule {
         let function = self.check("cuModuleGetFunction", function)?;
         // SAFETY: the function belongs to this module.
         let compiled_for = unsafe { result::function::get_function_attribute(function, PTX_VERSION) };
-        let awaits_stream = self.check("cuFuncGetAttribute", compiled_for)? >= AWAITS_STREAM_FROM;
+        let compiled_for = self.check("cuFuncGetAttribute", compiled_for)?;
+        let awaits_stream = compiled_for >= AWAITS_STREAM_FROM && self.captures_early_launches;
         let function = Function { handle: function as u64, awaits_stream };
         self.health.loaded(function, name);
         Ok(function)
