@@ -1463,9 +1463,13 @@ impl<'a> Decoder<'a> {
                     4 => self.source32(guard, instruction, self.operand(instruction, 3)?)?,
                     other => return Err(self.wrong(instruction, format!("{other} operands"))),
                 };
-                let (to, _) = self.address(instruction, self.operand(instruction, 0)?, Space::Shared)?;
+                let (to, to_space) =
+                    self.address(instruction, self.operand(instruction, 0)?, Space::Shared)?;
                 let (from, from_space) =
                     self.address(instruction, self.operand(instruction, 1)?, Space::Global)?;
+                if to_space != Space::Shared || !matches!(from_space, Space::Global | Space::Module) {
+                    return Err(self.wrong(instruction, "a variable of another space"));
+                }
                 let copy = AsyncCopy { to, from, from_space, bytes: bytes as u32, source_bytes };
                 self.emit(guard, Op::AsyncCopy(copy));
                 Ok(())

@@ -43,7 +43,8 @@ const MOST_ALLOWED: usize = 512 << 20;
 fn with_body(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
-         .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .f64 %d<4>;\n{body}\n}}\n"
+         .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .f64 %d<4>; \
+         .shared .align 8 .b8 tile[8]; .local .align 8 .b8 depot[8];\n{body}\n}}\n"
     )
 }
 
@@ -122,6 +123,8 @@ fn operands_that_do_not_fit_are_refused() {
         ("ld.global.b32 %r1, {%r1};", "an address of the form"),
         ("@%r1 ret;", "`%r1` is no predicate"),
         ("selp.b32 %r1, %r1, %r1, %r1;", "`%r1` is no predicate"),
+        ("cp.async.ca.shared.global [%rd1], [tile], 8;", "a variable of another space"),
+        ("cp.async.ca.shared.global [depot], [%rd1], 8;", "a variable of another space"),
         ("bra 5;", "a target that is no label"),
         ("call 5;", "an indirect call"),
         ("bar.red.popc.u32 %r1;", "popc"),
