@@ -42,13 +42,13 @@ fn check(ptx: &str, arch: &str) -> Result<(), String> {
                 && !line.starts_with("ld.param")
         };
         // Without the guard of an instruction.
-        let instructions = entry.lines().map(|line| match line.trim_start() {
+        let mut instructions = entry.lines().map(|line| match line.trim_start() {
             line if line.starts_with('@') => {
                 line.split_once([' ', '\t']).map_or("", |(_, rest)| rest.trim_start())
             }
             line => line,
         });
-        let first = instructions.filter(is_first).next();
+        let first = instructions.find(is_first);
         let waits = first.is_some_and(|line| line.starts_with("griddepcontrol.wait"));
         if waits != launches_early {
             return Err(format!("{name} begins with {first:?}"));
