@@ -103,6 +103,7 @@ spmv_row_patterns_number(const OffsetT* __restrict__ row_offsets, const uint64_t
     const uint32_t row = rows[entry];
     if (row == kNoRow) continue;
     uint32_t number = 0;
+#pragma unroll 8
     for (uint32_t other = 0; other < kHashEntries; ++other) number += rows[other] < row;
     numbers[entry] = number;
     first_rows[number] = row;
@@ -111,6 +112,7 @@ spmv_row_patterns_number(const OffsetT* __restrict__ row_offsets, const uint64_t
   __syncthreads();
   if (threadIdx.x == 0) {
     uint32_t num_patterns = 0;
+#pragma unroll 8
     for (uint32_t entry = 0; entry < kHashEntries; ++entry) num_patterns += rows[entry] != kNoRow;
     OffsetT offset = 0;
     for (uint32_t number = 0; number < num_patterns; ++number) {

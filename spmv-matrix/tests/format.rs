@@ -180,7 +180,12 @@ proptest! {
         }
         check(&JdsMatrix::from_csr(&a).unwrap(), &a);
         if a.num_cols() < 100 {
-            check(TjdsMatrix::from_csr(&a).unwrap().transpose(), &a.transpose().unwrap());
+            let tjds = TjdsMatrix::from_csr(&a).unwrap();
+            check(tjds.transpose(), &a.transpose().unwrap());
+            prop_assert_eq!(tjds.permutation(), tjds.transpose().permutation());
+            prop_assert_eq!(tjds.diagonal_offsets(), tjds.transpose().diagonal_offsets());
+            prop_assert_eq!(tjds.row_indices(), tjds.transpose().col_indices());
+            prop_assert_eq!(tjds.values(), tjds.transpose().values());
         }
     }
 
@@ -351,13 +356,16 @@ fn compressed_blocks_of_several_tiles() {
         assert!(bccoo.num_blocks() > 4 * BLOCKS_PER_TILE);
         let escapes = bccoo.col_deltas().iter().filter(|&&delta| delta == ESCAPE).count();
         assert_eq!((escapes > 100, bccoo.escaped_cols().len()), (true, escapes));
-        let ends = (0..bccoo.num_blocks()).filter(|b| bccoo.bit_flags()[b / 32] >> (b % 32) & 1 == 0).count();
-        assert_eq!(ends, bccoo.block_rows().len());
-        for (tile, &row) in bccoo.tile_rows().iter().enumerate() {
-            let before =
-                (0..tile * BLOCKS_PER_TILE).filter(|b| bccoo.bit_flags()[b / 32] >> (b % 32) & 1 == 0);
-            assert_eq!(before.count(), row as usize);
+        assert_eq!(bccoo.block_shape(), (block_rows, block_cols));
+        let mut ends = 0;
+        for block in 0..bccoo.num_blocks() {
+            if block % BLOCKS_PER_TILE == 0 {
+                assert_eq!(bccoo.tile_rows()[block / BLOCKS_PER_TILE], ends);
+            }
+            ends += u32::from(bccoo.bit_flags()[block / 32] >> (block % 32) & 1 == 0);
         }
+        assert_eq!(ends as usize, bccoo.block_rows().len());
+        assert_eq!(bccoo.tile_rows().len(), bccoo.num_blocks().div_ceil(BLOCKS_PER_TILE));
     }
     // A difference of exactly −2¹⁵ looks like an escape, and so it is one.
     let rows: Rows = vec![vec![(40_000, 1.0)], vec![(40_000 - (1 << 15), 2.0)], vec![(39_999, 3.0)]];

@@ -306,6 +306,9 @@ fn verify_tells_right_from_wrong() {
     assert!(!wrong.passed && wrong.failed_rows == 1 && wrong.worst_row == Some(1));
     assert!((wrong.max_error_over_bound - 0.1 / (5e-3 / 0.999)).abs() < 1e-6, "{wrong:?}");
     assert!(check([13.0, 5.1], 0.2).passed, "the underflow term counts");
+    assert!(!check([13.0, 5.1], 0.05).passed, "and is no more than it says");
+    let second = check([13.001, 5.1], 0.0);
+    assert_eq!((second.worst_row, second.expected, second.actual), (Some(1), 5.0, 5.1));
     for bad in [f64::NAN, f64::INFINITY] {
         let wrong = check([bad, 5.0], 1.0);
         assert!(!wrong.passed && wrong.worst_row == Some(0) && wrong.max_error_over_bound == f64::INFINITY);
@@ -315,6 +318,19 @@ fn verify_tells_right_from_wrong() {
     assert!(verify(&[f64::INFINITY, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
     assert!(!verify(&[f64::NAN, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
     assert!(!verify(&[1e300, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
+}
+
+#[test]
+fn the_bound_grows_with_alpha_and_beta() {
+    let right = reference(-3.0, &small::<f64>(), &[2.0, -1.0, 4.0], 0.5, &[4.0, -8.0]).unwrap();
+    assert_eq!((&right.y[..], &right.magnitude[..]), (&[-19.0, 11.0][..], &[41.0, 19.0][..]));
+    let values = vec![Complex64::new(0.0, 2.0), Complex64::new(3.0, 0.0)];
+    let a = CooMatrix::new(2, 2, vec![0, 1], vec![0, 1], values).unwrap().to_csr::<u32>().unwrap();
+    let y = [Complex64::new(0.0, 8.0), Complex64::new(6.0, 0.0)];
+    let (alpha, beta) = (Complex64::new(0.0, -3.0), Complex64::new(0.5, 0.0));
+    let [re, im] = reference_of_complex(alpha, &a, &[Complex64::new(3.0, 4.0); 2], beta, &y).unwrap();
+    assert_eq!((&re.y[..], &im.y[..]), (&[18.0, 39.0][..], &[28.0, -27.0][..]));
+    assert_eq!((&re.magnitude[..], &im.magnitude[..]), (&[34.0, 48.0][..], &[34.0, 48.0][..]));
 }
 
 #[test]
