@@ -906,6 +906,9 @@ mod tests {
                 assert_eq!(nearest(middle), [low + low % 2; 2]);
                 assert_eq!(nearest(f64::from_bits(middle.to_bits() - 1)), [low; 2]);
                 assert_eq!(nearest(f64::from_bits(middle.to_bits() + 1)), [low + 1; 2]);
+                // The first number of 32 bits beyond the middle, and what is rounded to it.
+                let beyond = f64::from(f32::from_bits((middle as f32).to_bits() + 1));
+                assert_eq!(nearest(f64::from_bits(beyond.to_bits() + 1)), [low + 1; 2]);
             }
             assert_eq!(V::from_f64(f64::MAX).to_f64(), f64::INFINITY);
             assert_eq!(V::from_f64(-1e-300).to_f64().to_bits(), (-0.0f64).to_bits());

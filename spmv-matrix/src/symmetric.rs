@@ -392,6 +392,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_missing_number_is_its_own_mirror_image_alone() {
+        let nan = f64::NAN;
+        let both = csr(2, &[(0, 1, nan), (1, 0, nan)]);
+        assert_eq!(SymmetricCsr::from_csr(Symmetry::Symmetric, &both).unwrap().nnz(), 1);
+        for (upper, lower) in [(nan, 1.0), (1.0, nan)] {
+            let one = csr(2, &[(0, 1, upper), (1, 0, lower)]);
+            assert!(SymmetricCsr::from_csr(Symmetry::Symmetric, &one).is_err());
+        }
+        let diagonal = csr(2, &[(0, 0, 7.0), (1, 0, 3.0)]);
+        let skew = SymmetricCsr::from_lower_of(Symmetry::SkewSymmetric, &diagonal).unwrap();
+        assert_eq!(skew.lower(), &csr(2, &[(0, 0, 0.0), (1, 0, 3.0)]));
+    }
+
     fn complex(n: usize, entries: &[(u32, u32, f64, f64)]) -> CsrMatrix<Complex64> {
         let (rows, cols) = entries.iter().map(|entry| (entry.0, entry.1)).unzip();
         let values = entries.iter().map(|entry| Complex64::new(entry.2, entry.3)).collect();

@@ -309,6 +309,12 @@ fn npy(version: u8, descr: &str, shape: &str, values: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The same array, said to be in Fortran order.
+fn fortran(npy: Vec<u8>) -> Vec<u8> {
+    let at = npy.windows(5).position(|window| window == b"False").unwrap();
+    [&npy[..at], b"True ", &npy[at + 5..]].concat()
+}
+
 fn int64(values: &[i64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
@@ -413,6 +419,31 @@ fn wrong_files_are_told_what_is_wrong() {
         (
             with(&[("data", Some(npy(1, "<f8", "(6,)", &[1e300f64.to_le_bytes(); 6].concat())))]),
             "data[0] is 1e300, outside the range of f32",
+        ),
+        (
+            with(&[
+                ("format", Some(format("bsr"))),
+                ("data", Some(npy(1, "<f8", "(1, 2, 4)", &[0; 64]))),
+                ("indices", Some(npy(1, "<i4", "(1,)", &[0; 4]))),
+                ("indptr", Some(npy(1, "<i4", "(3,)", &[0; 12]))),
+            ]),
+            "blocks of 2 × 4 do not divide 4 rows and 6 columns",
+        ),
+        (
+            with(&[
+                ("format", Some(format("dia"))),
+                ("data", Some(npy(1, "<f8", "(2, 1)", &[0; 16]))),
+                ("offsets", Some(npy(1, "<i8", "(2,)", &int64(&[-1, 1 << 31])))),
+            ]),
+            "offsets[1] is 2147483648; allowed are whole numbers from -2147483647 to 2147483647",
+        ),
+        (
+            with(&[
+                ("format", Some(format("coo"))),
+                ("data", Some(npy(1, "<f8", "(2,)", &[0; 16]))),
+                ("coords", Some(fortran(npy(1, "<i8", "(2, 2)", &int64(&[0; 4]))))),
+            ]),
+            "coords.npy has shape (2, 2) in Fortran order; as coo with 4 rows and 6 columns it must be (2, 2) in C order",
         ),
         (b"%%MatrixMarket".to_vec(), "no .npz file, or a damaged one: "),
         (Vec::new(), "no .npz file, or a damaged one: "),

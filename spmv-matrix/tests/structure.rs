@@ -1,7 +1,7 @@
 //! CSR and COO: what is checked, converted and kept.
 
 use proptest::prelude::*;
-use spmv_matrix::{CooMatrix, CsrMatrix, MatrixError, Offset, Statistics};
+use spmv_matrix::{CooMatrix, CsrMatrix, MAX_DIMENSION, MatrixError, Offset, Statistics};
 
 /// Offsets, columns, number of values of a 3 × 4 matrix, and the error they give.
 #[test]
@@ -56,6 +56,12 @@ fn coordinates_are_checked() {
     assert_eq!(error.to_string(), "col_indices[1] is 2: with 2 columns it must be below 2");
     let error = CooMatrix::new(2, 2, vec![0], vec![0, 1], vec![1.0; 2]).unwrap_err();
     assert_eq!(error.to_string(), "row_indices has 1 entries: 2 are needed, as many as in values");
+    let last = (MAX_DIMENSION - 1) as u32;
+    assert!(CooMatrix::new(MAX_DIMENSION, MAX_DIMENSION, vec![last], vec![last], vec![1.0]).is_ok());
+    for (num_rows, num_cols, what) in [(MAX_DIMENSION + 1, 1, "rows"), (1, MAX_DIMENSION + 1, "columns")] {
+        let error = CooMatrix::new(num_rows, num_cols, vec![0], vec![0], vec![1.0]).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("2147483648 {what}")), "{error}");
+    }
 }
 
 #[test]
@@ -84,6 +90,9 @@ fn statistics_of_a_known_matrix() {
     assert_eq!((found.diagonal_entries, found.stored_zeros, found.adjacent_duplicates), (4, 2, 1));
     assert!(!found.sorted_columns);
     assert_eq!((found.density, found.bytes), (9.0 / 24.0, 5 * 4 + 9 * 12));
+    let twice = CsrMatrix::<f64>::new(1, 3, vec![0, 3], vec![0, 2, 2], vec![1.0; 3]).unwrap();
+    let found = Statistics::of(&twice);
+    assert_eq!((found.sorted_columns, found.adjacent_duplicates), (true, 1));
     let empty = Statistics::of(&CsrMatrix::<f32>::new(0, 0, vec![0], vec![], vec![]).unwrap());
     assert_eq!(empty, {
         let mut none = Statistics::default();

@@ -100,3 +100,20 @@ impl Footprint {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fill_is_refused_beyond_both_bounds() {
+        let explodes = |nnz: u64, fill: u64, value_bytes: usize| {
+            Footprint { nnz, slots: nnz + fill, offsets: 0, index_bytes: 0 }.explodes(value_bytes)
+        };
+        // 64 MiB are so many slots with a column and an f64, or an f32.
+        let (of_f64, of_f32) = (FREE_FILL / 12, FREE_FILL / 8);
+        assert!(!explodes(1, of_f64, 8) && explodes(1, of_f64 + 1, 8));
+        assert!(!explodes(1, of_f32, 4) && explodes(1, of_f32 + 1, 4));
+        assert!(!explodes(of_f64, 7 * of_f64, 8) && explodes(of_f64, 7 * of_f64 + 1, 8));
+    }
+}

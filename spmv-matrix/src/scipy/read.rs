@@ -51,7 +51,8 @@ impl<R: Read + Seek> Parts<R> {
             names.iter().map(|&name| Ok((name, find(name)?))).collect::<Result<Vec<_>, ReadError>>()?;
 
         let wrong = |array, npy: &Npy, expected| {
-            let found = npy.shape_text();
+            let order = if npy.fortran { " in Fortran order" } else { "" };
+            let found = npy.shape_text() + order;
             Err(ReadError::Shape { array, found, layout, num_rows, num_cols, expected })
         };
         let (axes, expected) = match layout {
@@ -84,8 +85,11 @@ impl<R: Read + Seek> Parts<R> {
                 "coords" => vec![2, data.shape[0]],
                 _ => vec![data.shape[0]],
             };
-            if npy.shape != expected || (*name == "coords" && npy.fortran) {
+            if npy.shape != expected {
                 return wrong(name, npy, shape_text(&expected));
+            }
+            if *name == "coords" && npy.fortran {
+                return wrong(name, npy, format!("{} in C order", shape_text(&expected)));
             }
         }
         if matches!(data.dtype.kind, Kind::Bytes | Kind::Unicode) {
@@ -375,6 +379,10 @@ mod tests {
         assert_eq!(number_of(middle), (1_i64 << 62) as f32);
         assert_eq!(number_of(middle + 1), ((1_i64 << 62) + (1 << 39)) as f32);
         assert_eq!(number_of(-middle - 1), -((1_i64 << 62) + (1 << 39)) as f32);
+        // Just below the middle, which itself would be rounded up to the even neighbour.
+        let middle = (1_i64 << 62) + (3 << 38);
+        assert_eq!(number_of(middle), ((1_i64 << 62) + (1 << 40)) as f32);
+        assert_eq!(number_of(middle - 1), ((1_i64 << 62) + (1 << 39)) as f32);
         assert_eq!(number::<f64>(int, &i64::MAX.to_le_bytes()), Ok(i64::MAX as f64));
         let byte = Dtype { kind: Kind::Int, size: 1 };
         assert_eq!(
