@@ -135,14 +135,18 @@ mod tests {
         assert_eq!(layout(150, 300, near).parameters.lanes_per_row, 8);
         assert_eq!(layout(1900, 2000, near).parameters.lanes_per_row, 32);
         assert_eq!(layout(22, 100_000, [0.8, 0.12]).parameters.resident, 0);
-        assert_eq!(layout(1900, 2000, near).parameters.piece, 4096);
+        let pieces = [6, 8, 150, 1900].map(|mean| layout(mean, mean, near).parameters.piece);
+        assert_eq!(pieces, [32, 128, 512, 4096]);
+        let long =
+            [ValueType::F32, ValueType::F64].map(|value| special_layout(&features(1900, 1900, near), value));
+        assert_eq!(long.map(|layout| layout.parameters.unroll), [4, 2]);
         let sweeping = layout(22, 30, [0.8, 0.12]);
         assert_eq!((sweeping.parameters.resident, sweeping.threads_per_block), (1, 1024));
         assert_eq!((sweeping.parameters.col_bits, layout(8, 8, [0.95, 0.9]).parameters.col_bits), (16, 32));
         let mut uneven = features(22, 60, near);
         uneven.warp_steps[0] *= 2;
         assert_eq!(special_layout(&uneven, ValueType::F64).parameters.sigma, 1024);
-        for block in [2, 3, 4, 6] {
+        for (block, steps) in [(2, (2, 4)), (3, (1, 3)), (4, (1, 1)), (6, (1, 1))] {
             let mut blocked = features(24, 24, near);
             let places = |(rows, cols): (u32, u32)| u64::from(rows * cols);
             let fills = |shape: &(u32, u32)| block % shape.0 == 0 && block % shape.1 == 0;
@@ -151,7 +155,9 @@ mod tests {
                 Features::BLOCK_SHAPES.map(|shape| 5760 / places(shape) * if fills(&shape) { 1 } else { 2 });
             let layout = special_layout(&blocked, ValueType::F64);
             KernelConfig::builder(layout.parameters).value(ValueType::F64).build().expect("allowed");
-            assert_eq!(layout.parameters.block, block);
+            let Special { block: chosen, entries_per_step, unroll, .. } = layout.parameters;
+            assert_eq!(chosen, block);
+            assert_eq!((entries_per_step, unroll), steps);
         }
     }
 }

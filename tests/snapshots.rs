@@ -9,6 +9,8 @@ use spmv_codegen::{
     Algorithm, AlgorithmSpec, AnalysisProgram, COMMON_KEYS, FingerprintProgram, IndexType, KernelConfig,
     Program, Semiring, ValueType, VectorOp, VectorProgram,
 };
+use spmv_matrix::generate::Generator;
+use spmv_runtime::planner::{TERMS, laid_out, terms};
 
 fn default_config(spec: &AlgorithmSpec) -> KernelConfig {
     KernelConfig::builder((spec.default)()).build().unwrap()
@@ -183,4 +185,38 @@ fn switches() {
         }
         insta::assert_snapshot!(format!("switches_{}", spec.name), text);
     }
+}
+
+/// What the planner's prices are multiplied with, for every algorithm and matrices of different kinds; an L2 cache smaller
+/// than their vectors, so that every term counts somewhere.
+#[test]
+fn terms_of_products() {
+    let classes: [(&str, &[(&str, f64)]); 7] = [
+        ("stencil_7", &[("nx", 24.0), ("ny", 24.0), ("nz", 24.0)]),
+        ("fem", &[("nx", 10.0), ("ny", 10.0), ("nz", 10.0)]),
+        ("gaussian", &[("n", 6000.0)]),
+        ("power_law", &[("n", 6000.0)]),
+        ("giant_row", &[("n", 20000.0)]),
+        ("dense", &[("rows", 700.0), ("cols", 700.0)]),
+        ("road", &[("n", 20000.0)]),
+    ];
+    let mut text = String::new();
+    for (class, parameters) in classes {
+        let generator = parameters.iter().fold(Generator::new(class).unwrap(), |generator, (name, value)| {
+            generator.set(name, *value).unwrap_or_else(|error| panic!("{class}: {error}"))
+        });
+        let features = spmv_matrix::features(&generator.seed(1).generate::<f64, u32>().unwrap());
+        writeln!(text, "{class}").unwrap();
+        for spec in Algorithm::ALL {
+            let builder = KernelConfig::builder((spec.default)()).value(ValueType::F64);
+            let Ok(config) = builder.build() else { continue };
+            let amounts = terms(&laid_out(config, &features).unwrap(), &features, 1 << 17);
+            let line = amounts.map_or(" refused".to_owned(), |amounts| {
+                let named = TERMS.iter().zip(amounts).filter(|(_, amount)| *amount != 0.0);
+                named.map(|((name, _), amount)| format!(" {name} {amount:.4e}")).collect()
+            });
+            writeln!(text, "  {}:{line}", spec.name).unwrap();
+        }
+    }
+    insta::assert_snapshot!("terms", text);
 }
