@@ -331,6 +331,14 @@ fn choices_are_exported_and_imported() {
     let error = |text: &str| Choice::import(text).unwrap_err();
     assert!(matches!(error(""), ChoiceError::Names));
     let lines: Vec<&str> = text.lines().collect();
+    assert!(matches!(error(&text.replacen('\t', "\tother_", 1)), ChoiceError::Names));
+    let builder = KernelConfig::named("hola").unwrap().value(spmv_runtime::ValueType::F64);
+    let mut builder = builder.threads_per_block(128);
+    for (key, value) in [("nnz_per_thread", "16"), ("prepared", "1")] {
+        builder.set(key, value).unwrap();
+    }
+    let other = Choice { config: builder.build().unwrap(), ..choice.clone() };
+    assert_eq!(Choice::import(&Choice::export(std::slice::from_ref(&other))).unwrap(), [other]);
     assert!(matches!(
         error(&format!("{}\nfew\tvalues\n", lines[0])),
         ChoiceError::Values { line: 2, found: 2 }
@@ -344,6 +352,10 @@ fn choices_are_exported_and_imported() {
         let changed: Vec<&str> = values.map(|(at, value)| if at == index { "?" } else { value }).collect();
         let told = error(&format!("{}\n{}\n", lines[0], changed.join("\t")));
         assert!(told.to_string().starts_with("line 2: "), "{told}");
+    }
+    for time in [f64::NAN, f64::INFINITY, -1.0] {
+        let told = error(&Choice::export(&[Choice { product: time, ..choice.clone() }]));
+        assert!(matches!(told, ChoiceError::Value { line: 2, .. }), "{told}");
     }
 }
 
