@@ -179,8 +179,8 @@ fn atomics_are_counted_by_request_and_by_thread() {
 #[test]
 fn blocks_add_up() {
     let kernel = Kernel::new(
-        ".shared .align 4 .b8 sh[256];
-        mov.u64 %rd1, sh; mad.wide.u32 %rd1, %tid, 4, %rd1; st.shared.u32 [%rd1], %tid;
+        ".shared .align 8 .b8 sh[512];
+        mov.u64 %rd1, sh; mad.wide.u32 %rd1, %tid, 8, %rd1; st.shared.u32 [%rd1], %tid;
         bar.sync 0; bar.sync 0;
         ld.shared.u32 %r1, [%rd1]; atom.shared.add.u32 %r1, [%rd1], 1;
         setp.lt.u32 %p1, %tid, 40; @!%p1 bra END;
@@ -192,6 +192,8 @@ fn blocks_add_up() {
     .block(64);
     let one = kernel.clone().run_natural().report.counters;
     assert_eq!((one.blocks, one.barriers, one.shared_requests, one.shared_atomics), (1, 2, 4, 64));
+    // Every second word: two lanes meet in each bank.
+    assert_eq!(one.shared_bank_conflicts, 4);
     assert_eq!((one.global_load_requests, one.global_load_sectors, one.global_load_bytes), (2, 10, 160));
     assert_eq!((one.global_store_requests, one.global_store_sectors, one.global_store_bytes), (2, 20, 80));
     assert_eq!((one.global_atomic_requests, one.global_atomics), (2, 40));
