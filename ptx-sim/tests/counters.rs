@@ -34,7 +34,7 @@ fn counted(base: &str, access: &str, places: &[u32; 32], bytes: u32, lanes: u32)
         let kernel = Kernel::new(format!(
             ".shared .align 16 .b8 sh[{size}];
             mov.u64 %rd3, sh; cvta.shared.u64 %rd4, %rd3; add.u64 %rd2, %in, 128;
-            mov.u32 %r2, 0; mul.lo.u32 %r3, %lane, 16;
+            mov.u16 %h1, 0; mov.u32 %r2, 0; mul.lo.u32 %r3, %lane, 16;
             FILL: cvt.u64.u32 %rd5, %r3; add.u64 %rd5, %rd5, %rd3;
             st.shared.v4.u32 [%rd5], {{%r2, %r2, %r2, %r2}};
             add.u32 %r3, %r3, 512; setp.lt.u32 %p2, %r3, {size}; @%p2 bra FILL;
@@ -58,58 +58,61 @@ fn counted(base: &str, access: &str, places: &[u32; 32], bytes: u32, lanes: u32)
     counted
 }
 
-/// Different units of so many bytes that the lanes touch.
-fn distinct(places: &[u32], bytes: u32, unit: u32) -> u64 {
-    places.iter().map(|place| place * bytes / unit).collect::<HashSet<_>>().len() as u64
-}
-
-const LOADS: [(&str, u32); 6] = [
-    ("u8 %r4, [%rd1]", 1),
-    ("u16 %h1, [%rd1]", 2),
-    ("f32 %f1, [%rd1]", 4),
-    ("u64 %rd6, [%rd1]", 8),
-    ("v2.u32 {%r4, %r5}, [%rd1]", 8),
-    ("v4.f32 {%f1, %f2, %f3, %f4}, [%rd1]", 16),
+/// Loads and stores: their text but for the space, and the bytes of a lane.
+const ACCESSES: [(&str, &str, u32); 12] = [
+    ("ld", "u8 %r4, [%rd1]", 1),
+    ("ld", "u16 %h1, [%rd1]", 2),
+    ("ld", "f32 %f1, [%rd1]", 4),
+    ("ld", "u64 %rd6, [%rd1]", 8),
+    ("ld", "v2.u32 {%r4, %r5}, [%rd1]", 8),
+    ("ld", "v4.f32 {%f1, %f2, %f3, %f4}, [%rd1]", 16),
+    ("st", "u8 [%rd1], %r2", 1),
+    ("st", "u16 [%rd1], %h1", 2),
+    ("st", "u32 [%rd1], %r2", 4),
+    ("st", "u64 [%rd1], %rd3", 8),
+    ("st", "v2.u32 [%rd1], {%r2, %r2}", 8),
+    ("st", "v4.u32 [%rd1], {%r2, %r2, %r2, %r2}", 16),
 ];
 
-const STORES: [(&str, u32); 6] = [
-    ("u8 [%rd1], %r2", 1),
-    ("u16 [%rd1], %h1", 2),
-    ("u32 [%rd1], %r2", 4),
-    ("u64 [%rd1], %rd3", 8),
-    ("v2.u32 [%rd1], {%r2, %r2}", 8),
-    ("v4.u32 [%rd1], {%r2, %r2, %r2, %r2}", 16),
-];
-
-#[test]
-fn requests_sectors_and_bytes_of_global_memory() {
+/// Compares what every access of these spaces counts, by all patterns and some lanes, with what is expected of its
+/// operation, the places of the lanes that take part, and its bytes.
+fn check(spaces: [(&str, &str); 2], expected: fn(&str, &[u32], u32) -> Counters) {
     for places in patterns() {
         for lanes in [32, 31, 16, 5, 1, 0] {
-            let taking_part = &places[..lanes as usize];
-            let sectors = |bytes: u32| distinct(taking_part, bytes, 32);
-            let requests = u64::from(lanes > 0);
-            for (load, bytes) in LOADS {
-                for instruction in ["ld.global", "ld"] {
-                    let text = format!("@%p1 {instruction}.{load};");
-                    let mut expected = Counters::default();
-                    expected.global_load_requests = requests;
-                    expected.global_load_sectors = sectors(bytes);
-                    expected.global_load_bytes = u64::from(lanes * bytes);
-                    assert_eq!(counted("%rd2", &text, &places, bytes, lanes), expected, "{text} {places:?}");
-                }
-            }
-            for (store, bytes) in STORES {
-                for instruction in ["st.global", "st"] {
-                    let text = format!("mov.u16 %h1, 0; @%p1 {instruction}.{store};");
-                    let mut expected = Counters::default();
-                    expected.global_store_requests = requests;
-                    expected.global_store_sectors = sectors(bytes);
-                    expected.global_store_bytes = u64::from(lanes * bytes);
-                    assert_eq!(counted("%rd2", &text, &places, bytes, lanes), expected, "{text} {places:?}");
+            for (operation, rest, bytes) in ACCESSES {
+                let expected = expected(operation, &places[..lanes as usize], bytes);
+                for (base, space) in spaces {
+                    let text = format!("@%p1 {operation}{space}.{rest};");
+                    assert_eq!(counted(base, &text, &places, bytes, lanes), expected, "{text} {places:?}");
                 }
             }
         }
     }
+}
+
+#[test]
+fn requests_sectors_and_bytes_of_global_memory() {
+    check([("%rd2", ".global"), ("%rd2", "")], |operation, places, bytes| {
+        let sectors: HashSet<u32> = places.iter().map(|place| place * bytes / 32).collect();
+        let (requests, bytes) = (u64::from(!places.is_empty()), places.len() as u64 * u64::from(bytes));
+        let mut counters = Counters::default();
+        let counts = match operation {
+            "ld" => [
+                &mut counters.global_load_requests,
+                &mut counters.global_load_sectors,
+                &mut counters.global_load_bytes,
+            ],
+            _ => [
+                &mut counters.global_store_requests,
+                &mut counters.global_store_sectors,
+                &mut counters.global_store_bytes,
+            ],
+        };
+        for (count, number) in counts.into_iter().zip([requests, sectors.len() as u64, bytes]) {
+            *count = number;
+        }
+        counters
+    });
 }
 
 /// Passes of lanes that follow one another, as many as 128 bytes serve: the most different words of a bank.
@@ -126,24 +129,12 @@ fn conflicts(places: &[u32], bytes: u32) -> u64 {
 
 #[test]
 fn requests_and_conflicts_of_shared_memory() {
-    for places in patterns() {
-        for lanes in [32, 16, 5, 1, 0] {
-            let mut expected = Counters::default();
-            expected.shared_requests = u64::from(lanes > 0);
-            for (base, space) in [("%rd3", ".shared"), ("%rd4", "")] {
-                for (load, bytes) in LOADS {
-                    let text = format!("@%p1 ld{space}.{load};");
-                    expected.shared_bank_conflicts = conflicts(&places[..lanes as usize], bytes);
-                    assert_eq!(counted(base, &text, &places, bytes, lanes), expected, "{text} {places:?}");
-                }
-                for (store, bytes) in STORES {
-                    let text = format!("mov.u16 %h1, 0; @%p1 st{space}.{store};");
-                    expected.shared_bank_conflicts = conflicts(&places[..lanes as usize], bytes);
-                    assert_eq!(counted(base, &text, &places, bytes, lanes), expected, "{text} {places:?}");
-                }
-            }
-        }
-    }
+    check([("%rd3", ".shared"), ("%rd4", "")], |_, places, bytes| {
+        let mut counters = Counters::default();
+        counters.shared_requests = u64::from(!places.is_empty());
+        counters.shared_bank_conflicts = conflicts(places, bytes);
+        counters
+    });
 }
 
 /// Lanes of one generic access that are in different spaces.
