@@ -118,6 +118,61 @@ pub(super) const MORE: &[Spec] = &[
     spec("more_wide", "uniform", &[("rows", 1.5e5), ("cols", 9e6), ("per_row", 150.0)], 123),
     spec("more_small_road", "road", &[("n", 9e5)], 124),
     spec("more_small_fem", "fem", &[("nx", 18.0), ("ny", 16.0), ("nz", 14.0), ("unknowns", 3.0)], 125),
+    // x read from anywhere, of sizes from what L1 holds to more than L2.
+    spec("more_wide_3m", "uniform", &[("rows", 6e4), ("cols", 3e6), ("per_row", 400.0)], 126),
+    spec("more_wide_5m", "uniform", &[("rows", 2.5e5), ("cols", 5e6), ("per_row", 80.0)], 127),
+    spec("more_wide_10m", "uniform", &[("rows", 4e4), ("cols", 1e7), ("per_row", 500.0)], 128),
+    spec(
+        "more_tall_4m",
+        "tall",
+        &[("rows", 4e6), ("cols", 1.5e6), ("per_row", 7.0), ("stretch", 1000.0), ("empty", 0.2)],
+        129,
+    ),
+    spec(
+        "more_tall_10m",
+        "tall",
+        &[("rows", 1e7), ("cols", 4e5), ("per_row", 3.0), ("stretch", 30.0), ("empty", 0.5)],
+        130,
+    ),
+    spec("more_uniform_5", "uniform", &[("rows", 4.5e6), ("cols", 4.5e6), ("per_row", 5.0)], 131),
+    spec("more_uniform_40", "uniform", &[("rows", 7e5), ("cols", 7e5), ("per_row", 40.0)], 132),
+    spec(
+        "more_power_law_1m",
+        "power_law",
+        &[("n", 1.2e6), ("shortest", 8.0), ("longest", 2e4), ("exponent", 2.1)],
+        133,
+    ),
+    spec(
+        "more_power_law_5m",
+        "power_law",
+        &[("n", 5e6), ("shortest", 1.0), ("longest", 1e6), ("exponent", 2.0)],
+        134,
+    ),
+    spec("more_gaussian_5e5", "gaussian", &[("n", 2e6), ("per_row", 10.0), ("sigma", 5e5)], 135),
+    spec("more_gaussian_3e4", "gaussian", &[("n", 5e5), ("per_row", 60.0), ("sigma", 3e4)], 136),
+    spec("more_rmat_8m", "rmat", &[("scale", 23.0), ("per_row", 3.0)], 137),
+    spec("more_rmat_500k", "rmat", &[("scale", 19.0), ("per_row", 50.0)], 138),
+    spec("more_chemistry_400k", "chemistry", &[("n", 4e5), ("per_row", 60.0)], 139),
+    spec(
+        "more_circuit_6m",
+        "circuit",
+        &[("n", 6e6), ("per_row", 3.5), ("dense_rows", 5.0), ("dense_length", 2e5)],
+        140,
+    ),
+    spec("more_rail_10k", "rail", &[("rows", 1e4), ("cols", 6e5), ("per_row", 1500.0)], 141),
+    // About as large as L2.
+    spec("more_medium_uniform", "uniform", &[("rows", 5e5), ("cols", 5e5), ("per_row", 10.0)], 142),
+    spec("more_medium_fem", "fem", &[("nx", 30.0), ("ny", 30.0), ("nz", 28.0), ("unknowns", 3.0)], 143),
+    spec("more_medium_stencil_7", "stencil_7", &[("nx", 110.0), ("ny", 100.0), ("nz", 90.0)], 144),
+    spec("more_medium_rmat", "rmat", &[("scale", 18.0), ("per_row", 20.0)], 145),
+    spec("more_medium_road", "road", &[("n", 2.2e6)], 146),
+    spec(
+        "more_medium_power_law",
+        "power_law",
+        &[("n", 4e5), ("shortest", 3.0), ("longest", 1e4), ("exponent", 2.2)],
+        147,
+    ),
+    spec("more_medium_gaussian", "gaussian", &[("n", 3e5), ("per_row", 22.0), ("sigma", 3000.0)], 148),
 ];
 
 /// From 20 nonzeros to two million: what a launch, the first loads and the imbalance of few warps decide.
