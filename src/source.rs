@@ -28,6 +28,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
     ("prelude/unsigned.cuh", include_str!("../templates/prelude/unsigned.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
+    ("prelude/async_copy.cuh", include_str!("../templates/prelude/async_copy.cuh")),
     ("prelude/stage.cuh", include_str!("../templates/prelude/stage.cuh")),
     ("prelude/segmented.cuh", include_str!("../templates/prelude/segmented.cuh")),
     ("prelude/first_rows.cuh", include_str!("../templates/prelude/first_rows.cuh")),

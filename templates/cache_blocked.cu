@@ -19,6 +19,7 @@ constexpr int kBlocks = 132;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/async_copy.cuh"
 #include "prelude/group.cuh"
 #include "prelude/block.cuh"
 #include "prelude/search.cuh"
@@ -270,16 +271,19 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
 
 // ---- The plan: shares of blocks ----
 
-// marks[cell] <- what it costs: two for a round of the block, and as much for a copy of columns.
+// marks[cell] <- what it costs: two for a round of the block, and as much for a copy of columns. Reads of x from anywhere
+// take a multiprocessor some two rounds for every 512 of them.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_mark_costs(uint32_t num_cells, const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
-                              uint32_t* __restrict__ marks) {
+                              const uint32_t* __restrict__ begins, uint32_t* __restrict__ marks) {
   await_stream();
   const uint32_t cell = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (cell >= num_cells) return;
+  const uint64_t first = uint64_t(cell) * kWarps;
   uint32_t rounds = 0;
-  for (uint32_t warp = 0; warp < kWarps; ++warp) rounds = max(rounds, buckets[uint64_t(cell) * kWarps + warp].y >> 6);
-  marks[cell] = 1 + 2 * rounds + (cells[cell].x & kIsStaged ? 2 : rounds);
+  for (uint32_t warp = 0; warp < kWarps; ++warp) rounds = max(rounds, buckets[first + warp].y >> 6);
+  const uint32_t entries = begins[first + kWarps] - begins[first];
+  marks[cell] = 1 + 2 * rounds + (cells[cell].x & kIsStaged ? 2 : rounds + entries / 256);
 }
 
 // shares[block] <- the cell where the block begins, and how much of it, in 65,536ths, is others'.
@@ -329,28 +333,14 @@ __device__ __forceinline__ void begin_staging(uint2 cell, uint32_t num_cols, con
     const XT* from = x + cell.y;
     const uint32_t count = min(kTileCols, num_cols - cell.y);
     uint32_t copied = 0;
-#if __CUDA_ARCH__ >= 800
     constexpr uint32_t kPacket = 16 / sizeof(XT);
     if (reinterpret_cast<uint64_t>(x) % 16 == 0) {
       copied = count / kPacket * kPacket;
-      for (uint32_t i = threadIdx.x * kPacket; i < copied; i += kTileThreads * kPacket) {
-        const uint32_t to = uint32_t(__cvta_generic_to_shared(staged + i));
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(from + i) : "memory");
-      }
+      for (uint32_t i = threadIdx.x * kPacket; i < copied; i += kTileThreads * kPacket) copy_async<16>(staged + i, from + i);
     }
-#endif
     for (uint32_t i = copied + threadIdx.x; i < count; i += kTileThreads) staged[i] = __ldg(from + i);
   }
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" : : : "memory");
-#endif
-}
-
-// Waits until what the thread copied is there, but for the last kStages - 2 cells.
-__device__ __forceinline__ void end_staging() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" : : "n"(kStages - 2) : "memory");
-#endif
+  end_copies();
 }
 
 // Rounds of a turn: each is loaded as soon as the same of the turn before it is added, into the same registers. Moving
@@ -470,7 +460,8 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Alpha
   for (; c < end; ++c) {
     const uint2 cell = next_cells[0], next_bucket = bucket_of(c + 1);
     uint2 rounds = rounds_of(c, bucket);
-    end_staging();
+    // All but the last kStages - 2 cells.
+    await_copies<kStages - 2>();
     __syncthreads();
     stage(c + kStages - 1, next_cells[kStages - 1]);
 #pragma unroll

@@ -14,6 +14,7 @@ constexpr int kBinKib = 32;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/async_copy.cuh"
 #include "prelude/stage.cuh"
 #include "prelude/segmented.cuh"
 #include "prelude/first_rows.cuh"
@@ -44,7 +45,6 @@ constexpr uint32_t kEndsRow = 0x8000;
 constexpr uint32_t kStep = 256;
 constexpr int kPerLane = 8;
 constexpr int kMostSteps = kSlots / kStep;
-constexpr int kStepsAhead = 4;
 
 // Items are the stored entries in order of rows, and one for each empty row. A bin has as many items as surely fit into
 // shared memory, however few of a run there are: three slots of each are lost at worst.
@@ -349,33 +349,27 @@ __device__ __forceinline__ void sum_step(const uint32_t* slots, uint32_t row, co
   }
 }
 
-// staged <- the products of a bin, or none where alpha is zero.
+// staged <- the products of a bin, or none where alpha is zero; they are there after await_copies.
 __device__ __forceinline__ void stage_products(uint32_t num_packets, const uint32_t* __restrict__ packet_places,
                                                bool none, const AccumT* __restrict__ products, AccumT* staged) {
+  constexpr int kAhead = 8;
+  if (none) {
+    for (uint32_t i = threadIdx.x; i < num_packets * kPacket; i += kThreadsPerBlock) staged[i] = kIdentity;
+    return;
+  }
 #pragma unroll 1
-  for (uint32_t base = threadIdx.x; base < num_packets; base += kThreadsPerBlock * kPacketsAhead) {
-    uint32_t places[kPacketsAhead];
+  for (uint32_t base = threadIdx.x; base < num_packets; base += kThreadsPerBlock * kAhead) {
+    uint32_t places[kAhead];
 #pragma unroll
-    for (int u = 0; u < kPacketsAhead; ++u) {
+    for (int u = 0; u < kAhead; ++u) {
       const uint32_t packet = base + u * kThreadsPerBlock;
       if (packet < num_packets) places[u] = __ldcs(packet_places + packet);
     }
-    AccumT loaded[kPacketsAhead][kPacket];
 #pragma unroll
-    for (int u = 0; u < kPacketsAhead; ++u) {
-      const uint32_t packet = base + u * kThreadsPerBlock;
-#pragma unroll
-      for (uint32_t i = 0; i < kPacket; ++i) loaded[u][i] = kIdentity;
-      if (packet < num_packets && !none) {
-        load_streaming<kPacket>(loaded[u], products + uint64_t(places[u]) * kPacket);
-      }
-    }
-#pragma unroll
-    for (int u = 0; u < kPacketsAhead; ++u) {
+    for (int u = 0; u < kAhead; ++u) {
       const uint32_t packet = base + u * kThreadsPerBlock;
       if (packet < num_packets) {
-#pragma unroll
-        for (uint32_t i = 0; i < kPacket; ++i) staged[packet * kPacket + i] = loaded[u][i];
+        copy_async<kPacket * sizeof(AccumT)>(staged + packet * kPacket, products + uint64_t(places[u]) * kPacket);
       }
     }
   }
@@ -393,30 +387,26 @@ spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, 
   AccumT* staged = reinterpret_cast<AccumT*>(shared_bytes);
   const uint32_t bin = blockIdx.x, first_step = bin * steps_per_bin(num_tiles);
   const uint32_t count = min(steps_per_bin(num_tiles), num_steps - first_step);
-  uint32_t slots[kStepsAhead][kPerLane / 2];
-#pragma unroll
-  for (int u = 0; u < kStepsAhead; ++u) {
-    const uint32_t step = threadIdx.x / 32 + u * kWarps;
-    if (step < count) load_slots(uint64_t(first_step) + step, slots[u], item_slots);
-  }
+  uint32_t step = threadIdx.x / 32, slots[kPerLane / 2];
+  if (step < count) load_slots(uint64_t(first_step) + step, slots, item_slots);
   const uint32_t first_packet = __ldg(bin_packets + bin), num_packets = __ldg(bin_packets + bin + 1) - first_packet;
   if (threadIdx.x == 0) staged[kNoSlot] = kIdentity;
   stage_products(num_packets, packet_places + first_packet, skips_product(alpha), products, staged + kPacket);
+  end_copies();
+  await_copies<0>();
   __syncthreads();
 #pragma unroll 1
-  for (uint32_t base = threadIdx.x / 32; base < count; base += kStepsAhead * kWarps) {
+  for (; step < count; step += kWarps) {
+    const uint32_t row = __ldg(step_rows + first_step + step);
+    uint32_t next_slots[kPerLane / 2] = {};
+    if (step + kWarps < count) load_slots(uint64_t(first_step) + step + kWarps, next_slots, item_slots);
+    sum_step(slots, row, staged, y, alpha, beta, steps + step);
 #pragma unroll
-    for (int u = 0; u < kStepsAhead; ++u) {
-      const uint32_t step = base + u * kWarps, next = step + kStepsAhead * kWarps;
-      if (step < count) {
-        sum_step(slots[u], __ldg(step_rows + first_step + step), staged, y, alpha, beta, steps + step);
-      }
-      if (next < count) load_slots(uint64_t(first_step) + next, slots[u], item_slots);
-    }
+    for (int i = 0; i < kPerLane / 2; ++i) slots[i] = next_slots[i];
   }
   __syncthreads();
   // A thread a step; the last one is for the end of the bin.
-  for (uint32_t step = threadIdx.x; step <= count; step += kThreadsPerBlock) {
+  for (step = threadIdx.x; step <= count; step += kThreadsPerBlock) {
     const bool is_end = step == count;
     if (!is_end && steps[step].ends == 0) continue;
     AccumT sum = is_end ? kIdentity : steps[step].first;

@@ -141,7 +141,7 @@ impl Plans for CacheBlocked {
 
         // Shares of blocks.
         let costs = plan.scratch("costs_before", count(CELLS) + 1, 4);
-        plan.ranks("costs", count(CELLS), [cells, buckets].map(buffer).into(), costs, None);
+        plan.ranks("costs", count(CELLS), [cells, buckets, begins].map(buffer).into(), costs, None);
         let shares = plan.kept("shares", num_blocks.clone() + 1, 8);
         let cut = vec![size(num_blocks.clone()), size(count(CELLS)), buffer(costs), buffer(shares)];
         plan.prepare.push(plan.pass("cut_shares", num_blocks.clone() + 1, cut));

@@ -156,7 +156,7 @@ pub(super) const MORE: &[Spec] = &[
     spec(
         "more_circuit_6m",
         "circuit",
-        &[("n", 6e6), ("per_row", 3.5), ("dense_rows", 5.0), ("dense_length", 2e5)],
+        &[("n", 6e6), ("per_row", 4.0), ("dense_rows", 5.0), ("dense_length", 2e5)],
         140,
     ),
     spec("more_rail_10k", "rail", &[("rows", 1e4), ("cols", 6e5), ("per_row", 1500.0)], 141),
