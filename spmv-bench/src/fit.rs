@@ -21,15 +21,13 @@ pub struct Fitted {
     pub choices: Vec<Choice>,
 }
 
-/// What is chosen for a matrix, a type and an operation of the record.
+/// What is chosen for a matrix and a type of the record.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Choice {
     /// The matrix.
     pub matrix: String,
     /// Type of the values.
     pub value: String,
-    /// `plain` or `transpose`.
-    pub operation: String,
     /// The choice of prices fitted to all matrices.
     pub fitted: Made,
     /// The choice of prices fitted without this matrix.
@@ -54,15 +52,13 @@ impl Choice {
     }
 }
 
-/// What a model chooses for a matrix, a type and an operation of a record.
+/// What a model chooses for a matrix and a type of a record.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Judged {
     /// The matrix.
     pub matrix: String,
     /// Type of the values.
     pub value: String,
-    /// `plain` or `transpose`.
-    pub operation: String,
     /// The choice.
     pub chosen: Made,
     /// The fastest of all that was measured.
@@ -123,8 +119,6 @@ struct Point {
     /// problem: what is twice as slow is not chosen for an error of a tenth.
     weight: f64,
     prepare_ms: f64,
-    /// Whether nothing was transposed first.
-    is_plain: bool,
 }
 
 /// One configuration's measurements.
@@ -148,8 +142,8 @@ type Table = Vec<Vec<Option<Tried>>>;
 
 /// What a record says of products with each kernel's usual block size.
 struct Measurements<'a> {
-    /// Matrix, type of values and operation, in order.
-    problems: Vec<(&'a str, &'a str, &'a str)>,
+    /// Matrix and type of values, in order.
+    problems: Vec<(&'a str, &'a str)>,
     footprints: Vec<Footprint>,
     /// The fastest of each problem.
     best: Vec<Made>,
@@ -166,17 +160,15 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     let names: Vec<&str> = names.into_iter().collect();
     let mut structures = BTreeMap::new();
     for name in &names {
-        for (operation, features) in structure(name)? {
-            structures.insert((*name, operation), features);
-        }
+        structures.insert(*name, structure(name)?);
     }
-    let keys: BTreeSet<_> = rows.iter().map(|row| (&*row.matrix, &*row.value, &*row.operation)).collect();
+    let keys: BTreeSet<_> = rows.iter().map(|row| (&*row.matrix, &*row.value)).collect();
     let problems: Vec<_> = keys.into_iter().collect();
     let mut best: Vec<Made> = vec![Made { label: String::new(), ms: f64::INFINITY }; problems.len()];
     let mut footprints = vec![Footprint::InL2; problems.len()];
     let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
     for row in rows {
-        let key = (&*row.matrix, &*row.value, &*row.operation);
+        let key = (&*row.matrix, &*row.value);
         let problem = problems.binary_search(&key).expect("the keys are those of the rows");
         let config =
             |value| config(row, value).map_err(|source| FitError::Config { label: row.label(), source });
@@ -184,7 +176,7 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         let Ok(value) = row.value.parse() else { continue };
         let Some(typed) = config(value)? else { continue };
         let mut label = row.label();
-        let Some(features) = structures.get(&(&*row.matrix, &*row.operation)) else { continue };
+        let Some(features) = structures.get(&*row.matrix) else { continue };
         if features.nnz != row.nnz {
             return Err(FitError::Changed {
                 matrix: row.matrix.clone(),
@@ -222,7 +214,6 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
             ms,
             weight: 0.0,
             prepare_ms: row.prepare_ms.unwrap_or(0.0),
-            is_plain: row.operation == "plain",
         };
         let new = || Measured { config: usual, label: label.clone(), points: Vec::new() };
         measured.entry(label.clone()).or_insert_with(new).points.push(point);
@@ -276,9 +267,9 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
                 Some(Made { label: measured[index].label.clone(), ms })
             };
             let (Some(fitted), Some(left_out)) = (made(0), made(1)) else { continue };
-            let [matrix, value, operation] = <[&str; 3]>::from(problems[problem]).map(str::to_owned);
+            let [matrix, value] = <[&str; 2]>::from(problems[problem]).map(str::to_owned);
             let best = best[problem].clone();
-            choices[problem] = Some(Choice { matrix, value, operation, fitted, left_out, best });
+            choices[problem] = Some(Choice { matrix, value, fitted, left_out, best });
         }
         let (added, most) = cover(&table, &selected, &best_ms);
         missed = missed.max(most);
@@ -335,9 +326,8 @@ pub fn judge(model: &Model, record: &Record) -> Result<Vec<Judged>, FitError> {
         }
     }
     let judged = problems.into_iter().zip(chosen).zip(best).filter_map(|((problem, chosen), best)| {
-        let (matrix, value, operation) = problem;
-        let [matrix, value, operation] = [matrix, value, operation].map(str::to_owned);
-        chosen.map(|(_, chosen)| Judged { matrix, value, operation, chosen, best })
+        let [matrix, value] = <[&str; 2]>::from(problem).map(str::to_owned);
+        chosen.map(|(_, chosen)| Judged { matrix, value, chosen, best })
     });
     Ok(judged.collect())
 }
@@ -346,29 +336,23 @@ fn mean(mean: Option<f64>) -> String {
     mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}"))
 }
 
-/// Whether a row is a correct product of ours with the usual block size, by a kernel that works on rows: transposed products
-/// by other kernels are not predicted.
+/// Whether a row is a correct product of ours with the usual block size. Transposed products, of which few configurations are
+/// measured, are those of other features at the same prices.
 fn counts(row: &Row) -> bool {
     let usual = row.contender == "ours:special"
         || row.params.split(';').any(|setting| setting == "threads_per_block=256");
-    let other = ["naive_t", "hola_t", "planned_t", "sym_csr"].map(|name| format!("ours:{name}"));
-    let known = row.operation == "plain" || row.operation == "transpose";
     row.side() == "ours"
         && row.is_ok()
         && usual
-        && known
+        && row.operation == "plain"
         && row.time_ms().is_some_and(|ms| ms > 0.0)
-        && !other.contains(&row.contender)
 }
 
-/// The features of a suite's matrix and of its transpose.
-fn structure(name: &str) -> Result<[(&'static str, Features); 2], FitError> {
+/// The features of a suite's matrix.
+fn structure(name: &str) -> Result<Features, FitError> {
     let entries = suite::ALL.iter().map(|suite| suite::named(suite.name)).collect::<Result<Vec<_>, _>>()?;
     let entry = entries.into_iter().flatten().find(|entry| entry.name == name);
-    let a = entry.ok_or_else(|| FitError::Matrix(name.to_owned()))?.load::<f32>()?;
-    let plain = features(&a);
-    let transposed = a.transpose().expect("the transpose of a matrix with 32-bit offsets has them too");
-    Ok([("plain", plain), ("transpose", features(&transposed))])
+    Ok(features(&entry.ok_or_else(|| FitError::Matrix(name.to_owned()))?.load::<f32>()?))
 }
 
 /// The configuration of a row for values of this type; `None` where it does not take them.
@@ -494,8 +478,7 @@ fn cover(table: &Table, selected: &[usize], best_ms: &[f64]) -> (Vec<usize>, f64
 fn priced(measured: &Measured, footprint: Footprint) -> Priced {
     let points = measured.points.iter();
     let prices = prices(points.clone()).unwrap_or_default();
-    let prepared = points.filter(|point| point.is_plain);
-    let prepare = nonnegative(prepared.map(|point| ([1.0, point.terms[1]], point.prepare_ms, 1.0)));
+    let prepare = nonnegative(points.map(|point| ([1.0, point.terms[1]], point.prepare_ms, 1.0)));
     Priced { config: measured.config, footprint, prices: prices.map(rounded), prepare: prepare.map(rounded) }
 }
 

@@ -31,8 +31,8 @@ Examples:
 
 JSON (--json), one object:
   model (the text), geomean and largest (of fitted and left_out: chosen time over the best),
-  choices (matrix, value, operation, and label and ms of fitted, left_out and best),
-  judged (matrix, value, operation, and label and ms of chosen and best)")]
+  choices (matrix, value, and label and ms of fitted, left_out and best),
+  judged (matrix, value, and label and ms of chosen and best)")]
 pub struct Fit {
     /// Records of `spmv bench --variants each`, all of one GPU
     #[arg(required = true)]
@@ -117,7 +117,7 @@ impl Report for FitReport {
         for choice in &self.choices {
             let [fitted, left_out] = choice.ratios().map(|ratio| format!("{ratio:.2}"));
             choices.add_row([
-                format!("{} {} {}", choice.matrix, choice.value, choice.operation),
+                format!("{} {}", choice.matrix, choice.value),
                 short(&choice.best),
                 significant(choice.best.ms * 1e3),
                 short(&choice.fitted),
@@ -131,7 +131,7 @@ impl Report for FitReport {
             let mut judged = table(&["matrix", "best", "us", "chosen", "over"]);
             for choice in &self.judged {
                 judged.add_row([
-                    format!("{} {} {}", choice.matrix, choice.value, choice.operation),
+                    format!("{} {}", choice.matrix, choice.value),
                     short(&choice.best),
                     significant(choice.best.ms * 1e3),
                     short(&choice.chosen),
