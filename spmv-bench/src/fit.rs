@@ -1,6 +1,7 @@
 //! Fits the planner's prices to a record, and tells how good the choices are that follow from them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use rayon::prelude::*;
 use spmv_runtime::codegen::{Algorithm, ConfigError, Features, KernelConfig, Special, ValueType};
@@ -111,14 +112,16 @@ pub enum FitError {
 /// A measurement: where, what it consists of, and what was measured.
 #[derive(Clone)]
 struct Point {
-    problem: usize,
+    /// None where little else was measured, so that nothing can be chosen.
+    problem: Option<usize>,
     matrix: usize,
     terms: [f64; NUM_TERMS],
     ms: f64,
     /// What an error of a prediction counts: a relative one, and the less the farther the kernel is from the fastest of the
     /// problem: what is twice as slow is not chosen for an error of a tenth.
     weight: f64,
-    prepare_ms: f64,
+    /// None where the matrix was transposed first.
+    prepare_ms: Option<f64>,
 }
 
 /// One configuration's measurements.
@@ -142,8 +145,8 @@ type Table = Vec<Vec<Option<Tried>>>;
 
 /// What a record says of products with each kernel's usual block size.
 struct Measurements<'a> {
-    /// Matrix and type of values, in order.
-    problems: Vec<(&'a str, &'a str)>,
+    /// Matrix, type of values and operation, in order.
+    problems: Vec<(&'a str, &'a str, &'a str)>,
     footprints: Vec<Footprint>,
     /// The fastest of each problem.
     best: Vec<Made>,
@@ -160,15 +163,17 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     let names: Vec<&str> = names.into_iter().collect();
     let mut structures = BTreeMap::new();
     for name in &names {
-        structures.insert(*name, structure(name)?);
+        for (operation, features) in structure(name)? {
+            structures.insert((*name, operation), features);
+        }
     }
-    let keys: BTreeSet<_> = rows.iter().map(|row| (&*row.matrix, &*row.value)).collect();
+    let keys: BTreeSet<_> = rows.iter().map(|row| (&*row.matrix, &*row.value, &*row.operation)).collect();
     let problems: Vec<_> = keys.into_iter().collect();
     let mut best: Vec<Made> = vec![Made { label: String::new(), ms: f64::INFINITY }; problems.len()];
     let mut footprints = vec![Footprint::InL2; problems.len()];
     let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
     for row in rows {
-        let key = (&*row.matrix, &*row.value);
+        let key = (&*row.matrix, &*row.value, &*row.operation);
         let problem = problems.binary_search(&key).expect("the keys are those of the rows");
         let config =
             |value| config(row, value).map_err(|source| FitError::Config { label: row.label(), source });
@@ -176,7 +181,7 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         let Ok(value) = row.value.parse() else { continue };
         let Some(typed) = config(value)? else { continue };
         let mut label = row.label();
-        let Some(features) = structures.get(&*row.matrix) else { continue };
+        let Some(features) = structures.get(&(&*row.matrix, &*row.operation)) else { continue };
         if features.nnz != row.nnz {
             return Err(FitError::Changed {
                 matrix: row.matrix.clone(),
@@ -208,19 +213,20 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         }
         let Some(terms) = terms(&typed, features, record.head.l2_bytes) else { continue };
         let point = Point {
-            problem,
+            problem: Some(problem),
             matrix: names.binary_search(&&*row.matrix).expect("the names are those of the rows"),
             terms,
             ms,
             weight: 0.0,
-            prepare_ms: row.prepare_ms.unwrap_or(0.0),
+            prepare_ms: if row.operation == PLAIN { row.prepare_ms } else { None },
         };
         let new = || Measured { config: usual, label: label.clone(), points: Vec::new() };
         measured.entry(label.clone()).or_insert_with(new).points.push(point);
     }
     let mut measured: Vec<Measured> = measured.into_values().collect();
     for point in measured.iter_mut().flat_map(|measured| &mut measured.points) {
-        point.weight = best[point.problem].ms / (point.ms * point.ms);
+        let best_ms = point.problem.map_or(point.ms, |problem| best[problem].ms);
+        point.weight = best_ms / (point.ms * point.ms);
     }
     Ok(Measurements { problems, footprints, best, measured })
 }
@@ -243,17 +249,18 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
     let mut choices = vec![None; problems.len()];
     // Those with a product of a kernel that has terms.
     let predictable: BTreeSet<usize> =
-        measured.iter().flat_map(|measured| &measured.points).map(|point| point.problem).collect();
+        measured.iter().flat_map(|measured| &measured.points).filter_map(|point| point.problem).collect();
     for footprint in Footprint::ALL {
-        let own: Vec<usize> =
-            predictable.iter().copied().filter(|problem| footprints[*problem] == footprint).collect();
+        // Of transposed products, few configurations are measured: they tell prices, and nothing of choices.
+        let is_own = |problem: &usize| footprints[*problem] == footprint && problems[*problem].2 == PLAIN;
+        let own: Vec<usize> = predictable.iter().copied().filter(is_own).collect();
         if own.is_empty() {
             continue;
         }
         let of_measured = |measured: &Measured| -> Measured {
             let point = |point: &Point| {
-                let problem = own.binary_search(&point.problem).ok()?;
-                Some(Point { problem, ..point.clone() })
+                let problem = point.problem.filter(|problem| footprints[*problem] == footprint)?;
+                Some(Point { problem: own.binary_search(&problem).ok(), ..point.clone() })
             };
             Measured { points: measured.points.iter().filter_map(point).collect(), ..measured.clone() }
         };
@@ -267,7 +274,7 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
                 Some(Made { label: measured[index].label.clone(), ms })
             };
             let (Some(fitted), Some(left_out)) = (made(0), made(1)) else { continue };
-            let [matrix, value] = <[&str; 2]>::from(problems[problem]).map(str::to_owned);
+            let [matrix, value, _] = <[&str; 3]>::from(problems[problem]).map(str::to_owned);
             let best = best[problem].clone();
             choices[problem] = Some(Choice { matrix, value, fitted, left_out, best });
         }
@@ -310,23 +317,25 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
 /// # Errors
 /// Those of [`FitError`].
 pub fn judge(model: &Model, record: &Record) -> Result<Vec<Judged>, FitError> {
-    let Measurements { problems, footprints, best, measured } = measurements(record, counts)?;
+    let Measurements { problems, footprints, best, measured } =
+        measurements(record, |row| counts(row) && row.operation == PLAIN)?;
     let mut chosen: Vec<Option<(f64, Made)>> = vec![None; problems.len()];
     for measured in &measured {
         for point in &measured.points {
+            let Some(problem) = point.problem else { continue };
             let is_it = |priced: &&Priced| {
-                priced.config == measured.config && priced.footprint == footprints[point.problem]
+                priced.config == measured.config && priced.footprint == footprints[problem]
             };
             let Some(priced) = model.priced.iter().find(is_it) else { continue };
             let predicted = priced.predict(&point.terms).product_ms;
-            let least = &mut chosen[point.problem];
+            let least = &mut chosen[problem];
             if least.as_ref().is_none_or(|(least, _)| predicted < *least) {
                 *least = Some((predicted, Made { label: measured.label.clone(), ms: point.ms }));
             }
         }
     }
     let judged = problems.into_iter().zip(chosen).zip(best).filter_map(|((problem, chosen), best)| {
-        let [matrix, value] = <[&str; 2]>::from(problem).map(str::to_owned);
+        let [matrix, value, _] = <[&str; 3]>::from(problem).map(str::to_owned);
         chosen.map(|(_, chosen)| Judged { matrix, value, chosen, best })
     });
     Ok(judged.collect())
@@ -336,23 +345,32 @@ fn mean(mean: Option<f64>) -> String {
     mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}"))
 }
 
-/// Whether a row is a correct product of ours with the usual block size. Transposed products, of which few configurations are
-/// measured, are those of other features at the same prices.
+/// As records name products that are not transposed.
+const PLAIN: &str = "plain";
+
+/// Whether a row is a correct product of ours with the usual block size, by a kernel that works on rows: transposed products
+/// by other kernels are not predicted.
 fn counts(row: &Row) -> bool {
     let usual = row.contender == "ours:special"
         || row.params.split(';').any(|setting| setting == "threads_per_block=256");
+    let other = ["naive_t", "hola_t", "planned_t", "sym_csr"].map(|name| format!("ours:{name}"));
+    let known = row.operation == PLAIN || row.operation == "transpose";
     row.side() == "ours"
         && row.is_ok()
         && usual
-        && row.operation == "plain"
+        && known
         && row.time_ms().is_some_and(|ms| ms > 0.0)
+        && !other.contains(&row.contender)
 }
 
-/// The features of a suite's matrix.
-fn structure(name: &str) -> Result<Features, FitError> {
+/// The features of a suite's matrix and of its transpose.
+fn structure(name: &str) -> Result<[(&'static str, Features); 2], FitError> {
     let entries = suite::ALL.iter().map(|suite| suite::named(suite.name)).collect::<Result<Vec<_>, _>>()?;
     let entry = entries.into_iter().flatten().find(|entry| entry.name == name);
-    Ok(features(&entry.ok_or_else(|| FitError::Matrix(name.to_owned()))?.load::<f32>()?))
+    let a = entry.ok_or_else(|| FitError::Matrix(name.to_owned()))?.load::<f32>()?;
+    let plain = features(&a);
+    let transposed = a.transpose().expect("the transpose of a matrix with 32-bit offsets has them too");
+    Ok([(PLAIN, plain), ("transpose", features(&transposed))])
 }
 
 /// The configuration of a row for values of this type; `None` where it does not take them.
@@ -386,7 +404,9 @@ fn tried(measured: &Measured, problems: usize) -> Vec<Option<Tried>> {
             let without = without.as_ref().filter(|_| !is_far);
             let left_out = without.map_or(f64::INFINITY, cost);
             let predicted = [all.as_ref().map_or(f64::INFINITY, cost), left_out];
-            found[point.problem] = Some(Tried { predicted, ms: point.ms });
+            if let Some(problem) = point.problem {
+                found[problem] = Some(Tried { predicted, ms: point.ms });
+            }
         }
     }
     found
@@ -399,33 +419,44 @@ fn chosen(table: &Table, selected: &[usize], problem: usize, kind: usize) -> Opt
     fastest.map(|(index, tried)| (index, tried.ms))
 }
 
-/// Adds the configuration that makes the choices better, and drops what makes them worse, until nothing does.
+/// Adds the configuration that makes the choices better, or exchanges one for it, and drops what makes them worse, until nothing
+/// does.
 fn select(table: &Table, best_ms: &[f64]) -> Vec<usize> {
     /// What a further configuration must gain, in logarithms.
     const GAIN: f64 = 5e-4;
     let loss = |selected: &[usize]| loss(table, selected, best_ms);
     let mut selected = Vec::new();
-    let mut lost = f64::INFINITY;
+    let mut lost_before = f64::INFINITY;
     loop {
-        let with = |index: usize| [&selected[..], &[index]].concat();
-        let others = (0..table.len()).into_par_iter().filter(|index| !selected.contains(index));
-        let added = others
-            .map(|index| (loss(&with(index)), index))
-            .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        match added {
-            Some((less, index)) if less < lost - GAIN => {
-                selected = with(index);
-                lost = less;
-            }
-            _ => return selected,
-        }
+        let others: Vec<usize> = (0..table.len()).filter(|index| !selected.contains(index)).collect();
+        // With another configuration at this place, which may be a new one.
+        let with = |place: usize, index: usize| {
+            let mut changed = selected.clone();
+            changed.resize(changed.len().max(place + 1), index);
+            changed[place] = index;
+            changed
+        };
+        let best_at = |places: Range<usize>| {
+            let changes = places.flat_map(|place| others.iter().map(move |index| (place, *index)));
+            let changes: Vec<_> = changes.collect();
+            let lost =
+                changes.into_par_iter().map(|(place, index)| (loss(&with(place, index)), place, index));
+            let least = lost.min_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+            least.filter(|(less, ..)| *less < lost_before - GAIN)
+        };
+        let place = selected.len();
+        let Some((less, place, index)) = best_at(place..place + 1).or_else(|| best_at(0..place)) else {
+            return selected;
+        };
+        selected = with(place, index);
+        lost_before = less;
         let without =
             |index: usize| selected.iter().copied().filter(|other| *other != index).collect::<Vec<_>>();
         let dropped =
             selected.iter().map(|index| (loss(&without(*index)), *index)).min_by(|a, b| a.0.total_cmp(&b.0));
-        if let Some((less, index)) = dropped.filter(|(less, _)| *less < lost) {
+        if let Some((less, index)) = dropped.filter(|(less, _)| *less < lost_before) {
             selected = without(index);
-            lost = less;
+            lost_before = less;
         }
     }
 }
@@ -478,7 +509,8 @@ fn cover(table: &Table, selected: &[usize], best_ms: &[f64]) -> (Vec<usize>, f64
 fn priced(measured: &Measured, footprint: Footprint) -> Priced {
     let points = measured.points.iter();
     let prices = prices(points.clone()).unwrap_or_default();
-    let prepare = nonnegative(points.map(|point| ([1.0, point.terms[1]], point.prepare_ms, 1.0)));
+    let prepared = points.filter_map(|point| Some(([1.0, point.terms[1]], point.prepare_ms?, 1.0)));
+    let prepare = nonnegative(prepared);
     Priced { config: measured.config, footprint, prices: prices.map(rounded), prepare: prepare.map(rounded) }
 }
 
