@@ -117,9 +117,8 @@ struct Point {
     matrix: usize,
     terms: [f64; NUM_TERMS],
     ms: f64,
-    /// What an error of a prediction counts: a relative one, and the less the farther the kernel is from the fastest of the
-    /// problem: what is twice as slow is not chosen for an error of a tenth.
-    weight: f64,
+    /// Milliseconds of the fastest of the problem.
+    best_ms: f64,
     /// None where the matrix was transposed first.
     prepare_ms: Option<f64>,
 }
@@ -217,7 +216,7 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
             matrix: names.binary_search(&&*row.matrix).expect("the names are those of the rows"),
             terms,
             ms,
-            weight: 0.0,
+            best_ms: ms,
             prepare_ms: if row.operation == PLAIN { row.prepare_ms } else { None },
         };
         let new = || Measured { config: usual, label: label.clone(), points: Vec::new() };
@@ -225,8 +224,9 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     }
     let mut measured: Vec<Measured> = measured.into_values().collect();
     for point in measured.iter_mut().flat_map(|measured| &mut measured.points) {
-        let best_ms = point.problem.map_or(point.ms, |problem| best[problem].ms);
-        point.weight = best_ms / (point.ms * point.ms);
+        if let Some(problem) = point.problem {
+            point.best_ms = best[problem].ms;
+        }
     }
     Ok(Measurements { problems, footprints, best, measured })
 }
@@ -397,11 +397,9 @@ fn tried(measured: &Measured, problems: usize) -> Vec<Option<Tried>> {
             std::array::from_fn(|term| point.terms[term].max(most[term]))
         });
         for point in measured.points.iter().filter(|point| point.matrix == matrix) {
-            let cost = |prices: &[f64; NUM_TERMS]| {
-                prices.iter().zip(&point.terms).map(|(price, term)| price * term).sum()
-            };
             let is_far = point.terms.iter().zip(most).any(|(term, most)| *term > FAR * most);
             let without = without.as_ref().filter(|_| !is_far);
+            let cost = |prices: &[f64; NUM_TERMS]| cost(prices, &point.terms);
             let left_out = without.map_or(f64::INFINITY, cost);
             let predicted = [all.as_ref().map_or(f64::INFINITY, cost), left_out];
             if let Some(problem) = point.problem {
@@ -523,11 +521,38 @@ fn rounded(price: f64) -> f64 {
     (price * scale).round() / scale
 }
 
-/// Prices that come nearest to the measured times, by weighted errors; `None` where there are no measurements.
+/// Prices that come nearest to the measured times; `None` where there are no measurements. Errors are relative, and count the
+/// less the farther the kernel is from the fastest of the problem: what is twice as slow is not chosen for an error of a tenth.
+/// Where it would be chosen, they count in full.
 fn prices<'p>(points: impl Iterator<Item = &'p Point>) -> Option<[f64; NUM_TERMS]> {
-    let mut points = points.peekable();
-    points.peek()?;
-    Some(nonnegative(points.map(|point| (point.terms, point.ms, point.weight))))
+    /// How often prices are fitted again where a slow kernel would be chosen.
+    const AGAIN: usize = 4;
+    let points: Vec<&Point> = points.collect();
+    let mut weights: Vec<f64> = points.iter().map(|point| point.best_ms / (point.ms * point.ms)).collect();
+    let fitted = |weights: &[f64]| {
+        nonnegative(points.iter().zip(weights).map(|(point, weight)| (point.terms, point.ms, *weight)))
+    };
+    let mut prices = (!points.is_empty()).then(|| fitted(&weights))?;
+    for _ in 0..AGAIN {
+        let mut changed = false;
+        for (point, weight) in points.iter().zip(&mut weights) {
+            let full = point.ms.recip();
+            if *weight < full && cost(&prices, &point.terms) < point.best_ms {
+                *weight = full;
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+        prices = fitted(&weights);
+    }
+    Some(prices)
+}
+
+/// What so much of each term costs.
+fn cost(prices: &[f64; NUM_TERMS], terms: &[f64; NUM_TERMS]) -> f64 {
+    prices.iter().zip(terms).map(|(price, term)| price * term).sum()
 }
 
 /// Non-negative least squares of `weight * (terms · prices − ms)`, by coordinate descent on the normal equations.
