@@ -5,7 +5,10 @@ use spmv_codegen::{Algorithm, Features, KernelConfig, Slots};
 
 /// The terms, in the order of [`terms`]: a name and what one unit is.
 pub const TERMS: &[(&str, &str)] = &[
-    ("launch", "a product; two where `special` cuts rows, whose pieces another launch adds"),
+    (
+        "launch",
+        "a product; two where `special` or `csr_adaptive` cuts rows, whose pieces are added when all are there",
+    ),
     ("matrix", "GB of the matrix as it is stored for the product, fill counted"),
     ("rows", "GB of row offsets and y"),
     ("x", "GB of x that is read once; for kernels that multiply tiles: once for each tile of rows"),
@@ -85,6 +88,9 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     let launches = match config.algorithm() {
         Algorithm::Special(layout) if layout.block == 1 && layout.piece > 0 => {
             1.0 + f64::from(u8::from(features.longest_row > layout.piece.into()))
+        }
+        Algorithm::CsrAdaptive(csr) => {
+            1.0 + f64::from(u8::from(features.longest_row > csr.nnz_per_block.into()))
         }
         _ => 1.0,
     };
