@@ -628,6 +628,33 @@ mod tests {
     }
 
     #[test]
+    fn configurations_are_exchanged() {
+        let tried = |predicted: f64, ms: f64| Some(Tried { predicted: [predicted; 2], ms });
+        // The first is the best alone, and in the way of the third where the second is there too.
+        let table = vec![
+            vec![tried(0.3, 1.2), tried(1.0, 1.2)],
+            vec![tried(2.0, 5.0), tried(0.5, 1.0)],
+            vec![tried(0.6, 1.0), tried(3.0, 9.0)],
+        ];
+        let mut selected = select(&table, &[1.0, 1.0]);
+        selected.sort();
+        assert_eq!(selected, [1, 2]);
+    }
+
+    #[test]
+    fn what_is_slow_and_would_be_chosen_counts_in_full() {
+        let mut terms = [0.0; NUM_TERMS];
+        terms[0] = 1.0;
+        let point =
+            |ms: f64, best_ms: f64| Point { problem: None, matrix: 0, terms, ms, best_ms, prepare_ms: None };
+        let price = |best_ms: f64| prices([point(1.0, 1.0), point(4.0, best_ms)].iter()).unwrap()[0];
+        // Of weights 1 and 1/4 where the best takes 2 and so little is predicted; of 1 and 1/16 where it takes 1.
+        let mean = |weight: f64| (1.0 + 4.0 * weight * weight) / (1.0 + weight * weight);
+        assert!((price(2.0) - mean(0.25)).abs() < 1e-6, "{}", price(2.0));
+        assert!((price(1.0) - mean(0.0625)).abs() < 1e-6, "{}", price(1.0));
+    }
+
+    #[test]
     fn a_model_is_judged_by_what_it_chooses() {
         let priced = |name: &str, launch: f64| {
             let mut prices = [0.0; NUM_TERMS];

@@ -412,7 +412,7 @@ fn fit() {
     assert_eq!(report["judged"].as_array().unwrap().len(), 0);
     keys(&report["geomean"], "fitted left_out");
     let choice = &report["choices"][0];
-    keys(choice, "matrix value operation fitted left_out best");
+    keys(choice, "matrix value fitted left_out best");
     assert_eq!(choice["fitted"]["label"], "ours:csr_vector threads_per_block=256");
     let model = std::fs::read_to_string(spmv.folder.path().join("model.csv")).unwrap();
     assert_eq!(report["model"], model);
@@ -426,7 +426,7 @@ fn fit() {
     write("other.csv", ["0.25", "0.5"]);
     let report = spmv.json("fit TMP/r.csv --judge TMP/other.csv");
     let judged = &report["judged"][0];
-    keys(judged, "matrix value operation chosen best");
+    keys(judged, "matrix value chosen best");
     assert_eq!([&judged["chosen"]["ms"], &judged["best"]["ms"]], [0.5, 0.25]);
     let model = report["model"].as_str().unwrap();
     assert!(model.contains("2.000 (geometric mean), 2.00 (largest)"), "{model}");
