@@ -424,7 +424,7 @@ fn select(table: &Table, best_ms: &[f64]) -> Vec<usize> {
     const GAIN: f64 = 5e-4;
     let loss = |selected: &[usize]| loss(table, selected, best_ms);
     let mut selected = Vec::new();
-    let mut lost_before = f64::INFINITY;
+    let mut lost = f64::INFINITY;
     loop {
         let others: Vec<usize> = (0..table.len()).filter(|index| !selected.contains(index)).collect();
         // With another configuration at this place, which may be a new one.
@@ -437,24 +437,24 @@ fn select(table: &Table, best_ms: &[f64]) -> Vec<usize> {
         let best_at = |places: Range<usize>| {
             let changes = places.flat_map(|place| others.iter().map(move |index| (place, *index)));
             let changes: Vec<_> = changes.collect();
-            let lost =
+            let losses =
                 changes.into_par_iter().map(|(place, index)| (loss(&with(place, index)), place, index));
-            let least = lost.min_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-            least.filter(|(less, ..)| *less < lost_before - GAIN)
+            let least = losses.min_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+            least.filter(|(less, ..)| *less < lost - GAIN)
         };
         let place = selected.len();
         let Some((less, place, index)) = best_at(place..place + 1).or_else(|| best_at(0..place)) else {
             return selected;
         };
         selected = with(place, index);
-        lost_before = less;
+        lost = less;
         let without =
             |index: usize| selected.iter().copied().filter(|other| *other != index).collect::<Vec<_>>();
         let dropped =
             selected.iter().map(|index| (loss(&without(*index)), *index)).min_by(|a, b| a.0.total_cmp(&b.0));
-        if let Some((less, index)) = dropped.filter(|(less, _)| *less < lost_before) {
+        if let Some((less, index)) = dropped.filter(|(less, _)| *less < lost) {
             selected = without(index);
-            lost_before = less;
+            lost = less;
         }
     }
 }

@@ -20,7 +20,7 @@ __device__ __forceinline__ void copy_async(void* to, const void* from) {
     }
 #endif
     using Part = typename Together::Type;
-    *reinterpret_cast<Part*>(part_to) = __ldcs(reinterpret_cast<const Part*>(part_from));
+    *reinterpret_cast<Part*>(part_to) = __ldcg(reinterpret_cast<const Part*>(part_from));
   }
 }
 
