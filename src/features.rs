@@ -31,6 +31,11 @@ pub struct Features {
     pub blocks: [u64; Features::BLOCK_SHAPES.len()],
     /// Diagonals that hold an entry in the group with most of them.
     pub group_diagonals: u64,
+    /// Sectors of x that warps read in the groups that were looked at, a warp's reads of a step together: where so many threads
+    /// share a row, for each of [`Features::THREADS_PER_ROW`]; then where a warp takes entries that follow one another.
+    pub gathered: [u64; 7],
+    /// Entries of those rows, and of those that follow one another.
+    pub gathers: [u64; 2],
     /// How the entries are spread over the columns.
     pub degrees: Degrees,
     /// Rows that differ, in more than their place, among those of [`Features::compared_rows`]: the only feature that values
@@ -127,6 +132,8 @@ impl Default for Features {
             grouped: 0,
             blocks: [0; Features::BLOCK_SHAPES.len()],
             group_diagonals: 0,
+            gathered: [0; 7],
+            gathers: [0; 2],
             degrees: Degrees::default(),
             different_rows: None,
         }
@@ -194,6 +201,8 @@ impl Features {
             grouped: self.grouped,
             blocks: Self::BLOCK_SHAPES.map(blocks_of),
             group_diagonals: self.group_diagonals,
+            gathered: self.gathered,
+            gathers: self.gathers,
             degrees: Degrees::of_rows(&self.row_lengths),
             different_rows: self.different_rows,
         }
@@ -257,6 +266,15 @@ impl Features {
     /// Entries of a group in which blocks are counted, at most: one with more tells nothing.
     pub const MAX_GROUP_ENTRIES: u64 = 2048;
 
+    /// Rows of a group in which sectors of x are counted, from its first row on: those of a warp whose threads take one each.
+    pub const ROWS_PER_GATHER: u32 = 32;
+
+    /// Entries of such a row that count, from its first on.
+    pub const GATHERS_PER_ROW: u32 = 64;
+
+    /// Entries of a group that follow one another and count, from its first on.
+    pub const GATHERS_IN_ORDER: u32 = 2048;
+
     /// Slots an entry where it is stored in dense blocks of this shape, in the groups that were looked at: 1 where no block
     /// has fill. `None` where it does not follow from the shapes that are counted, or no group was looked at.
     pub fn slots_per_entry(&self, shape: (u32, u32)) -> Option<f64> {
@@ -282,6 +300,18 @@ impl Features {
             && group_diagonals > 0
             && longest_row.saturating_mul(num_rows) <= nnz.saturating_mul(2)
             && group_diagonals.saturating_mul(num_rows) <= nnz.saturating_mul(8)
+    }
+
+    /// Sectors of x an entry that a warp reads in a step where so many threads share a row, one of
+    /// [`Features::THREADS_PER_ROW`], or where it takes entries that follow one another: between 1/32 and 1, which takes 32 times
+    /// as long.
+    pub fn sectors_per_gather(&self, threads_per_row: Option<u32>) -> f64 {
+        let of_threads = |threads| Self::THREADS_PER_ROW.iter().position(|known| *known == threads);
+        let (kind, entries) = match threads_per_row.and_then(of_threads) {
+            Some(kind) => (kind, self.gathers[0]),
+            None => (Self::THREADS_PER_ROW.len(), self.gathers[1]),
+        };
+        self.gathered[kind] as f64 / entries.max(1) as f64
     }
 
     /// Different sectors of x that an entry of a stretch reads, on average: near 0 where neighbours in a row or column are

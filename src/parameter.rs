@@ -62,11 +62,13 @@ macro_rules! parameters {
 
         impl Default for $name {
             fn default() -> Self {
-                $name { $($field: $default,)* }
+                Self::DEFAULT
             }
         }
 
         impl $name {
+            pub(crate) const DEFAULT: Self = $name { $($field: $default,)* };
+
             pub(crate) const PARAMETERS: &'static [$crate::parameter::ParameterSpec] = &[
                 $($crate::parameter::ParameterSpec {
                     name: stringify!($field),

@@ -1,5 +1,5 @@
-//! The layout of `special` for a matrix, from its features alone: rules that follow from measurements on an H200
-//! (`docs/special.md`).
+//! Layouts of `special` for a matrix, from its features alone. How lanes share rows is a choice, whose shapes are listed here
+//! and priced by the planner; the rest follows from the matrix by rules that were measured on an H200 (`docs/special.md`).
 
 use crate::algorithm::Special;
 use crate::features::Features;
@@ -24,69 +24,133 @@ const FILL: f64 = 1.08;
 /// Times the mean length, and entries, from which on the longest row is a giant.
 const GIANT: f64 = 16.0;
 const LEAST_GIANT: u64 = 512;
+/// Times the mean length that pieces have at least: what is cut is added by a second pass.
+const PIECE: f64 = 4.0;
 
 /// Sectors of x that entries near each other read from which on reads of x decide how long a product takes; and how much
 /// less long stretches must read for a multiprocessor to find them in its cache if it stays in one stretch of rows.
 const SCATTERED: f64 = 0.3;
 const REUSED: f64 = 0.5;
+/// How many times the sectors of x a warp reads in a step where its lanes have a row each, over those where two share one, from
+/// which on two do.
+const APART: f64 = 1.3;
 
 /// Rows and columns of dense blocks that are stored as such, the first that all of a matrix consists of.
 const BLOCKS: [u32; 4] = [6, 4, 3, 2];
 
-/// The layout for a matrix with these features, its values stored as they are. Where the rows that were looked at consist of
-/// dense blocks, so does the layout: a matrix that has others elsewhere is refused when it is prepared.
-pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
-    let usual = Special::default();
-    let is_full = |block: &u32| features.slots_per_entry((*block, *block)) == Some(1.0);
-    if let Some(block) = BLOCKS.into_iter().find(is_full) {
-        // About as many values in flight, whatever the blocks.
-        let (entries_per_step, unroll) = match block {
-            2 => (2, 4),
-            3 => (1, 3),
-            _ => (1, 1),
-        };
-        let parameters = Special { block, entries_per_step, unroll, ..usual };
-        return SpecialLayout { parameters, threads_per_block: 256 };
+const fn shape(lanes_per_row: u32, rows_per_lane: u32, entries_per_step: u32, unroll: u32) -> Special {
+    Special { lanes_per_row, rows_per_lane, entries_per_step, unroll, ..Special::DEFAULT }
+}
+
+const fn resident(shape: Special) -> Special {
+    Special { resident: 1, ..shape }
+}
+
+/// Lanes with several rows each; and with one.
+const SEVERAL_ROWS: Special = shape(1, 4, 1, 2);
+const USUAL: Special = shape(1, 1, 2, 4);
+
+impl Special {
+    /// How rows are shared out, for matrices that are stored by entries. Any has its matrices; the last three are for long rows.
+    pub const SHAPES: [Special; 14] = [
+        USUAL,
+        SEVERAL_ROWS,
+        resident(SEVERAL_ROWS),
+        shape(1, 2, 2, 2),
+        shape(1, 1, 1, 4),
+        shape(1, 1, 4, 2),
+        resident(USUAL),
+        resident(shape(1, 1, 4, 2)),
+        shape(2, 1, 4, 2),
+        resident(shape(2, 1, 4, 2)),
+        shape(4, 1, 4, 2),
+        shape(8, 1, 4, 2),
+        shape(32, 1, 4, 2),
+        shape(32, 1, 4, 4),
+    ];
+
+    /// The parameters that follow from a matrix, whatever the shape.
+    pub const FOLLOWING: [&str; 4] = ["sigma", "piece", "col_bits", "encoding"];
+
+    /// What of these parameters does not follow from a matrix: one of [`Special::SHAPES`], or blocks of 2 × 2, which stand for
+    /// those of every size.
+    #[must_use]
+    pub fn shape(self) -> Special {
+        match self.block {
+            1 => Special { sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, ..self },
+            _ => Special { block: 2, ..Special::DEFAULT },
+        }
     }
-    let nnz = features.nnz as f64;
-    let mean = nnz / features.num_rows.max(1) as f64;
+
+    /// The layout of this shape for a matrix with these features, its values stored as they are. Where the rows that were looked
+    /// at consist of dense blocks, so does the layout, whatever the shape: a matrix that has others elsewhere is refused when it
+    /// is prepared.
+    pub fn laid_out(self, features: &Features) -> SpecialLayout {
+        let is_full = |block: &u32| features.slots_per_entry((*block, *block)) == Some(1.0);
+        if let Some(block) = BLOCKS.into_iter().find(is_full) {
+            // About as many values in flight, whatever the blocks.
+            let (entries_per_step, unroll) = match block {
+                2 => (2, 4),
+                3 => (1, 3),
+                _ => (1, 1),
+            };
+            let parameters = Special { block, entries_per_step, unroll, ..Special::DEFAULT };
+            return SpecialLayout { parameters, threads_per_block: 256 };
+        }
+        let mut parameters = self;
+        let mean = mean(features);
+        // Rows next to each other, each as long as the longest of as many as a warp takes at a time.
+        let width = parameters.lanes_per_row.ilog2() as usize;
+        let slots = 32.0 * features.warp_steps[width] as f64;
+        if slots > FILL * features.nnz as f64 {
+            parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
+        }
+        // A lane takes the steps of a piece one after the other, each as long as a read of x.
+        let least = match parameters.lanes_per_row {
+            1 if mean < 2.0 * SHORT => 32,
+            1 => 128,
+            2..=8 => 512,
+            _ => 4096,
+        };
+        let is_long = |piece: &u32| f64::from(*piece) >= PIECE * mean;
+        parameters.piece = [32, 128, 512].into_iter().filter(|piece| *piece >= least).find(is_long).unwrap_or(4096);
+        // Entries from anywhere: no step is narrow.
+        if features.sectors_per_entry(1) > SCATTERED {
+            parameters.col_bits = 32;
+        }
+        SpecialLayout { parameters, threads_per_block: if self.resident == 1 { 1024 } else { 256 } }
+    }
+}
+
+fn mean(features: &Features) -> f64 {
+    features.nnz as f64 / features.num_rows.max(1) as f64
+}
+
+/// The layout for a matrix with these features where nothing else is known: its shape by rules of thumb.
+pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
+    let mean = mean(features);
     let [near, far] = [0, 1].map(|kind| features.sectors_per_entry(kind));
-    let mut parameters = if mean < SHORT {
-        Special { rows_per_lane: 4, entries_per_step: 1, unroll: 2, ..usual }
+    let is_giant = features.longest_row > LEAST_GIANT && features.longest_row as f64 > GIANT * mean;
+    let sweeps = !is_giant && near > SCATTERED && far <= SCATTERED && far < REUSED * near;
+    let [apart, together] = [1, 2].map(|lanes| features.sectors_per_gather(Some(lanes)));
+    let shape = if mean < SHORT {
+        SEVERAL_ROWS
+    } else if mean < SHARED && sweeps {
+        resident(USUAL)
+    } else if mean < SHARED && apart > APART * together {
+        shape(2, 1, 4, 2)
     } else if mean < SHARED && value.size() == 2 {
         // As many bytes in flight as of wider values.
-        Special { entries_per_step: 4, unroll: 2, ..usual }
+        shape(1, 1, 4, 2)
     } else if mean < SHARED {
-        usual
+        USUAL
     } else if mean < LONG {
-        Special { lanes_per_row: 8, entries_per_step: 4, unroll: 2, ..usual }
+        let shape = shape(8, 1, 4, 2);
+        if sweeps { resident(shape) } else { shape }
     } else {
-        let unroll = if value.size() > 4 { 2 } else { 4 };
-        Special { lanes_per_row: 32, entries_per_step: 4, unroll, ..usual }
+        shape(32, 1, 4, if value.size() > 4 { 2 } else { 4 })
     };
-    // Rows next to each other, each as long as the longest of as many as a warp takes at a time.
-    let width = parameters.lanes_per_row.ilog2() as usize;
-    let slots = 32.0 * features.warp_steps[width] as f64;
-    if slots > FILL * nnz {
-        parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
-    }
-    let is_giant = features.longest_row > LEAST_GIANT && features.longest_row as f64 > GIANT * mean;
-    // A lane takes the steps of a piece one after the other, each as long as a read of x.
-    parameters.piece = match parameters.lanes_per_row {
-        1 if mean < 2.0 * SHORT => 32,
-        1 => 128,
-        8 => 512,
-        _ => 4096,
-    };
-    // Entries from anywhere: no step is narrow, and nothing is reused.
-    if far > SCATTERED {
-        parameters.col_bits = 32;
-    }
-    let sweeps = mean >= SHORT && !is_giant && near > SCATTERED && far < REUSED * near;
-    if sweeps && far <= SCATTERED {
-        return SpecialLayout { parameters: Special { resident: 1, ..parameters }, threads_per_block: 1024 };
-    }
-    SpecialLayout { parameters, threads_per_block: 256 }
+    shape.laid_out(features)
 }
 
 #[cfg(test)]

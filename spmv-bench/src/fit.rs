@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rayon::prelude::*;
-use spmv_runtime::codegen::{Algorithm, ConfigError, Features, KernelConfig, Special, ValueType};
+use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, ValueType};
 use spmv_runtime::matrix::features;
-use spmv_runtime::planner::{Footprint, Model, NUM_TERMS, Priced, laid_out, multiplies_fill, terms};
+use spmv_runtime::planner::{Footprint, Model, NUM_TERMS, Priced, laid_out, multiplies_fill, own_settings, shape, terms};
 
 use crate::geomean;
 use crate::join::{JoinError, join, newest};
@@ -77,8 +77,8 @@ impl Judged {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {
-    /// A matrix of the record is in no suite, so that its structure cannot be looked at.
-    #[error("{0}: the record's matrix is in no suite, so its structure cannot be looked at again")]
+    /// A matrix of the record is in no suite, nor named by how it is made, so that its structure cannot be looked at.
+    #[error("{0}: the record's matrix is in no suite and no class with its parameters, so its structure cannot be looked at again")]
     Matrix(String),
     /// The suite's matrix of this name is another one now.
     #[error("{matrix}: the record's has {recorded} nonzeros, the suite's {now}: it was changed since")]
@@ -202,13 +202,15 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         if ms < best[problem].ms {
             best[problem] = Made { label: label.clone(), ms };
         }
-        // Its layout follows from the matrix; the prices are those of the layouts that do.
-        if let Algorithm::Special(_) = typed.algorithm() {
+        // Its layout follows from the matrix and a shape; the prices are those of the layouts that do.
+        if let Some(shape) = shape(typed) {
             if laid_out(typed, features).ok() != Some(typed) {
                 continue;
             }
-            usual = KernelConfig::builder(Special::default()).build().expect("the default is allowed");
-            label.clone_from(&row.contender);
+            usual = KernelConfig::builder(shape).build().expect("shapes are allowed");
+            let settings: Vec<_> =
+                own_settings(usual).iter().map(|(key, value)| format!("{key}={value}")).collect();
+            label = format!("{} {}", row.contender, settings.join(";"));
         }
         let Some(terms) = terms(&typed, features, record.head.l2_bytes) else { continue };
         let point = Point {
@@ -367,7 +369,12 @@ fn counts(row: &Row) -> bool {
 fn structure(name: &str) -> Result<[(&'static str, Features); 2], FitError> {
     let entries = suite::ALL.iter().map(|suite| suite::named(suite.name)).collect::<Result<Vec<_>, _>>()?;
     let entry = entries.into_iter().flatten().find(|entry| entry.name == name);
-    let a = entry.ok_or_else(|| FitError::Matrix(name.to_owned()))?.load::<f32>()?;
+    let entry = match entry {
+        Some(entry) => entry,
+        // A matrix that was named by how it is made.
+        None => suite::Entry::named(name).map_err(|_| FitError::Matrix(name.to_owned()))?,
+    };
+    let a = entry.load::<f32>()?;
     let plain = features(&a);
     let transposed = a.transpose().expect("the transpose of a matrix with 32-bit offsets has them too");
     Ok([(PLAIN, plain), ("transpose", features(&transposed))])

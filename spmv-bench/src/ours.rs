@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use spmv_runtime::codegen::{
-    Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Pass, ValueType,
+    Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Pass, Special, ValueType,
 };
 use spmv_runtime::{COMMON_KEYS, Device, Kernel, MatrixSource, Origin, RealElement, Spmv, planner};
 
@@ -44,7 +44,7 @@ pub(crate) fn configs(
             builder.build()
         };
         let usual = with(&[]).and_then(|config| match features {
-            Some(features) => planner::laid_out(config, features),
+            Some(features) => planner::usually_laid_out(config, features),
             None => Ok(config),
         });
         match usual {
@@ -55,9 +55,15 @@ pub(crate) fn configs(
             }
         }
         let mut changes = Vec::new();
-        // The parameters of `special` are the layout for the matrix, and a product with a transposed copy is a plain one.
-        let is_varied = spec.name != "special" && !spec.takes_a_copy(operation);
-        if is_varied && request.variants != Variants::Default {
+        // A product with a transposed copy is a plain one.
+        let is_varied = !spec.takes_a_copy(operation) && request.variants != Variants::Default;
+        // Of `special`, shapes are variants, and the other parameters are those for the matrix.
+        let of_shapes = features.filter(|_| is_varied && spec.name == "special").map_or_else(Vec::new, |features| {
+            let of_shape = |shape: Special| with(&[])?.to_builder().algorithm(shape).build();
+            let laid_out = |shape| planner::laid_out(of_shape(shape)?, features);
+            Special::SHAPES.into_iter().filter_map(|shape| laid_out(shape).ok()).collect()
+        });
+        if is_varied && spec.name != "special" {
             for parameter in spec.parameters {
                 changes.extend(parameter.allowed.iter().map(|value| (parameter.name, value.to_string())));
             }
@@ -76,7 +82,8 @@ pub(crate) fn configs(
             }
         }
         // What the algorithm refuses is no variant of it.
-        for config in changes.iter().filter_map(|(key, text)| with(&[(key, text)]).ok()) {
+        let varied = changes.iter().filter_map(|(key, text)| with(&[(key, text)]).ok());
+        for config in varied.chain(of_shapes) {
             if !found.configs.contains(&config) {
                 found.configs.push(config);
             }

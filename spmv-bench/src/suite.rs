@@ -226,6 +226,14 @@ impl Entry {
         Entry { name: name.into(), class, held_out: false, source: Source::Generated(generator) }
     }
 
+    /// A generated matrix that is named by how it is made: `CLASS` or `CLASS:KEY=VALUE,...`.
+    ///
+    /// # Errors
+    /// Those of the generator's [`FromStr`](std::str::FromStr).
+    pub fn named(text: &str) -> Result<Entry, GenerateError> {
+        Ok(Entry::generated(text, text.parse()?))
+    }
+
     /// The same with other values, which its name says, where it is generated.
     #[must_use]
     pub fn with_values(self, values: Values) -> Entry {

@@ -27,8 +27,13 @@ pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     features.warp_steps = rows.warp_steps;
     features.marked = marked(a.col_indices());
     features.degrees = degrees(a.num_cols(), a.col_indices());
-    Groups { entries: features.grouped, blocks: features.blocks, diagonals: features.group_diagonals } =
-        groups(a);
+    Groups {
+        entries: features.grouped,
+        blocks: features.blocks,
+        diagonals: features.group_diagonals,
+        gathered: features.gathered,
+        gathers: features.gathers,
+    } = groups(a);
     let diagonals = features.group_diagonals;
     let may_be_diagonal = Features::may_be_diagonal(num_rows, nnz, rows.longest, diagonals);
     features.num_diagonals = may_be_diagonal.then(|| num_diagonals(a));
@@ -182,14 +187,19 @@ struct Groups {
     blocks: [u64; Features::BLOCK_SHAPES.len()],
     /// Of the group with most of them.
     diagonals: u64,
+    /// As [`Features::gathered`].
+    gathered: [u64; 7],
+    /// As [`Features::gathers`].
+    gathers: [u64; 2],
 }
 
 impl Groups {
     fn of_group<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, first: usize) -> Groups {
         let rows = first..(first + Features::ROWS_PER_GROUP as usize).min(a.num_rows());
         let entries = (a.row_range(rows.end - 1).end - a.row_range(first).start) as u64;
+        let (gathered, gathers) = Groups::gathers(a, first);
         if entries > Features::MAX_GROUP_ENTRIES {
-            return Groups::default();
+            return Groups { gathered, gathers, ..Groups::default() };
         }
         let places = |row: usize| a.row(row).0.iter().map(move |col| ((row - first) as u32, *col));
         let places: Vec<(u32, u32)> = rows.flat_map(places).collect();
@@ -204,13 +214,52 @@ impl Groups {
             blocks: Features::BLOCK_SHAPES
                 .map(|(rows, cols)| different(&|row, col| (row / rows, col / cols))),
             diagonals: different(&|row, col| (0, col + Features::ROWS_PER_GROUP - row)),
+            gathered,
+            gathers,
         }
+    }
+
+    /// Sectors of x that a warp reads from this row on, and entries that it does it for.
+    fn gathers<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, first: usize) -> ([u64; 7], [u64; 2]) {
+        let sectors = |cols: &mut dyn Iterator<Item = u32>| {
+            let mut sectors: Vec<u32> = cols.map(|col| col / Features::COLS_PER_SECTOR).collect();
+            sectors.sort_unstable();
+            sectors.dedup();
+            sectors.len() as u64
+        };
+        let last = (first + Features::ROWS_PER_GATHER as usize).min(a.num_rows());
+        let rows: Vec<&[u32]> = (first..last)
+            .map(|row| a.row(row).0)
+            .map(|cols| &cols[..cols.len().min(Features::GATHERS_PER_ROW as usize)])
+            .collect();
+        let longest = rows.iter().map(|cols| cols.len()).max().unwrap_or(0);
+        let mut gathered = [0; 7];
+        for (gathered, threads) in gathered.iter_mut().zip(Features::THREADS_PER_ROW) {
+            let threads = threads as usize;
+            for rows in rows.chunks(WARP / threads) {
+                let of_step = |step: usize| {
+                    let taken = |cols: &&'_ [u32]| {
+                        let end = ((step + 1) * threads).min(cols.len());
+                        cols[(step * threads).min(end)..end].to_vec()
+                    };
+                    sectors(&mut rows.iter().flat_map(taken))
+                };
+                *gathered += (0..longest.div_ceil(threads)).map(of_step).sum::<u64>();
+            }
+        }
+        let begin = a.row_range(first).start;
+        let end = a.row_range(last - 1).end.min(begin + Features::GATHERS_IN_ORDER as usize);
+        let in_order = &a.col_indices()[begin..end];
+        gathered[6] = in_order.chunks(WARP).map(|cols| sectors(&mut cols.iter().copied())).sum();
+        (gathered, [rows.iter().map(|cols| cols.len() as u64).sum(), in_order.len() as u64])
     }
 
     fn merge(mut self, other: Groups) -> Groups {
         self.entries += other.entries;
         self.blocks.iter_mut().zip(other.blocks).for_each(|(mine, theirs)| *mine += theirs);
         self.diagonals = self.diagonals.max(other.diagonals);
+        self.gathered.iter_mut().zip(other.gathered).for_each(|(mine, theirs)| *mine += theirs);
+        self.gathers.iter_mut().zip(other.gathers).for_each(|(mine, theirs)| *mine += theirs);
         self
     }
 }

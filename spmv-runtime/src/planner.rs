@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use spmv_codegen::{
     Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Operation,
-    PlannedT, Program, RowPatterns, SymCsr, Types, Variable, special_layout,
+    PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, Types, Variable, special_layout,
 };
 
 use crate::device::Device;
@@ -244,17 +244,46 @@ fn ruled(
     }
 }
 
-/// The configuration for a matrix with these features: where it is `special`, with the parameters and the block size that
-/// [`special_layout`] finds for them; every other as it is.
+/// The configuration for a matrix with these features: where it is `special`, with the parameters and the block size that follow
+/// from them for its [`shape`](Special::shape); every other as it is.
 ///
 /// # Errors
 /// [`ConfigError`] where the layout does not go with the rest of the configuration.
 pub fn laid_out(config: KernelConfig, features: &Features) -> Result<KernelConfig, ConfigError> {
-    if !matches!(config.algorithm(), Algorithm::Special(_)) {
-        return Ok(config);
+    match config.algorithm() {
+        Algorithm::Special(shape) => with_layout(config, shape.shape().laid_out(features)),
+        _ => Ok(config),
     }
-    let layout = special_layout(features, config.types().value);
+}
+
+/// As [`laid_out`], where `special` has the shape that suits most matrices like this one ([`special_layout`]).
+///
+/// # Errors
+/// As [`laid_out`].
+pub fn usually_laid_out(config: KernelConfig, features: &Features) -> Result<KernelConfig, ConfigError> {
+    match config.algorithm() {
+        Algorithm::Special(_) => with_layout(config, special_layout(features, config.types().value)),
+        _ => Ok(config),
+    }
+}
+
+fn with_layout(config: KernelConfig, layout: SpecialLayout) -> Result<KernelConfig, ConfigError> {
     config.to_builder().algorithm(layout.parameters).threads_per_block(layout.threads_per_block).build()
+}
+
+/// What prices of `special` are for: its shape, the rest of which follows from the matrix. None for every other.
+pub fn shape(config: KernelConfig) -> Option<Special> {
+    match config.algorithm() {
+        Algorithm::Special(special) => Some(special.shape()),
+        _ => None,
+    }
+}
+
+/// The parameters that prices are for, with their values: the algorithm's, without those that follow from a matrix.
+pub fn own_settings(config: KernelConfig) -> Vec<(&'static str, String)> {
+    let follows = |key: &str| shape(config).is_some() && Special::FOLLOWING.contains(&key);
+    let own = config.algorithm().spec().parameters.len();
+    config.settings().into_iter().take(own).filter(|(key, _)| !follows(key)).collect()
 }
 
 /// The same algorithm and parameters, for these types and this operation.
@@ -275,6 +304,9 @@ fn predicted(
         // A kernel that does not take these types is no candidate.
         let config = typed(priced.config, types, operation).ok()?;
         let config = laid_out(config, features).ok()?;
+        if shape(config) != shape(priced.config) {
+            return None;
+        }
         let mut prediction = priced.predict(&terms(&config, features, l2_bytes)?);
         if operation == Operation::Transpose {
             prediction.prepare_ms += COPY_MS[0] + COPY_MS[1] * features.nnz as f64;

@@ -12,7 +12,7 @@ use spmv_bench::record::{Head, Record, RecordError, Row};
 use spmv_bench::request::{Configuration, Effort, Operation, Place, Request, Selection, Variants};
 use spmv_bench::suite::{self, Entry, SuiteError};
 use spmv_runtime::codegen::ValueType;
-use spmv_runtime::matrix::generate::{Generator, Values};
+use spmv_runtime::matrix::generate::Values;
 use spmv_runtime::ptx_sim::Schedule;
 
 use crate::device::{DeviceChoice, Opened, open, parse_device};
@@ -20,7 +20,7 @@ use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::{OutputArgs, fact, print_json};
-use crate::settings::{check_repeated, float_types, key_and_value};
+use crate::settings::{float_types, key_and_value};
 
 /// Measure products side by side: generated kernels, cuSPARSE and the CPU
 #[derive(Debug, clap::Args)]
@@ -245,7 +245,7 @@ impl Bench {
             entries.extend(suite::named(name).map_err(unusable)?);
         }
         for class in &self.classes {
-            entries.push(Entry::generated(class, generator(class)?));
+            entries.push(Entry::named(class)?);
         }
         let mut entries: Vec<_> = entries.into_iter().map(|entry| entry.with_values(self.values)).collect();
         if !self.files.is_empty() {
@@ -320,26 +320,6 @@ impl Bench {
             None => Ok(()),
         }
     }
-}
-
-/// `NAME` or `NAME:KEY=VALUE,...`; the key `seed` is the generator's.
-fn generator(text: &str) -> Result<Generator, Failure> {
-    let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-    let wrong = |message: String| Failure::new(Kind::Usage, format!("--class {text}: {message}"));
-    let settings = settings.split(',').filter(|setting| !setting.is_empty()).map(key_and_value);
-    let settings: Vec<(String, String)> = settings.collect::<Result<_, _>>().map_err(wrong)?;
-    check_repeated(settings.iter().map(|(key, _)| key.as_str()).collect())?;
-    let mut generator = Generator::new(name)?;
-    for (key, value) in &settings {
-        generator = match key.as_str() {
-            "seed" => {
-                let seed = quantity::parse_whole(value);
-                generator.seed(seed.map_err(|allowed| wrong(format!("seed = {value}; {allowed}")))?)
-            }
-            key => generator.set_text(key, value)?,
-        };
-    }
-    Ok(generator)
 }
 
 fn unusable(error: SuiteError) -> Failure {
@@ -564,14 +544,5 @@ mod tests {
             ..Head::default()
         };
         assert_eq!(place_of(&head), Path::new("nvidia-h200/2026-01-31T12-00-00-0123456.csv"));
-    }
-
-    #[test]
-    fn classes_have_parameters_and_a_seed() {
-        let made = generator("uniform:rows=100,cols=50,per_row=3,seed=7").unwrap().generate::<f32, u32>();
-        assert_eq!(made.unwrap().nnz(), 300);
-        for wrong in ["unifrom", "uniform:rows", "uniform:rows=x", "uniform:seed=-1", "uniform:sides=2"] {
-            assert_eq!(generator(wrong).unwrap_err().kind(), Kind::Usage, "{wrong}");
-        }
     }
 }

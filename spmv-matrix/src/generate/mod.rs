@@ -23,6 +23,9 @@ mod rng;
 mod rows;
 mod stencil;
 
+use std::collections::HashSet;
+use std::str::FromStr;
+
 use rayon::prelude::*;
 
 pub use self::class::{ALL, ClassSpec, ParameterSpec, class};
@@ -79,6 +82,15 @@ pub enum GenerateError {
         /// The class.
         class: &'static str,
         /// What is wrong and what is allowed.
+        what: String,
+    },
+
+    /// A text does not say how a matrix is made.
+    #[error("{text:?}: {what}; a matrix is written CLASS or CLASS:KEY=VALUE,..., each key once")]
+    Text {
+        /// The text.
+        text: String,
+        /// What is wrong.
         what: String,
     },
 
@@ -157,6 +169,33 @@ pub struct Generator {
     seed: u64,
     values: Values,
     max_bytes: Option<u64>,
+}
+
+/// `CLASS` or `CLASS:KEY=VALUE,...`: keys are the class's parameters and `seed`.
+impl FromStr for Generator {
+    type Err = GenerateError;
+
+    fn from_str(text: &str) -> Result<Generator, GenerateError> {
+        let wrong = |what: String| GenerateError::Text { text: text.to_owned(), what };
+        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        let mut known = HashSet::new();
+        let mut generator = Generator::new(name.trim())?;
+        for setting in settings.split(',').filter(|setting| !setting.trim().is_empty()) {
+            let parts = setting.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+            let (key, value) = parts.ok_or_else(|| wrong(format!("{setting:?} is no KEY=VALUE")))?;
+            if !known.insert(key) {
+                return Err(wrong(format!("{key} is set twice")));
+            }
+            generator = match key {
+                "seed" => {
+                    let seed = value.parse();
+                    generator.seed(seed.map_err(|_| wrong(format!("seed = {value} is no whole number")))?)
+                }
+                key => generator.set_text(key, value)?,
+            };
+        }
+        Ok(generator)
+    }
 }
 
 impl Generator {

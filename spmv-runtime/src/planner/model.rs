@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use spmv_codegen::{Algorithm, ConfigError, Features, KernelConfig, Types};
+use spmv_codegen::{ConfigError, Features, KernelConfig, Types};
 
-use super::Prediction;
+use super::{Prediction, own_settings};
 use super::terms::{NUM_TERMS, TERMS};
 
 /// Index of the term that preparation depends on, in [`TERMS`].
@@ -46,8 +46,8 @@ impl Footprint {
 }
 
 /// Configurations with their prices. As text: comment lines that begin with `#`, then comma-separated values, one line a
-/// configuration, under a line of names; one that is only measured has no prices in its line. `special` has no settings
-/// there: they follow from the features ([`laid_out`](super::laid_out)).
+/// configuration, under a line of names; one that is only measured has no prices in its line. `special` has those settings
+/// there that do not follow from the features ([`shape`](super::shape)).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Model {
@@ -184,12 +184,7 @@ impl fmt::Display for Model {
         self.comments.iter().try_for_each(|comment| writeln!(f, "# {comment}"))?;
         writeln!(f, "{}", names())?;
         let named = |f: &mut fmt::Formatter<'_>, config: &KernelConfig| {
-            let own = match config.algorithm() {
-                Algorithm::Special(_) => 0,
-                algorithm => algorithm.spec().parameters.len(),
-            };
-            let settings: Vec<_> =
-                config.settings()[..own].iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let settings: Vec<_> = own_settings(*config).iter().map(|(key, value)| format!("{key}={value}")).collect();
             write!(f, "{},{}", config.algorithm().name(), settings.join(" "))
         };
         for Priced { config, footprint, prices, prepare } in &self.priced {

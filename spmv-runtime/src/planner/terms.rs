@@ -19,6 +19,10 @@ pub const TERMS: &[(&str, &str)] = &[
     ("spilled", "10^9 reads of a sector of x that the L2 cache has no room for"),
     ("spread", "10^9 reads of a sector of x in a vector that is larger than L1"),
     (
+        "gathers",
+        "10^9 sectors of x that warps read, those of a step together; where an entry of x takes more than 4 bytes, twice as many",
+    ),
+    (
         "steps",
         "10^9 steps of lanes, idle ones counted; for kernels that share out entries: rows with entries",
     ),
@@ -85,6 +89,10 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
             (with_entries as f64 / 1e9, short as f64 / 1e9)
         }
     };
+    let gathers = match shares(config.algorithm()) {
+        Shares::Rows { threads } | Shares::Pieces { threads, .. } => features.sectors_per_gather(Some(threads)),
+        Shares::Entries => features.sectors_per_gather(None),
+    };
     let launches = match config.algorithm() {
         Algorithm::Special(layout) if layout.block == 1 && layout.piece > 0 => {
             1.0 + f64::from(u8::from(features.longest_row > layout.piece.into()))
@@ -105,6 +113,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         far * is_wide / 1e9,
         far * spilled / 1e9,
         near * (x_bytes / L1_BYTES).min(1.0) / 1e9,
+        if std::env::var_os("NOG").is_some() { 0.0 } else { nnz * gathers * if std::env::var_os("NOWIDE").is_some() { 1.0 } else { 1.0 + is_wide } / 1e9 },
         steps,
         chain,
         (features.longest_row as f64 - nnz / 2048.0).max(0.0) / 1e6,
