@@ -29,11 +29,15 @@ const THREADS_PER_BLOCK: u32 = 1024;
 const PLACES_PER_BLOCK: u32 = 16 * THREADS_PER_BLOCK;
 
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
-/// blocks of each shape, most diagonals of a group, columns and entries of each degree.
+/// blocks of each shape, most diagonals of a group, sectors that warps read together and entries that they read them for,
+/// columns and entries of each degree.
 const COUNTERS: u32 = (DEGREES + 2 * Degrees::CLASSES) as u32;
 
+/// Where the sectors are that warps read together.
+const GATHERED: usize = 44 + Features::BLOCK_SHAPES.len() + 1;
+
 /// Where the columns of each degree are.
-const DEGREES: usize = 44 + Features::BLOCK_SHAPES.len() + 1;
+const DEGREES: usize = GATHERED + 9;
 
 impl AnalysisProgram {
     /// How many counters there are, of 64 bits each.
@@ -104,6 +108,8 @@ impl AnalysisProgram {
         features.grouped = counters[43];
         features.blocks.copy_from_slice(&counters[44..44 + Features::BLOCK_SHAPES.len()]);
         features.group_diagonals = counters[44 + Features::BLOCK_SHAPES.len()];
+        features.gathered.copy_from_slice(&counters[GATHERED..GATHERED + 7]);
+        features.gathers.copy_from_slice(&counters[GATHERED + 7..DEGREES]);
         let (cols, entries) = counters[DEGREES..].split_at(Degrees::CLASSES);
         features.degrees.cols.copy_from_slice(cols);
         features.degrees.entries.copy_from_slice(entries);

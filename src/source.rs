@@ -176,6 +176,8 @@ pub(crate) fn analysis_source(offset: IndexType, index: IndexType, threads_per_b
         ("cols_per_sector", Features::COLS_PER_SECTOR),
         ("rows_per_group", Features::ROWS_PER_GROUP),
         ("max_group_entries", Features::MAX_GROUP_ENTRIES as u32),
+        ("gathers_per_row", Features::GATHERS_PER_ROW),
+        ("gathers_in_order", Features::GATHERS_IN_ORDER),
         ("num_shapes", Features::BLOCK_SHAPES.len() as u32),
         ("degree_sample", Features::DEGREE_SAMPLE as u32),
         ("log_degree_places", Features::LOG_DEGREE_PLACES),

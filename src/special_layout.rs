@@ -14,16 +14,14 @@ pub struct SpecialLayout {
     pub threads_per_block: u32,
 }
 
-/// Mean entries of a row below which a lane has several rows.
+/// Mean entries of a row below which a lane has several rows wherever they lie; below which it has them where rows are even;
+/// from which on lanes share a row; and from which on a warp does.
 const SHORT: f64 = 4.0;
-/// Mean entries from which on lanes share a row, and from which on a warp does.
+const MEDIUM: f64 = 64.0;
 const SHARED: f64 = 96.0;
 const LONG: f64 = 512.0;
 /// Slots an entry from which on rows are sorted.
 const FILL: f64 = 1.08;
-/// Times the mean length, and entries, from which on the longest row is a giant.
-const GIANT: f64 = 16.0;
-const LEAST_GIANT: u64 = 512;
 /// Times the mean length that pieces have at least: what is cut is added by a second pass.
 const PIECE: f64 = 4.0;
 
@@ -46,27 +44,30 @@ const fn resident(shape: Special) -> Special {
     Special { resident: 1, ..shape }
 }
 
-/// Lanes with several rows each; and with one.
+/// Lanes with several short rows each; with two; with one.
 const SEVERAL_ROWS: Special = shape(1, 4, 1, 2);
+const TWO_ROWS: Special = shape(1, 2, 2, 2);
 const USUAL: Special = shape(1, 1, 2, 4);
+/// Rows that lanes share.
+const BY_TWO: Special = shape(2, 1, 4, 2);
+const BY_FOUR: Special = shape(4, 1, 4, 2);
+const BY_EIGHT: Special = shape(8, 1, 4, 2);
+const BY_WARP: Special = shape(32, 1, 4, 2);
 
 impl Special {
-    /// How rows are shared out, for matrices that are stored by entries. Any has its matrices; the last three are for long rows.
-    pub const SHAPES: [Special; 14] = [
-        USUAL,
+    /// How rows are shared out, for matrices that are stored by entries. Each is the fastest for some.
+    pub const SHAPES: [Special; 11] = [
         SEVERAL_ROWS,
         resident(SEVERAL_ROWS),
-        shape(1, 2, 2, 2),
+        TWO_ROWS,
         shape(1, 1, 1, 4),
+        USUAL,
         shape(1, 1, 4, 2),
-        resident(USUAL),
         resident(shape(1, 1, 4, 2)),
-        shape(2, 1, 4, 2),
-        resident(shape(2, 1, 4, 2)),
-        shape(4, 1, 4, 2),
-        shape(8, 1, 4, 2),
-        shape(32, 1, 4, 2),
-        shape(32, 1, 4, 4),
+        BY_TWO,
+        BY_FOUR,
+        BY_EIGHT,
+        BY_WARP,
     ];
 
     /// The parameters that follow from a matrix, whatever the shape.
@@ -99,11 +100,10 @@ impl Special {
         }
         let mut parameters = self;
         let mean = mean(features);
-        // Rows next to each other, each as long as the longest of as many as a warp takes at a time.
-        let width = parameters.lanes_per_row.ilog2() as usize;
-        let slots = 32.0 * features.warp_steps[width] as f64;
-        if slots > FILL * features.nnz as f64 {
+        if !is_even(features, parameters.lanes_per_row) {
             parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
+            // Who sweeps needs neighbours together, and sorting takes them apart.
+            parameters.resident = 0;
         }
         // A lane takes the steps of a piece one after the other, each as long as a read of x.
         let least = match parameters.lanes_per_row {
@@ -113,12 +113,14 @@ impl Special {
             _ => 4096,
         };
         let is_long = |piece: &u32| f64::from(*piece) >= PIECE * mean;
-        parameters.piece = [32, 128, 512].into_iter().filter(|piece| *piece >= least).find(is_long).unwrap_or(4096);
+        parameters.piece =
+            [32, 128, 512].into_iter().filter(|piece| *piece >= least).find(is_long).unwrap_or(4096);
         // Entries from anywhere: no step is narrow.
         if features.sectors_per_entry(1) > SCATTERED {
             parameters.col_bits = 32;
         }
-        SpecialLayout { parameters, threads_per_block: if self.resident == 1 { 1024 } else { 256 } }
+        let threads_per_block = if parameters.resident == 1 { 1024 } else { 256 };
+        SpecialLayout { parameters, threads_per_block }
     }
 }
 
@@ -126,29 +128,39 @@ fn mean(features: &Features) -> f64 {
     features.nnz as f64 / features.num_rows.max(1) as f64
 }
 
+/// Whether rows next to each other, each as long as the longest of as many as a warp takes at a time, have little fill.
+fn is_even(features: &Features, lanes_per_row: u32) -> bool {
+    let slots = 32.0 * features.warp_steps[lanes_per_row.ilog2() as usize] as f64;
+    slots <= FILL * features.nnz as f64
+}
+
 /// The layout for a matrix with these features where nothing else is known: its shape by rules of thumb.
 pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
     let mean = mean(features);
     let [near, far] = [0, 1].map(|kind| features.sectors_per_entry(kind));
-    let is_giant = features.longest_row > LEAST_GIANT && features.longest_row as f64 > GIANT * mean;
-    let sweeps = !is_giant && near > SCATTERED && far <= SCATTERED && far < REUSED * near;
-    let [apart, together] = [1, 2].map(|lanes| features.sectors_per_gather(Some(lanes)));
+    let sweeps = near > SCATTERED && far <= SCATTERED && far < REUSED * near;
+    let [alone, together] = [1, 2].map(|lanes| features.sectors_per_gather(Some(lanes)));
     let shape = if mean < SHORT {
         SEVERAL_ROWS
-    } else if mean < SHARED && sweeps {
-        resident(USUAL)
-    } else if mean < SHARED && apart > APART * together {
-        shape(2, 1, 4, 2)
-    } else if mean < SHARED && value.size() == 2 {
+    } else if mean >= LONG {
+        BY_WARP
+    } else if alone > APART * together {
+        if mean < SHARED { BY_TWO } else { BY_EIGHT }
+    } else if !is_even(features, 1) {
+        match mean {
+            ..16.0 => USUAL,
+            ..SHARED => BY_FOUR,
+            _ => BY_EIGHT,
+        }
+    } else if mean < MEDIUM && sweeps {
+        resident(SEVERAL_ROWS)
+    } else if mean < MEDIUM && value.size() == 2 {
         // As many bytes in flight as of wider values.
         shape(1, 1, 4, 2)
-    } else if mean < SHARED {
-        USUAL
-    } else if mean < LONG {
-        let shape = shape(8, 1, 4, 2);
-        if sweeps { resident(shape) } else { shape }
+    } else if mean < MEDIUM {
+        if mean < 12.0 { SEVERAL_ROWS } else { TWO_ROWS }
     } else {
-        shape(32, 1, 4, if value.size() > 4 { 2 } else { 4 })
+        USUAL
     };
     shape.laid_out(features)
 }
@@ -189,27 +201,48 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_has_its_matrices() {
+    fn every_shape_has_its_matrices() {
         let near = [0.15, 0.1];
-        let usual = layout(22, 30, near);
-        assert_eq!((usual.parameters, usual.threads_per_block), (Special::default(), 256));
+        let shape = |mean, sectors| layout(mean, mean + mean / 2, sectors).parameters.shape();
+        assert_eq!([2, 8].map(|mean| shape(mean, near)), [SEVERAL_ROWS; 2]);
+        assert_eq!(shape(22, near), TWO_ROWS);
+        assert_eq!(shape(150, near), USUAL);
+        assert_eq!(shape(1900, near), BY_WARP);
         let narrow = special_layout(&features(22, 30, near), ValueType::F16).parameters;
         assert_eq!((narrow.entries_per_step, narrow.unroll), (4, 2));
-        assert_eq!(layout(2, 4, near).parameters.rows_per_lane, 4);
-        assert_eq!(layout(150, 300, near).parameters.lanes_per_row, 8);
-        assert_eq!(layout(1900, 2000, near).parameters.lanes_per_row, 32);
-        assert_eq!(layout(22, 100_000, [0.8, 0.12]).parameters.resident, 0);
-        let pieces = [6, 8, 150, 1900].map(|mean| layout(mean, mean, near).parameters.piece);
-        assert_eq!(pieces, [32, 128, 512, 4096]);
-        let long =
-            [ValueType::F32, ValueType::F64].map(|value| special_layout(&features(1900, 1900, near), value));
-        assert_eq!(long.map(|layout| layout.parameters.unroll), [4, 2]);
         let sweeping = layout(22, 30, [0.8, 0.12]);
-        assert_eq!((sweeping.parameters.resident, sweeping.threads_per_block), (1, 1024));
-        assert_eq!((sweeping.parameters.col_bits, layout(8, 8, [0.95, 0.9]).parameters.col_bits), (16, 32));
+        assert_eq!((sweeping.parameters.shape(), sweeping.threads_per_block), (resident(SEVERAL_ROWS), 1024));
+        for (mean, expected) in [(8, USUAL), (40, BY_FOUR), (150, BY_EIGHT)] {
+            let mut uneven = features(mean, 3 * mean, [0.8, 0.12]);
+            uneven.warp_steps[0] *= 2;
+            assert_eq!(special_layout(&uneven, ValueType::F64).parameters.shape(), expected);
+            let mut apart = features(mean, 3 * mean, near);
+            apart.gathers = [1000, 1000];
+            apart.gathered = [1000, 600, 600, 600, 600, 600, 600];
+            let expected = if mean < 96 { BY_TWO } else { BY_EIGHT };
+            assert_eq!(special_layout(&apart, ValueType::F64).parameters.shape(), expected);
+        }
+    }
+
+    #[test]
+    fn the_rest_follows_from_the_matrix() {
+        let near = [0.15, 0.1];
+        let of = |shape: Special, mean| shape.laid_out(&features(mean, mean, near)).parameters;
+        assert_eq!([6, 8, 22, 40, 150].map(|mean| of(USUAL, mean).piece), [32, 128, 128, 512, 4096]);
+        assert_eq!([6, 40, 150].map(|mean| of(BY_TWO, mean).piece), [512, 512, 4096]);
+        assert_eq!(of(BY_WARP, 6).piece, 4096);
+        assert_eq!([near, [0.95, 0.9]].map(|sectors| layout(8, 8, sectors).parameters.col_bits), [16, 32]);
         let mut uneven = features(22, 60, near);
         uneven.warp_steps[0] *= 2;
-        assert_eq!(special_layout(&uneven, ValueType::F64).parameters.sigma, 1024);
+        let sorted = resident(SEVERAL_ROWS).laid_out(&uneven);
+        assert_eq!(
+            (sorted.parameters.sigma, sorted.parameters.resident, sorted.threads_per_block),
+            (1024, 0, 256)
+        );
+        for shape in Special::SHAPES {
+            assert_eq!(shape.shape(), shape);
+            assert_eq!(of(shape, 22).shape(), shape);
+        }
         for (block, steps) in [(2, (2, 4)), (3, (1, 3)), (4, (1, 1)), (6, (1, 1))] {
             let mut blocked = features(24, 24, near);
             let places = |(rows, cols): (u32, u32)| u64::from(rows * cols);
@@ -222,6 +255,7 @@ mod tests {
             let Special { block: chosen, entries_per_step, unroll, .. } = layout.parameters;
             assert_eq!(chosen, block);
             assert_eq!((entries_per_step, unroll), steps);
+            assert_eq!(layout.parameters.shape(), Special { block: 2, ..Special::DEFAULT });
         }
     }
 }

@@ -1,6 +1,6 @@
 // analysis: counts what a kernel's time depends on in the structure of a matrix.
 //
-// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; dense blocks that groups of rows consist of; diagonals that hold an entry
+// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; diagonals that hold an entry
 // Bytes:     row offsets once, at most 2^23 column indices and 2^19 more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
 // Launch:    blocks of one launch take samples, groups of rows, and rows in turn; then degrees, and diagonals a warp 32 rows, only where no row is long; then their number
@@ -13,6 +13,8 @@ constexpr int kLogLongBits = 17;
 constexpr int kColsPerSector = 8;
 constexpr int kRowsPerGroup = 24;
 constexpr int kMaxGroupEntries = 2048;
+constexpr int kGathersPerRow = 64;
+constexpr int kGathersInOrder = 2048;
 constexpr int kNumShapes = 11;
 constexpr uint64_t kShapeRows = 0x41422186432u;
 constexpr uint64_t kShapeCols = 0x14241286432u;
@@ -35,6 +37,8 @@ struct Counters {
   uint64_t grouped;
   uint64_t blocks[kNumShapes];
   uint64_t group_diagonals;
+  // Of each width, and of entries in order; then entries of rows, and in order.
+  uint64_t gathers[kWidths + 3];
   uint64_t degree_cols[kLengthClasses];
   uint64_t degree_entries[kLengthClasses];
 };
@@ -241,6 +245,49 @@ __device__ __forceinline__ bool insert(uint64_t* table, uint64_t block) {
   }
 }
 
+// Sectors of x that a warp reads together, from a row on: of its 32 rows entries of the same rank, with so many threads a row;
+// and entries that follow one another.
+__device__ __forceinline__ void count_gathers(uint32_t first, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                                              const IndexT* __restrict__ col_indices, Counters* counters) {
+  constexpr uint32_t kWarps = kThreadsPerBlock / 32;
+  // No sector has this number.
+  constexpr uint32_t kNone = ~0u;
+  __shared__ uint32_t counts[kWidths + 3];
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  if (threadIdx.x < kWidths + 3) counts[threadIdx.x] = 0;
+  __syncthreads();
+  const uint32_t row = first + lane < num_rows ? first + lane : num_rows;
+  const OffsetT begin = row_offsets[row], end = row_offsets[row < num_rows ? row + 1 : row];
+  const uint32_t length = end - begin < kGathersPerRow ? uint32_t(end - begin) : kGathersPerRow;
+  const auto sectors = [&](bool reads, OffsetT i) {
+    const uint32_t sector = reads ? uint32_t(col_indices[i] / kColsPerSector) : kNone;
+    const uint32_t same = __match_any_sync(kAll, sector);
+    return __popc(__ballot_sync(kAll, reads && __ffs(same) - 1 == lane));
+  };
+  for (int k = 0; k < kWidths; ++k) {
+    const uint32_t threads = 1u << k;
+    uint32_t count = 0;
+    // As many steps of as many groups of rows as a row has entries that count.
+    for (uint32_t item = warp; item < kGathersPerRow; item += kWarps) {
+      const uint32_t of_group = item % threads * (32 / threads) + lane / threads;
+      const uint32_t entry = item / threads * threads + lane % threads;
+      const OffsetT row_begin = __shfl_sync(kAll, begin, of_group);
+      count += sectors(entry < __shfl_sync(kAll, length, of_group), row_begin + entry);
+    }
+    if (lane == 0) atomicAdd(&counts[k], count);
+  }
+  const OffsetT begin_of_first = __shfl_sync(kAll, begin, 0), entries = __shfl_sync(kAll, end, 31) - begin_of_first;
+  const uint32_t in_order = entries < kGathersInOrder ? uint32_t(entries) : kGathersInOrder;
+  uint32_t count = 0;
+  for (uint32_t i = warp * 32; i < in_order; i += kWarps * 32) count += sectors(i + lane < in_order, begin_of_first + i + lane);
+  if (lane == 0) atomicAdd(&counts[kWidths], count);
+  const uint64_t of_rows = warp_sum(length);
+  if (threadIdx.x == 0) counts[kWidths + 1] = uint32_t(of_rows);
+  if (threadIdx.x == 0) counts[kWidths + 2] = in_order;
+  __syncthreads();
+  if (threadIdx.x < kWidths + 3) atomicAdd(&counters->gathers[threadIdx.x], uint64_t(counts[threadIdx.x]));
+}
+
 // A block takes a group of rows, and one shape after the other.
 __device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_t num_rows,
                                              const OffsetT* __restrict__ row_offsets,
@@ -251,6 +298,7 @@ __device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_
   const uint32_t num_groups = (num_rows + kRowsPerGroup - 1) / kRowsPerGroup;
   const uint32_t first = uint32_t(uint64_t(part.block) * num_groups / part.num_blocks) * kRowsPerGroup;
   const uint32_t last = first + kRowsPerGroup < num_rows ? first + kRowsPerGroup : num_rows;
+  count_gathers(first, num_rows, row_offsets, col_indices, counters);
   const OffsetT begin = row_offsets[first], end = row_offsets[last];
   if (end - begin > kMaxGroupEntries) return;
   if (threadIdx.x == 0) diagonals = 0;

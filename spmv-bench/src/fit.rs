@@ -6,7 +6,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, ValueType};
 use spmv_runtime::matrix::features;
-use spmv_runtime::planner::{Footprint, Model, NUM_TERMS, Priced, laid_out, multiplies_fill, own_settings, shape, terms};
+use spmv_runtime::planner::{
+    Footprint, Model, NUM_TERMS, Priced, laid_out, multiplies_fill, own_settings, shape, terms,
+};
 
 use crate::geomean;
 use crate::join::{JoinError, join, newest};
@@ -78,7 +80,9 @@ impl Judged {
 #[non_exhaustive]
 pub enum FitError {
     /// A matrix of the record is in no suite, nor named by how it is made, so that its structure cannot be looked at.
-    #[error("{0}: the record's matrix is in no suite and no class with its parameters, so its structure cannot be looked at again")]
+    #[error(
+        "{0}: the record's matrix is in no suite and no class with its parameters, so its structure cannot be looked at again"
+    )]
     Matrix(String),
     /// The suite's matrix of this name is another one now.
     #[error("{matrix}: the record's has {recorded} nonzeros, the suite's {now}: it was changed since")]
@@ -267,9 +271,15 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
             Measured { points: measured.points.iter().filter_map(point).collect(), ..measured.clone() }
         };
         let measured: Vec<Measured> = measured.iter().map(of_measured).collect();
-        let table: Table = measured.par_iter().map(|measured| tried(measured, own.len())).collect();
         let best_ms: Vec<f64> = own.iter().map(|problem| best[*problem].ms).collect();
-        let selected = select(&table, &best_ms);
+        let attempt = |most: f64| {
+            let table: Table = measured.par_iter().map(|measured| tried(measured, own.len(), most)).collect();
+            let selected = select(&table, &best_ms);
+            (loss(&table, &selected, &best_ms), most, table, selected)
+        };
+        let attempts = MOST.into_iter().map(attempt);
+        let (_, most, table, selected) =
+            attempts.min_by(|a, b| a.0.total_cmp(&b.0)).expect("there is one at least");
         for (place, problem) in own.iter().copied().enumerate() {
             let made = |kind| {
                 let (index, ms) = chosen(&table, &selected, place, kind)?;
@@ -280,9 +290,9 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
             let best = best[problem].clone();
             choices[problem] = Some(Choice { matrix, value, fitted, left_out, best });
         }
-        let (added, most) = cover(&table, &selected, &best_ms);
-        missed = missed.max(most);
-        model.priced.extend(selected.iter().map(|index| priced(&measured[*index], footprint)));
+        let (added, left) = cover(&table, &selected, &best_ms);
+        missed = missed.max(left);
+        model.priced.extend(selected.iter().map(|index| priced(&measured[*index], footprint, most)));
         for config in added.iter().map(|index| measured[*index].config) {
             if !model.measured.contains(&config) {
                 model.measured.push(config);
@@ -347,6 +357,9 @@ fn mean(mean: Option<f64>) -> String {
     mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}"))
 }
 
+/// How many times errors count at most for which a slow kernel would be chosen: whatever leads to the best choices.
+const MOST: [f64; 3] = [1.0, 2.0, 3.0];
+
 /// As records name products that are not transposed.
 const PLAIN: &str = "plain";
 
@@ -391,15 +404,15 @@ fn config(row: &Row, value: ValueType) -> Result<Option<KernelConfig>, ConfigErr
 
 /// Predictions for every problem that the configuration was measured on. With a matrix left out, prices are fitted to the
 /// others; a configuration says nothing then that was measured on no other, or on none with anything near as much of a term.
-fn tried(measured: &Measured, problems: usize) -> Vec<Option<Tried>> {
+fn tried(measured: &Measured, problems: usize, most_weight: f64) -> Vec<Option<Tried>> {
     /// How many times the most that was measured is too far to say anything.
     const FAR: f64 = 10.0;
-    let all = prices(measured.points.iter());
+    let all = prices(measured.points.iter(), most_weight);
     let mut found = vec![None; problems];
     let matrices: BTreeSet<usize> = measured.points.iter().map(|point| point.matrix).collect();
     for matrix in matrices {
         let others = measured.points.iter().filter(|point| point.matrix != matrix);
-        let without = prices(others.clone());
+        let without = prices(others.clone(), most_weight);
         let most = others.fold([0.0; NUM_TERMS], |most, point| {
             std::array::from_fn(|term| point.terms[term].max(most[term]))
         });
@@ -466,20 +479,18 @@ fn select(table: &Table, best_ms: &[f64]) -> Vec<usize> {
     }
 }
 
-/// How far choices are from the best: the mean logarithm, with the matrices in the fit and left out, and a little for the
-/// worst. Where nothing is predicted, a choice counts three times the best.
+/// How far choices are from the best: the mean logarithm and its square, so that few that are far count more than many that are
+/// near; with the matrices in the fit and left out. Where nothing is predicted, a choice counts three times the best.
 fn loss(table: &Table, selected: &[usize], best_ms: &[f64]) -> f64 {
     const NOTHING: f64 = 3.0;
-    const WORST: f64 = 0.02;
     let of_kind = |kind| {
-        let ratio = |(problem, best): (usize, &f64)| {
+        let log = |(problem, best): (usize, &f64)| {
             chosen(table, selected, problem, kind).map_or(NOTHING, |(_, ms)| ms / best).ln()
         };
-        let logs: Vec<f64> = best_ms.iter().enumerate().map(ratio).collect();
-        (logs.iter().sum::<f64>() / logs.len().max(1) as f64, logs.iter().copied().fold(0.0, f64::max))
+        let logs = best_ms.iter().enumerate().map(log);
+        logs.map(|log| log + log * log).sum::<f64>() / best_ms.len().max(1) as f64
     };
-    let (fitted, left_out) = (of_kind(0), of_kind(1));
-    (fitted.0 + left_out.0) / 2.0 + WORST * fitted.1.max(left_out.1)
+    (of_kind(0) + of_kind(1)) / 2.0
 }
 
 /// Configurations to measure beside those that are `selected`, so that none is much faster than all of them on any problem; and
@@ -511,9 +522,9 @@ fn cover(table: &Table, selected: &[usize], best_ms: &[f64]) -> (Vec<usize>, f64
     (added, left.into_iter().fold(0.0, f64::max).exp())
 }
 
-fn priced(measured: &Measured, footprint: Footprint) -> Priced {
+fn priced(measured: &Measured, footprint: Footprint, most: f64) -> Priced {
     let points = measured.points.iter();
-    let prices = prices(points.clone()).unwrap_or_default();
+    let prices = prices(points.clone(), most).unwrap_or_default();
     let prepared = points.filter_map(|point| Some(([1.0, point.terms[1]], point.prepare_ms?, 1.0)));
     let prepare = nonnegative(prepared);
     Priced { config: measured.config, footprint, prices: prices.map(rounded), prepare: prepare.map(rounded) }
@@ -530,10 +541,13 @@ fn rounded(price: f64) -> f64 {
 
 /// Prices that come nearest to the measured times; `None` where there are no measurements. Errors are relative, and count the
 /// less the farther the kernel is from the fastest of the problem: what is twice as slow is not chosen for an error of a tenth.
-/// Where it would be chosen, they count in full.
-fn prices<'p>(points: impl Iterator<Item = &'p Point>) -> Option<[f64; NUM_TERMS]> {
-    /// How often prices are fitted again where a slow kernel would be chosen.
-    const AGAIN: usize = 4;
+/// Where it would be chosen, they count in full, and more, up to so many times.
+fn prices<'p>(points: impl Iterator<Item = &'p Point>, most: f64) -> Option<[f64; NUM_TERMS]> {
+    /// How often prices are fitted again where a slow kernel would be chosen, and how much more its errors count each time.
+    const AGAIN: usize = 12;
+    const MORE: f64 = 1.3;
+    /// Times the fastest from which on a kernel is slow.
+    const SLOW: f64 = 1.05;
     let points: Vec<&Point> = points.collect();
     let mut weights: Vec<f64> = points.iter().map(|point| point.best_ms / (point.ms * point.ms)).collect();
     let fitted = |weights: &[f64]| {
@@ -544,8 +558,9 @@ fn prices<'p>(points: impl Iterator<Item = &'p Point>) -> Option<[f64; NUM_TERMS
         let mut changed = false;
         for (point, weight) in points.iter().zip(&mut weights) {
             let full = point.ms.recip();
-            if *weight < full && cost(&prices, &point.terms) < point.best_ms {
-                *weight = full;
+            let is_slow = point.ms > point.best_ms * SLOW;
+            if is_slow && *weight < most * full && cost(&prices, &point.terms) < point.best_ms {
+                *weight = if *weight < full { full } else { (*weight * MORE).min(most * full) };
                 changed = true;
             }
         }
@@ -654,7 +669,7 @@ mod tests {
         terms[0] = 1.0;
         let point =
             |ms: f64, best_ms: f64| Point { problem: None, matrix: 0, terms, ms, best_ms, prepare_ms: None };
-        let price = |best_ms: f64| prices([point(1.0, 1.0), point(4.0, best_ms)].iter()).unwrap()[0];
+        let price = |best_ms: f64| prices([point(1.0, 1.0), point(4.0, best_ms)].iter(), 1.0).unwrap()[0];
         // Of weights 1 and 1/4 where the best takes 2 and so little is predicted; of 1 and 1/16 where it takes 1.
         let mean = |weight: f64| (1.0 + 4.0 * weight * weight) / (1.0 + weight * weight);
         assert!((price(2.0) - mean(0.25)).abs() < 1e-6, "{}", price(2.0));

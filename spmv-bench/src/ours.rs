@@ -58,11 +58,12 @@ pub(crate) fn configs(
         // A product with a transposed copy is a plain one.
         let is_varied = !spec.takes_a_copy(operation) && request.variants != Variants::Default;
         // Of `special`, shapes are variants, and the other parameters are those for the matrix.
-        let of_shapes = features.filter(|_| is_varied && spec.name == "special").map_or_else(Vec::new, |features| {
-            let of_shape = |shape: Special| with(&[])?.to_builder().algorithm(shape).build();
-            let laid_out = |shape| planner::laid_out(of_shape(shape)?, features);
-            Special::SHAPES.into_iter().filter_map(|shape| laid_out(shape).ok()).collect()
-        });
+        let of_shapes =
+            features.filter(|_| is_varied && spec.name == "special").map_or_else(Vec::new, |features| {
+                let of_shape = |shape: Special| with(&[])?.to_builder().algorithm(shape).build();
+                let laid_out = |shape| planner::laid_out(of_shape(shape)?, features);
+                Special::SHAPES.into_iter().filter_map(|shape| laid_out(shape).ok()).collect()
+            });
         if is_varied && spec.name != "special" {
             for parameter in spec.parameters {
                 changes.extend(parameter.allowed.iter().map(|value| (parameter.name, value.to_string())));

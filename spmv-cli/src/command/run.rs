@@ -529,7 +529,8 @@ impl Run {
                 if name == "special" {
                     let of_arrays = of_arrays.unwrap_or(Operation::NonTranspose);
                     let features = stored.features(a, of_arrays);
-                    builder = by_default(&planner::usually_laid_out(builder.value(V::TYPE).build()?, &features)?);
+                    builder =
+                        by_default(&planner::usually_laid_out(builder.value(V::TYPE).build()?, &features)?);
                     reason.push_str("; its layout is that for the matrix, changed by --set");
                 }
                 (vec![Named { builder, reason }], "user")

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use spmv_codegen::{ConfigError, Features, KernelConfig, Types};
 
-use super::{Prediction, own_settings};
 use super::terms::{NUM_TERMS, TERMS};
+use super::{Prediction, own_settings};
 
 /// Index of the term that preparation depends on, in [`TERMS`].
 const MATRIX: usize = 1;
@@ -184,7 +184,8 @@ impl fmt::Display for Model {
         self.comments.iter().try_for_each(|comment| writeln!(f, "# {comment}"))?;
         writeln!(f, "{}", names())?;
         let named = |f: &mut fmt::Formatter<'_>, config: &KernelConfig| {
-            let settings: Vec<_> = own_settings(*config).iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let settings: Vec<_> =
+                own_settings(*config).iter().map(|(key, value)| format!("{key}={value}")).collect();
             write!(f, "{},{}", config.algorithm().name(), settings.join(" "))
         };
         for Priced { config, footprint, prices, prepare } in &self.priced {

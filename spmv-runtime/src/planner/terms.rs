@@ -90,7 +90,9 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         }
     };
     let gathers = match shares(config.algorithm()) {
-        Shares::Rows { threads } | Shares::Pieces { threads, .. } => features.sectors_per_gather(Some(threads)),
+        Shares::Rows { threads } | Shares::Pieces { threads, .. } => {
+            features.sectors_per_gather(Some(threads))
+        }
         Shares::Entries => features.sectors_per_gather(None),
     };
     let launches = match config.algorithm() {
@@ -113,7 +115,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         far * is_wide / 1e9,
         far * spilled / 1e9,
         near * (x_bytes / L1_BYTES).min(1.0) / 1e9,
-        if std::env::var_os("NOG").is_some() { 0.0 } else { nnz * gathers * if std::env::var_os("NOWIDE").is_some() { 1.0 } else { 1.0 + is_wide } / 1e9 },
+        nnz * gathers * (1.0 + is_wide) / 1e9,
         steps,
         chain,
         (features.longest_row as f64 - nnz / 2048.0).max(0.0) / 1e6,
