@@ -256,9 +256,17 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
     // Those with a product of a kernel that has terms.
     let predictable: BTreeSet<usize> =
         measured.iter().flat_map(|measured| &measured.points).filter_map(|point| point.problem).collect();
+    let mut configurations = vec![0; problems.len()];
+    let points = measured.iter().flat_map(|measured| &measured.points);
+    points.filter_map(|point| point.problem).for_each(|problem| configurations[problem] += 1);
+    let most = configurations.iter().copied().max().unwrap_or(0);
     for footprint in Footprint::ALL {
-        // Of transposed products, few configurations are measured: they tell prices, and nothing of choices.
-        let is_own = |problem: &usize| footprints[*problem] == footprint && problems[*problem].2 == PLAIN;
+        // Of transposed products, and where not all variants took part, few configurations are measured: they tell prices, and
+        // nothing of choices.
+        let is_own = |problem: &usize| {
+            let is_known = configurations[*problem] * FEW >= most && problems[*problem].2 == PLAIN;
+            footprints[*problem] == footprint && is_known
+        };
         let own: Vec<usize> = predictable.iter().copied().filter(is_own).collect();
         if own.is_empty() {
             continue;
@@ -359,6 +367,9 @@ fn mean(mean: Option<f64>) -> String {
 
 /// How many times errors count at most for which a slow kernel would be chosen: whatever leads to the best choices.
 const MOST: [f64; 3] = [1.0, 2.0, 3.0];
+
+/// The part of the configurations that a problem must have been measured with for choices to be judged by it: one in so many.
+const FEW: usize = 3;
 
 /// As records name products that are not transposed.
 const PLAIN: &str = "plain";
