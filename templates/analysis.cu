@@ -258,7 +258,7 @@ __device__ __forceinline__ void count_gathers(uint32_t first, uint32_t num_rows,
   __syncthreads();
   const uint32_t row = first + lane < num_rows ? first + lane : num_rows;
   const OffsetT begin = row_offsets[row], end = row_offsets[row < num_rows ? row + 1 : row];
-  const uint32_t length = end - begin < kGathersPerRow ? uint32_t(end - begin) : kGathersPerRow;
+  const uint32_t length = end - begin < kGathersPerRow ? uint32_t(end - begin) : uint32_t(kGathersPerRow);
   const auto sectors = [&](bool reads, OffsetT i) {
     const uint32_t sector = reads ? uint32_t(col_indices[i] / kColsPerSector) : kNone;
     const uint32_t same = __match_any_sync(kAll, sector);

@@ -236,3 +236,23 @@ fn sizes_are_limited() {
     let error = dense.max_bytes(1 << 30).generate::<f64, u64>().unwrap_err().to_string();
     assert_eq!(error, "the matrix would take about 160001200012 bytes; at most 1073741824 are allowed");
 }
+
+#[test]
+fn a_text_says_how_a_matrix_is_made() {
+    let made: Generator = "uniform:rows=100, cols=50,per_row=3,seed=7".parse().unwrap();
+    let set = generator("uniform", &[("rows", 100.0), ("cols", 50.0), ("per_row", 3.0)]).seed(7);
+    assert_eq!(hash(&made.generate::<f64, u32>().unwrap()), hash(&set.generate::<f64, u32>().unwrap()));
+    assert_eq!("road".parse::<Generator>().unwrap().class().name, "road");
+    let error = |text: &str| text.parse::<Generator>().unwrap_err();
+    assert!(matches!(error("unifrom"), GenerateError::UnknownClass { .. }));
+    assert!(matches!(error("uniform:sides=2"), GenerateError::UnknownParameter { .. }));
+    assert!(matches!(error("uniform:rows=x"), GenerateError::OutOfRange { .. }));
+    for (text, what) in [
+        ("uniform:rows", "\"rows\" is no KEY=VALUE"),
+        ("uniform:seed=-1", "seed = -1 is no whole number"),
+        ("uniform:rows=5,rows=6", "rows is set twice"),
+    ] {
+        let written = "; a matrix is written CLASS or CLASS:KEY=VALUE,..., each key once";
+        assert_eq!(error(text).to_string(), format!("{text:?}: {what}{written}"));
+    }
+}

@@ -123,6 +123,11 @@ fn features_are_what_they_say() {
     let places = 1u32 << Features::LOG_DEGREE_PLACES;
     assert_eq!(Features::degree_place(places.into(), places - 1), places - 1);
     assert!((0..100).all(|col| Features::degree_place(u64::from(places) + 1, col * 99_991) < places));
+    // 32, 16, 4 rows and one at a time read one place of x after the other, 8 of which are in a sector.
+    let diagonal = features(&generated("diagonal", &[("n", 960.0)]));
+    let gathers =
+        [Some(1), Some(2), Some(8), Some(32), None].map(|threads| diagonal.sectors_per_gather(threads));
+    assert_eq!(gathers, [0.125, 0.125, 0.25, 1.0, 0.125]);
     let giant = features(&generated("giant_row", &[("n", 20_000.0), ("giant", 9000.0), ("empty", 0.4)]));
     assert_eq!(giant.num_diagonals, None);
     assert!(giant.longest_row >= 9000 && giant.row_lengths[0] > 7000);
