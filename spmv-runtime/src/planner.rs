@@ -174,10 +174,13 @@ fn listed(
         _ => Vec::new(),
     };
     if to_measure && !found.is_empty() {
-        let measured = SM_90.measured.iter().filter_map(|config| typed(*config, types, operation).ok());
+        let measured = SM_90.measured.iter().filter_map(|config| suited(*config, types, operation, features));
         // What would be mostly fill is not worth measuring.
-        let measured = measured.filter(|config| terms(config, features, l2_bytes).is_some());
-        found.extend(measured.map(|config| Candidate::new(config, "the fastest for some matrix")));
+        for config in measured.filter(|config| terms(config, features, l2_bytes).is_some()) {
+            if !found.iter().any(|candidate| candidate.config == config) {
+                found.push(Candidate::new(config, "the fastest for some matrix"));
+            }
+        }
     }
     // Whether all rows do, only making the plan tells.
     let pays = constraints.products >= WORTH_A_COPY;
@@ -292,6 +295,18 @@ fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<Ker
     builder.offset(types.offset).index(types.index).operation(operation).build()
 }
 
+/// What the configuration is for these types and a matrix with these features; `None` where its kernel does not take the types, or
+/// the matrix no layout of its shape.
+fn suited(
+    config: KernelConfig,
+    types: Types,
+    operation: Operation,
+    features: &Features,
+) -> Option<KernelConfig> {
+    let suited = laid_out(typed(config, types, operation).ok()?, features).ok()?;
+    (shape(suited) == shape(config)).then_some(suited)
+}
+
 /// What the model knows, the fastest first.
 fn predicted(
     features: &Features,
@@ -301,12 +316,7 @@ fn predicted(
     constraints: &Constraints,
 ) -> Vec<Candidate> {
     let candidate = |priced: &Priced| {
-        // A kernel that does not take these types is no candidate.
-        let config = typed(priced.config, types, operation).ok()?;
-        let config = laid_out(config, features).ok()?;
-        if shape(config) != shape(priced.config) {
-            return None;
-        }
+        let config = suited(priced.config, types, operation, features)?;
         let mut prediction = priced.predict(&terms(&config, features, l2_bytes)?);
         if operation == Operation::Transpose {
             prediction.prepare_ms += COPY_MS[0] + COPY_MS[1] * features.nnz as f64;
@@ -426,6 +436,33 @@ mod tests {
                 priced.config
             );
         }
+    }
+
+    #[test]
+    fn candidates_are_laid_out_and_differ() {
+        // Rows of 4 and of 200, 50 on average: pieces of 128 would cut them, and sorting takes away the fill.
+        let mut features = Features::of_size((1 << 20, 1 << 20), 50 << 20);
+        features.longest_row = 200;
+        features.warp_steps = Features::THREADS_PER_ROW.map(|threads| (4 << 20) * u64::from(threads));
+        let types = KernelConfig::named("csr_vector").unwrap().build().unwrap().types();
+        let constraints = Constraints::default();
+        let found = listed(true, &features, types, Operation::NonTranspose, 50 << 20, &constraints).unwrap();
+        for (place, candidate) in found.iter().enumerate() {
+            assert!(
+                !found[..place].iter().any(|other| other.config == candidate.config),
+                "{}",
+                candidate.config
+            );
+            assert_eq!(laid_out(candidate.config, &features).unwrap(), candidate.config);
+            if let Algorithm::Special(special) = candidate.config.algorithm() {
+                assert!(special.piece >= 200 && special.sigma > 1 && special.resident == 0, "{special:?}");
+            }
+        }
+        let shapes = |measured: bool| {
+            let specials = found.iter().filter(|candidate| shape(candidate.config).is_some());
+            specials.filter(|candidate| candidate.prediction.is_none() == measured).count()
+        };
+        assert!(shapes(false) > 2 && shapes(true) > 0);
     }
 
     #[test]
