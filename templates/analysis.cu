@@ -250,6 +250,8 @@ __device__ __forceinline__ bool insert(uint64_t* table, uint64_t block) {
 __device__ __forceinline__ void count_gathers(uint32_t first, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                                               const IndexT* __restrict__ col_indices, Counters* counters) {
   constexpr uint32_t kWarps = kThreadsPerBlock / 32;
+  constexpr int kItems = kGathersPerRow / kWarps, kItemsInOrder = kGathersInOrder / kThreadsPerBlock;
+  static_assert(kItems * kWarps == kGathersPerRow && kItemsInOrder * kThreadsPerBlock == kGathersInOrder, "all take part");
   // No sector has this number.
   constexpr uint32_t kNone = ~0u;
   __shared__ uint32_t counts[kWidths + 3];
@@ -259,27 +261,43 @@ __device__ __forceinline__ void count_gathers(uint32_t first, uint32_t num_rows,
   const uint32_t row = first + lane < num_rows ? first + lane : num_rows;
   const OffsetT begin = row_offsets[row], end = row_offsets[row < num_rows ? row + 1 : row];
   const uint32_t length = end - begin < kGathersPerRow ? uint32_t(end - begin) : uint32_t(kGathersPerRow);
-  const auto sectors = [&](bool reads, OffsetT i) {
-    const uint32_t sector = reads ? uint32_t(col_indices[i] / kColsPerSector) : kNone;
-    const uint32_t same = __match_any_sync(kAll, sector);
-    return __popc(__ballot_sync(kAll, reads && __ffs(same) - 1 == lane));
-  };
+  const OffsetT begin_of_first = __shfl_sync(kAll, begin, 0), entries = __shfl_sync(kAll, end, 31) - begin_of_first;
+  const uint32_t in_order = entries < kGathersInOrder ? uint32_t(entries) : uint32_t(kGathersInOrder);
+  // All loads first, which then wait together.
+  uint32_t sectors[kWidths][kItems], sectors_in_order[kItemsInOrder];
+  const auto load = [&](bool reads, OffsetT i) { return reads ? uint32_t(col_indices[i] / kColsPerSector) : kNone; };
+#pragma unroll
   for (int k = 0; k < kWidths; ++k) {
     const uint32_t threads = 1u << k;
-    uint32_t count = 0;
     // As many steps of as many groups of rows as a row has entries that count.
-    for (uint32_t item = warp; item < kGathersPerRow; item += kWarps) {
-      const uint32_t of_group = item % threads * (32 / threads) + lane / threads;
-      const uint32_t entry = item / threads * threads + lane % threads;
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) {
+      const uint32_t number = item * kWarps + warp;
+      const uint32_t of_group = number % threads * (32 / threads) + lane / threads;
+      const uint32_t entry = number / threads * threads + lane % threads;
       const OffsetT row_begin = __shfl_sync(kAll, begin, of_group);
-      count += sectors(entry < __shfl_sync(kAll, length, of_group), row_begin + entry);
+      sectors[k][item] = load(entry < __shfl_sync(kAll, length, of_group), row_begin + entry);
     }
+  }
+#pragma unroll
+  for (int item = 0; item < kItemsInOrder; ++item) {
+    const uint32_t i = item * kThreadsPerBlock + threadIdx.x;
+    sectors_in_order[item] = load(i < in_order, begin_of_first + i);
+  }
+  const auto different = [&](uint32_t sector) {
+    const uint32_t same = __match_any_sync(kAll, sector);
+    return __popc(__ballot_sync(kAll, sector != kNone && __ffs(same) - 1 == lane));
+  };
+#pragma unroll
+  for (int k = 0; k < kWidths; ++k) {
+    uint32_t count = 0;
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) count += different(sectors[k][item]);
     if (lane == 0) atomicAdd(&counts[k], count);
   }
-  const OffsetT begin_of_first = __shfl_sync(kAll, begin, 0), entries = __shfl_sync(kAll, end, 31) - begin_of_first;
-  const uint32_t in_order = entries < kGathersInOrder ? uint32_t(entries) : kGathersInOrder;
   uint32_t count = 0;
-  for (uint32_t i = warp * 32; i < in_order; i += kWarps * 32) count += sectors(i + lane < in_order, begin_of_first + i + lane);
+#pragma unroll
+  for (int item = 0; item < kItemsInOrder; ++item) count += different(sectors_in_order[item]);
   if (lane == 0) atomicAdd(&counts[kWidths], count);
   const uint64_t of_rows = warp_sum(length);
   if (threadIdx.x == 0) counts[kWidths + 1] = uint32_t(of_rows);
