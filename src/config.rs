@@ -50,6 +50,28 @@ pub enum Coefficient {
     MinusOne,
 }
 
+/// How a kernel loads what a product reads once: the matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Loads {
+    /// As data that is not needed again soon (`__ldcs`), so that caches keep x: where the L2 cache has no room for the matrix.
+    #[default]
+    Streaming,
+    /// As what may be needed again (`__ldg`): where it has, and products follow one another.
+    Cached,
+}
+
+impl Loads {
+    /// Both, as they are written in a configuration.
+    pub const NAMES: &'static [(&'static str, Loads)] =
+        &[("streaming", Loads::Streaming), ("cached", Loads::Cached)];
+
+    /// As it is written in a configuration: `streaming` or `cached`.
+    pub fn name(self) -> &'static str {
+        let entry = Self::NAMES.iter().find(|(_, loads)| *loads == self);
+        entry.expect("both have a name").0
+    }
+}
+
 impl Coefficient {
     /// Every coefficient, as it is written in a configuration.
     pub const NAMES: &'static [(&'static str, Coefficient)] = &[
@@ -121,6 +143,7 @@ pub struct KernelConfig {
     user: Option<&'static UserFunctions>,
     scaling: Scaling,
     threads_per_block: u32,
+    loads: Loads,
 }
 
 impl KernelConfig {
@@ -148,6 +171,7 @@ impl KernelConfig {
             alpha: None,
             beta: None,
             threads_per_block: 256,
+            loads: Loads::default(),
         }
     }
 
@@ -215,6 +239,11 @@ impl KernelConfig {
     /// Threads a block.
     pub fn threads_per_block(&self) -> u32 {
         self.threads_per_block
+    }
+
+    /// How what a product reads once is loaded.
+    pub fn loads(&self) -> Loads {
+        self.loads
     }
 
     /// What is computed in place of sums of products; `None` where they are what is computed, maps or none.
@@ -309,11 +338,15 @@ impl KernelConfig {
     }
 
     /// Every setting as (key, value): the algorithm's parameters first, then the common keys; the semiring where it is
-    /// not plus_times; the functions that are written.
+    /// not plus_times, loads where they are not streaming; the functions that are written.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let parameters = self.algorithm.spec().parameters.iter().zip(self.algorithm.parameter_values());
         let mut settings: Vec<_> = parameters.map(|(spec, value)| (spec.name, value.to_string())).collect();
-        let told = |key: &&CommonKey| key.name != SEMIRING || self.semiring != Semiring::PlusTimes;
+        let told = |key: &&CommonKey| match key.name {
+            SEMIRING => self.semiring != Semiring::PlusTimes,
+            LOADS => self.loads != Loads::Streaming,
+            _ => true,
+        };
         settings.extend(COMMON_KEYS.iter().filter(told).map(|key| (key.name, (key.get)(self))));
         if let Some(user) = self.user {
             settings.extend(FUNCTION_KEYS.iter().filter_map(|key| Some((key.name, key.of(user)?))));
@@ -348,6 +381,7 @@ impl KernelConfig {
             beta: Some(self.scaling.beta)
                 .filter(|beta| *beta != usual_scaling(self.semiring, self.user_functions()).beta),
             threads_per_block: self.threads_per_block,
+            loads: self.loads,
         }
     }
 }
@@ -607,9 +641,20 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         get: |config| config.scaling.beta.name().into(),
         set: |builder, text| coefficient(text).map(|beta| builder.beta = Some(beta)).is_some(),
     },
+    CommonKey {
+        name: LOADS,
+        doc: "How the matrix is loaded: streaming leaves caches to x; cached is for products that follow one another where the L2 cache has room for all.",
+        allowed: || Loads::NAMES.iter().map(|(name, _)| name.to_string()).collect(),
+        get: |config| config.loads.name().into(),
+        set: |builder, text| {
+            let named = Loads::NAMES.iter().find(|(name, _)| *name == text);
+            named.map(|(_, loads)| builder.loads = *loads).is_some()
+        },
+    },
 ];
 
 const SEMIRING: &str = "semiring";
+const LOADS: &str = "loads";
 
 /// Allowed block sizes: whole warps, powers of two, so that every group width divides them.
 const THREADS_PER_BLOCK: &[u32] = &[32, 64, 128, 256, 512, 1024];
@@ -643,6 +688,7 @@ pub struct KernelConfigBuilder {
     alpha: Option<Coefficient>,
     beta: Option<Coefficient>,
     threads_per_block: u32,
+    loads: Loads,
 }
 
 impl KernelConfigBuilder {
@@ -721,6 +767,12 @@ impl KernelConfigBuilder {
     /// Threads a block.
     pub fn threads_per_block(mut self, threads_per_block: u32) -> Self {
         self.threads_per_block = threads_per_block;
+        self
+    }
+
+    /// How what a product reads once is loaded.
+    pub fn loads(mut self, loads: Loads) -> Self {
+        self.loads = loads;
         self
     }
 
@@ -855,6 +907,7 @@ impl KernelConfigBuilder {
                 beta: self.beta.unwrap_or(usual.beta),
             },
             threads_per_block: self.threads_per_block,
+            loads: self.loads,
         }
     }
 }
@@ -1210,6 +1263,24 @@ mod tests {
             least.to_builder().semiring(Semiring::PlusTimes).build().unwrap().scaling().alpha,
             Coefficient::Any
         );
+    }
+
+    #[test]
+    fn loads_are_a_setting_like_others() {
+        let usual = KernelConfig::builder(CsrVector::default()).build().unwrap();
+        assert_eq!(usual.loads(), Loads::Streaming);
+        assert!(!usual.to_string().contains("loads"), "{usual}");
+        let cached = usual.to_builder().loads(Loads::Cached).build().unwrap();
+        assert!(cached.to_string().ends_with("loads=cached"), "{cached}");
+        let settings = cached.settings();
+        let settings = settings.iter().map(|(key, value)| (*key, value.as_str()));
+        assert_eq!(KernelConfig::from_settings("csr_vector", settings).unwrap(), cached);
+        let text = cached.program().source;
+        let place = |line: &str| text.lines().position(|found| found == line);
+        assert!(place("#define __ldcs __ldg") < place("#line 1 \"prelude/group.cuh\""));
+        assert!(!usual.program().source.contains("#define __ldcs"));
+        let error = usual.to_builder().set("loads", "twice").unwrap_err().to_string();
+        assert!(error.contains("streaming, cached"), "{error}");
     }
 
     #[test]

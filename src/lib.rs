@@ -50,7 +50,8 @@ mod vector;
 pub use algorithm::*;
 pub use analysis::AnalysisProgram;
 pub use config::{
-    COMMON_KEYS, Coefficient, CommonKey, ConfigError, KernelConfig, KernelConfigBuilder, Scaling, Types,
+    COMMON_KEYS, Coefficient, CommonKey, ConfigError, KernelConfig, KernelConfigBuilder, Loads, Scaling,
+    Types,
 };
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::config::KernelConfig;
+use crate::config::{KernelConfig, Loads};
 use crate::expr::{Expr, Variable};
 use crate::features::Features;
 use crate::operators::Operators;
@@ -28,6 +28,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
     ("prelude/unsigned.cuh", include_str!("../templates/prelude/unsigned.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
+    ("prelude/x_packets.cuh", include_str!("../templates/prelude/x_packets.cuh")),
     ("prelude/async_copy.cuh", include_str!("../templates/prelude/async_copy.cuh")),
     ("prelude/stage.cuh", include_str!("../templates/prelude/stage.cuh")),
     ("prelude/segmented.cuh", include_str!("../templates/prelude/segmented.cuh")),
@@ -64,6 +65,8 @@ const ON_DEVICE: &str = "prelude/on_device.cuh";
 /// What products are made of; what rows are reduced with; how they reach y, and how they do where they are no sums of
 /// products.
 const ARITHMETIC: &str = "prelude/arithmetic.cuh";
+/// What stands before all that loads, where the configuration says so.
+const CACHED_LOADS: &str = "prelude/cached_loads.cuh";
 const PLUS_TIMES: &str = "prelude/plus_times.cuh";
 const SCALING: &str = "prelude/scaling.cuh";
 const ACCUMULATING: &str = "prelude/accumulating.cuh";
@@ -258,6 +261,9 @@ fn assemble(
         writeln!(text, "using {name} = {cuda_type};").expect("writing to a String succeeds");
     }
     text.push_str(prelude.constants);
+    if product.is_some_and(|config| config.loads() == Loads::Cached) {
+        append(&mut text, CACHED_LOADS, include_str!("../templates/prelude/cached_loads.cuh"));
+    }
     let mut helpers: Vec<&str> = included(template).collect();
     helpers.extend(others.iter().filter(|name| !included(template).any(|included| included == **name)));
     let reduces =

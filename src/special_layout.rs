@@ -33,8 +33,9 @@ const REUSED: f64 = 0.5;
 /// which on two do.
 const APART: f64 = 1.3;
 
-/// Rows and columns of dense blocks that are stored as such, the first that all of a matrix consists of.
-const BLOCKS: [u32; 4] = [6, 4, 3, 2];
+/// Rows and columns of dense blocks that are stored as such, the first that all of a matrix consists of. Blocks of 6 are four of
+/// 3, which are at least as fast.
+const BLOCKS: [u32; 3] = [4, 3, 2];
 
 const fn shape(lanes_per_row: u32, rows_per_lane: u32, entries_per_step: u32, unroll: u32) -> Special {
     Special { lanes_per_row, rows_per_lane, entries_per_step, unroll, ..Special::DEFAULT }
@@ -53,10 +54,13 @@ const BY_TWO: Special = shape(2, 1, 4, 2);
 const BY_FOUR: Special = shape(4, 1, 4, 2);
 const BY_EIGHT: Special = shape(8, 1, 4, 2);
 const BY_WARP: Special = shape(32, 1, 4, 2);
+/// Rows of blocks that lanes share.
+const BLOCKS_BY_TWO: Special = Special { block: 2, ..shape(2, 1, 2, 1) };
+const BLOCKS_BY_FOUR: Special = Special { block: 2, ..shape(4, 1, 1, 4) };
 
 impl Special {
-    /// How rows are shared out, for matrices that are stored by entries. Each is the fastest for some.
-    pub const SHAPES: [Special; 11] = [
+    /// How rows are shared out. Each is the fastest for some. Blocks of 2 × 2 stand for those of every size.
+    pub const SHAPES: [Special; 14] = [
         SEVERAL_ROWS,
         resident(SEVERAL_ROWS),
         TWO_ROWS,
@@ -68,37 +72,31 @@ impl Special {
         BY_FOUR,
         BY_EIGHT,
         BY_WARP,
+        BLOCKS_BY_TWO,
+        Special { unroll: 2, ..BLOCKS_BY_FOUR },
+        BLOCKS_BY_FOUR,
     ];
 
     /// The parameters that follow from a matrix, whatever the shape.
     pub const FOLLOWING: [&str; 4] = ["sigma", "piece", "col_bits", "encoding"];
 
-    /// What of these parameters does not follow from a matrix: one of [`Special::SHAPES`], or blocks of 2 × 2, which stand for
-    /// those of every size.
+    /// What of these parameters does not follow from a matrix: one of [`Special::SHAPES`].
     #[must_use]
     pub fn shape(self) -> Special {
-        match self.block {
-            1 => Special { sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, ..self },
-            _ => Special { block: 2, ..Special::DEFAULT },
-        }
+        let block = self.block.min(BLOCKS_BY_FOUR.block);
+        Special { block, sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, ..self }
     }
 
-    /// The layout of this shape for a matrix with these features, its values stored as they are. Where the rows that were looked
-    /// at consist of dense blocks, so does the layout, whatever the shape: a matrix that has others elsewhere is refused when it
-    /// is prepared.
+    /// The layout of this shape for a matrix with these features, its values stored as they are. Blocks are stored where the rows
+    /// that were looked at consist of them, whatever the shape, and nowhere else: a matrix that has others elsewhere is refused when
+    /// it is prepared.
     pub fn laid_out(self, features: &Features) -> SpecialLayout {
         let is_full = |block: &u32| features.slots_per_entry((*block, *block)) == Some(1.0);
         if let Some(block) = BLOCKS.into_iter().find(is_full) {
-            // About as many values in flight, whatever the blocks.
-            let (entries_per_step, unroll) = match block {
-                2 => (2, 4),
-                3 => (1, 3),
-                _ => (1, 1),
-            };
-            let parameters = Special { block, entries_per_step, unroll, ..Special::DEFAULT };
-            return SpecialLayout { parameters, threads_per_block: 256 };
+            let shape = if self.block > 1 { self } else { BLOCKS_BY_FOUR };
+            return SpecialLayout { parameters: Special { block, ..shape }, threads_per_block: 256 };
         }
-        let mut parameters = self;
+        let mut parameters = if self.block > 1 { USUAL } else { self };
         let mean = mean(features);
         if !is_even(features, parameters.lanes_per_row) {
             parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
@@ -241,21 +239,21 @@ mod tests {
         );
         for shape in Special::SHAPES {
             assert_eq!(shape.shape(), shape);
-            assert_eq!(of(shape, 22).shape(), shape);
+            assert_eq!(of(shape, 22).shape(), if shape.block > 1 { USUAL } else { shape });
         }
-        for (block, steps) in [(2, (2, 4)), (3, (1, 3)), (4, (1, 1)), (6, (1, 1))] {
+        for (of_blocks, block) in [(2, 2), (3, 3), (4, 4), (6, 3)] {
             let mut blocked = features(24, 24, near);
             let places = |(rows, cols): (u32, u32)| u64::from(rows * cols);
-            let fills = |shape: &(u32, u32)| block % shape.0 == 0 && block % shape.1 == 0;
+            let fills = |shape: &(u32, u32)| of_blocks % shape.0 == 0 && of_blocks % shape.1 == 0;
             blocked.grouped = 5760;
             blocked.blocks =
                 Features::BLOCK_SHAPES.map(|shape| 5760 / places(shape) * if fills(&shape) { 1 } else { 2 });
-            let layout = special_layout(&blocked, ValueType::F64);
-            KernelConfig::builder(layout.parameters).value(ValueType::F64).build().expect("allowed");
-            let Special { block: chosen, entries_per_step, unroll, .. } = layout.parameters;
-            assert_eq!(chosen, block);
-            assert_eq!((entries_per_step, unroll), steps);
-            assert_eq!(layout.parameters.shape(), Special { block: 2, ..Special::DEFAULT });
+            for shape in Special::SHAPES {
+                let layout = shape.laid_out(&blocked).parameters;
+                KernelConfig::builder(layout).value(ValueType::F64).build().expect("allowed");
+                let of_blocks = if shape.block > 1 { shape } else { BLOCKS_BY_FOUR };
+                assert_eq!((layout.block, layout.shape()), (block, of_blocks));
+            }
         }
     }
 }

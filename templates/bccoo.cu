@@ -15,6 +15,7 @@ constexpr int kBlockCols = 2;
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/x_packets.cuh"
 #include "prelude/segmented.cuh"
 #include "prelude/spanning_row.cuh"
 #include "prelude/search.cuh"
@@ -291,26 +292,13 @@ __device__ __forceinline__ void decode_cols(uint32_t tile, const uint32_t* __res
   __syncwarp();
 }
 
-// kCount consecutive entries of x from an address that is aligned to all of them, or to 16 bytes where they are more.
-template <int kCount>
-__device__ __forceinline__ void load_aligned(XT* to, const XT* __restrict__ from) {
-  using Together = PacketOf<kCount, XT>;
-#pragma unroll
-  for (int i = 0; i < kCount; i += Together::kEntries) {
-    Together loaded;
-    loaded.packet = __ldg(reinterpret_cast<const typename Together::Type*>(from + i));
-#pragma unroll
-    for (int j = 0; j < Together::kEntries; ++j) to[i + j] = loaded.entries[j];
-  }
-}
-
 // The entries of x for a block; behind the last column of A there are none.
 __device__ __forceinline__ void load_entries(const XT* __restrict__ x, uint64_t num_cols, uint32_t block_col,
-                                             bool is_aligned, XT (&entries)[kBlockCols]) {
+                                             bool in_packets, XT (&entries)[kBlockCols]) {
   const uint32_t first = block_col * kBlockCols;
   const uint64_t left = num_cols - first;
-  if (is_aligned && left >= kBlockCols) {
-    load_aligned<kBlockCols>(entries, x + first);
+  if (in_packets && left >= kBlockCols) {
+    load_x<kBlockCols, true>(entries, x + first);
   } else {
 #pragma unroll
     for (int c = 0; c < kBlockCols; ++c) entries[c] = c < left ? __ldg(x + first + c) : XT(0);
@@ -374,7 +362,7 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
                                               const SpanningRows& spanning) {
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t first_block = tile * kTileBlocks;
-  const bool is_aligned = reinterpret_cast<uint64_t>(x) % (kBlockCols * sizeof(XT)) == 0;
+  const bool in_packets = is_in_packets<kBlockCols>(x);
   const uint32_t first_rank = __ldg(layout.tile_rows + tile);
   const TileSpan span = {__ldg(&layout.tile_spans[tile].begin), __ldg(&layout.tile_spans[tile].end)};
   const uint32_t lane_flags = __ldg(layout.bit_flags + tile * uint64_t(kSteps) + lane % kSteps);
@@ -392,7 +380,7 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
       const uint32_t block = first_block + (step + u) * 32 + lane;
       const bool is_there = block < layout.num_blocks;
       load_streaming<kPlaces>(values[u], layout.block_values + min(block, layout.num_blocks - 1) * uint64_t(kPlaces));
-      load_entries(x, is_there ? num_cols : 0, is_there ? cols[(step + u) * 32 + lane] : 0, is_aligned, entries[u]);
+      load_entries(x, is_there ? num_cols : 0, is_there ? cols[(step + u) * 32 + lane] : 0, in_packets, entries[u]);
     }
 #pragma unroll
     for (int u = 0; u < kChunk; ++u) {

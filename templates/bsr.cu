@@ -14,6 +14,7 @@ constexpr int kBlockCols = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/x_packets.cuh"
 #include "prelude/slots.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
@@ -173,7 +174,6 @@ constexpr int kPlaces = kBlockRows * kCols;
 // lanes idle; then it has those of a row of the block.
 constexpr int kPerLoad = smaller(power_of_two_in(kCols), 16 / sizeof(ValueT));
 constexpr int kPerLane = lanes_used(kPlaces / kPerLoad) >= 27 ? kPerLoad : kCols;
-constexpr int kPerXLoad = smaller(power_of_two_in(kPerLane), 16 / sizeof(XT));
 constexpr int kLanesPerRow = kCols / kPerLane;
 constexpr int kLanesPerBlock = kBlockRows * kLanesPerRow;
 // Blocks that a group reads at a time: a group is a warp where rows of blocks are long, else about 8 lanes.
@@ -185,28 +185,8 @@ constexpr uint32_t kRowsPerGroup = 2;
 constexpr int kAhead = 16;
 constexpr int kBytesAhead = 64;
 
-// What a lane multiplies from `first` on; where x does not consist of whole aligned loads, entry by entry.
-template <bool kWhole>
-__device__ __forceinline__ void load_x(XT* to, const XT* __restrict__ x, uint64_t first, uint64_t num_cols) {
-  if constexpr (kWhole) {
-#pragma unroll
-    for (int i = 0; i < kPerLane; i += kPerXLoad) {
-      using PacketT = typename Packet<kPerXLoad * sizeof(XT)>::Type;
-      union {
-        PacketT packet;
-        XT entries[kPerXLoad];
-      } loaded;
-      loaded.packet = __ldg(reinterpret_cast<const PacketT*>(x + first + i));
-#pragma unroll
-      for (int j = 0; j < kPerXLoad; ++j) to[i + j] = loaded.entries[j];
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kPerLane; ++i) to[i] = first + i < num_cols ? __ldg(x + first + i) : XT(0);
-  }
-}
-
-// The part of a lane in the product of a row of blocks. The loads of kSteps blocks are in flight together.
+// The part of a lane in the product of a row of blocks; kWhole: x is in packets and all columns of all blocks are there. The
+// loads of kSteps blocks are in flight together.
 template <int kBlocks, int kSteps, bool kWhole>
 __device__ __forceinline__ AccumT lane_product(OffsetT begin, OffsetT end, uint32_t lane,
                                                const IndexT* __restrict__ block_cols,
@@ -236,7 +216,14 @@ __device__ __forceinline__ AccumT lane_product(OffsetT begin, OffsetT end, uint3
     }
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
-      if (cols[s] != kNoColumn) load_x<kWhole>(entries[s], x, uint64_t(cols[s]) * kCols + first_col, num_cols);
+      if (cols[s] == kNoColumn) continue;
+      const uint64_t first = uint64_t(cols[s]) * kCols + first_col;
+      if constexpr (kWhole) {
+        load_x<kPerLane, true>(entries[s], x + first);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kPerLane; ++i) entries[s][i] = first + i < num_cols ? __ldg(x + first + i) : XT(0);
+      }
     }
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
@@ -277,7 +264,7 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t 
   if (group >= kGroups) return;
   const uint32_t mask = (0xffffffffu >> (32 - kLanes)) << (group * kLanes);
   const uint32_t num_block_rows = (num_rows + kBlockRows - 1) / kBlockRows;
-  const bool is_whole = num_cols % kCols == 0 && reinterpret_cast<uint64_t>(x) % (kPerXLoad * sizeof(XT)) == 0;
+  const bool is_whole = num_cols % kCols == 0 && is_in_packets<kPerLane>(x);
   const uint32_t first = (warp * kGroups + group) * kRowsPerGroup;
 #pragma unroll 1
   for (uint32_t block_row = first; block_row < min(first + kRowsPerGroup, num_block_rows); ++block_row) {

@@ -23,6 +23,7 @@ constexpr int kResident = 0;
 #include "prelude/scaling.cuh"
 #include "prelude/slots.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/x_packets.cuh"
 #include "prelude/group.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
@@ -470,8 +471,8 @@ __device__ __forceinline__ ValueT decode(StoredT stored, bool is_fill, const Val
   }
 }
 
-// sums <- the products of a slice, a lane's share; StoredT is what values are stored as.
-template <typename StoredT>
+// sums <- the products of a slice, a lane's share; StoredT is what values are stored as; kInPackets: x is in packets.
+template <bool kInPackets, typename StoredT>
 __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlock], uint32_t begin, uint32_t end,
                                                int lane, const uint32_t* __restrict__ bases,
                                                const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
@@ -512,9 +513,8 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
       for (int i = 0; i < kSlots; ++i) {
         const IndexT col = step_cols[s][i];
 #pragma unroll
-        for (int c = 0; c < kBlock; ++c) {
-          entries[s][i][c] = col == kNoColumn ? XT(0) : __ldg(x + uint64_t(col) * kBlock + c);
-        }
+        for (int c = 0; c < kBlock; ++c) entries[s][i][c] = XT(0);
+        if (col != kNoColumn) load_x<kBlock, kInPackets>(entries[s][i], x + uint64_t(col) * kBlock);
       }
     }
 #pragma unroll
@@ -546,6 +546,7 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts
   const uint32_t share = (num_slices + gridDim.x - 1) / gridDim.x;
   const uint32_t beyond = min(num_slices, (blockIdx.x + 1) * share);
   uint32_t slice = blockIdx.x * share + threadIdx.x / 32;
+  const bool in_packets = is_in_packets<kBlock>(x);
   uint32_t next[2] = {};
   if (slice < beyond) {
     next[0] = __ldg(step_offsets + slice);
@@ -568,7 +569,11 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts
     AccumT sums[kRowsPerLane][kBlock];
 #pragma unroll
     for (int r = 0; r < kRowsPerLane * kBlock; ++r) sums[r / kBlock][r % kBlock] = kIdentity;
-    multiply_slice(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
+    if (in_packets) {
+      multiply_slice<true>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
+    } else {
+      multiply_slice<false>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
+    }
 #pragma unroll
     for (int r = 0; r < kRowsPerLane * kBlock; ++r) {
       const AccumT sum = group_sum<kLanesPerRow>(sums[r / kBlock][r % kBlock], 0xffffffffu);

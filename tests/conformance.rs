@@ -17,7 +17,7 @@ use spmv_codegen::{
 };
 use spmv_matrix::{
     Accumulate, Complex32, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr,
-    Symmetry, Value, reference, reference_of_complex, verify,
+    Symmetry, Value, cpu_serial, f16, reference, reference_of_complex, verify,
 };
 use spmv_runtime::cudarc::driver::{CudaGraph, sys};
 use spmv_runtime::ptx_sim::Schedule;
@@ -401,6 +401,7 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("vector_operations", false, vector_operations),
     ("norm_keeps_its_range", false, norm_keeps_its_range),
     ("dot_is_reproducible", false, dot_is_reproducible),
+    ("vectors_at_any_address", false, vectors_at_any_address),
     ("streams", true, streams),
     ("chains", true, chains),
     ("graph_capture", true, graph_capture),
@@ -766,6 +767,59 @@ fn dot_is_reproducible(device: &Device) -> Result<(), Failed> {
 }
 
 /// Products of one plan on changing streams do not race for its workspace.
+/// x and y are aligned to their entries, however many of them a kernel loads at a time.
+fn vectors_at_any_address(device: &Device) -> Result<(), Failed> {
+    fn with<V: RealElement>(device: &Device, configs: &[KernelConfig]) -> Result<(), Failed> {
+        // Full blocks of 2, 3, 4 and 6 next to the diagonal.
+        const ROWS: u32 = 12 * 9;
+        let row = |row: u32| {
+            let first = (row / 12 * 12).saturating_sub(12);
+            (first..(first + 36).min(ROWS)).map(|col| (col, f64::from((row + 2 * col) % 3) - 1.0)).collect()
+        };
+        let a = structures::from_rows(ROWS as usize, (0..ROWS).map(row));
+        let numbers: Vec<f64> = (0..=ROWS).map(|i| f64::from(i % 5) - 2.0).collect();
+        let mut expected = vec![7.0; ROWS as usize + 2];
+        cpu_serial(1.0, &a, &numbers[1..], 0.0, &mut expected[1..=ROWS as usize])?;
+        let a: CsrMatrix<V> = a.convert();
+        let entries: Vec<V> = numbers.iter().map(|number| V::from_f64(*number)).collect();
+        let x = Vector::from_slice(device, &entries)?;
+        for config in configs {
+            let y = Vector::from_slice(device, &vec![V::from_f64(7.0); expected.len()])?;
+            // SAFETY: both lie within vectors that live as long, and nothing else uses that of y meanwhile.
+            let [x, mut y_inside] = unsafe {
+                [&x, &y].map(|all| {
+                    Vector::<V>::from_raw(device, all.address() + size_of::<V>() as u64, ROWS as usize)
+                })
+            };
+            plan(device, &a, config.clone())?.apply(1.0, &x, 0.0, &mut y_inside)?;
+            let actual: Vec<f64> = y.to_vec()?.into_iter().map(V::to_f64).collect();
+            expect_same(&actual, &expected).map_err(|error| format!("{config}: {error}"))?;
+        }
+        Ok(())
+    }
+    let of_type = |config: KernelConfig, entry: ValueType| {
+        let config = config.to_builder().value(entry).x(entry).y(entry);
+        config.accumulator(entry.max(ValueType::F32)).build().ok()
+    };
+    let mut in_blocks = Vec::new();
+    for spec in Algorithm::ALL.iter().filter(|spec| spec.name != "cache_blocked") {
+        for shape in spec.parameters.iter().filter(|parameter| parameter.name.starts_with("block")) {
+            for value in shape.allowed {
+                let mut config = KernelConfig::named(spec.name)?;
+                config.set(shape.name, &value.to_string())?;
+                in_blocks.push(config.build()?);
+            }
+        }
+    }
+    let configs = |entry| in_blocks.iter().cloned().filter_map(move |config| of_type(config, entry));
+    let halves: Vec<_> = every_default()
+        .filter_map(|config| of_type(config, ValueType::F16))
+        .chain(configs(ValueType::F16))
+        .collect();
+    with::<f16>(device, &halves)?;
+    with::<f32>(device, &configs(ValueType::F32).collect::<Vec<_>>())
+}
+
 fn streams(device: &Device) -> Result<(), Failed> {
     let structure = structures::all().into_iter().find(|s| s.name == "power_law").ok_or("no power law")?;
     let a: CsrMatrix<f32> = structure.matrix(Numbers::Integers).convert();

@@ -210,7 +210,7 @@ fn terms_of_products() {
         for spec in Algorithm::ALL {
             let builder = KernelConfig::builder((spec.default)()).value(ValueType::F64);
             let Ok(config) = builder.build() else { continue };
-            let amounts = terms(&usually_laid_out(config, &features).unwrap(), &features, 1 << 17);
+            let amounts = terms(&usually_laid_out(config, &features, 1 << 17).unwrap(), &features, 1 << 17);
             let line = amounts.map_or(" refused".to_owned(), |amounts| {
                 let named = TERMS.iter().zip(amounts).filter(|(_, amount)| *amount != 0.0);
                 named.map(|((name, _), amount)| format!(" {name} {amount:.4e}")).collect()

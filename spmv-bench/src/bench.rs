@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use spmv_runtime::codegen::{IndexType, ValueType};
 use spmv_runtime::matrix::{self, CsrMatrix, SymmetricCsr, Symmetry, Value, Verification, bf16, f16};
-use spmv_runtime::{Device, DeviceMatrix, RealElement, Vector};
+use spmv_runtime::{Device, DeviceMatrix, RealElement, Vector, planner};
 
 use crate::auto::{self, Auto};
 use crate::check::{self, Expected};
@@ -177,7 +177,9 @@ impl<'r> Session<'r> {
         let request = self.request;
         // Of a transpose they are not looked at: they take a copy.
         let features = (operation == Operation::Plain).then(|| matrix::features(a));
-        let found = ours::configs(request, V::TYPE, operation, features.as_ref());
+        let device = self.instruments.as_ref().map(Instruments::device).or(self.simulator.as_ref());
+        let l2_bytes = device.map_or(planner::MEASURED_L2_BYTES, planner::l2_bytes);
+        let found = ours::configs(request, V::TYPE, operation, features.as_ref(), l2_bytes);
         on(Event::Step("compiling"));
         if let Some(instruments) = &self.instruments {
             self.kernels.make(instruments.device(), &found.configs);
@@ -190,7 +192,8 @@ impl<'r> Session<'r> {
         }
         let mut contenders: Vec<Box<dyn Contender<V> + '_>> = Vec::new();
         for config in &found.configs {
-            contenders.push(Box::new(Ours::new(*config, &self.kernels)));
+            let usual = features.as_ref().map(|features| planner::loads(*config, features, l2_bytes));
+            contenders.push(Box::new(Ours::new(*config, usual, &self.kernels)));
         }
         if request.contenders.has(auto::NAME) {
             contenders.push(Box::new(Auto));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rayon::prelude::*;
-use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, ValueType};
+use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, Special, ValueType};
 use spmv_runtime::matrix::features;
 use spmv_runtime::planner::{
     Footprint, Model, NUM_TERMS, Priced, laid_out, multiplies_fill, own_settings, shape, terms,
@@ -208,7 +208,10 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         }
         // Its layout follows from the matrix and a shape; the prices are those of the layouts that do.
         if let Some(shape) = shape(typed) {
-            if laid_out(typed, features).ok() != Some(typed) {
+            let laid_out = laid_out(typed, features, record.head.l2_bytes);
+            if laid_out.map(|config| config.algorithm()) != Ok(typed.algorithm())
+                || !Special::SHAPES.contains(&shape)
+            {
                 continue;
             }
             usual = KernelConfig::builder(shape).build().expect("shapes are allowed");

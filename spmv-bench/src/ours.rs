@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use spmv_runtime::codegen::{
-    Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Pass, Special, ValueType,
+    Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Loads, Pass, Special, ValueType,
 };
 use spmv_runtime::{COMMON_KEYS, Device, Kernel, MatrixSource, Origin, RealElement, Spmv, planner};
 
@@ -20,12 +20,13 @@ pub(crate) struct Configs {
 }
 
 /// The selected algorithms' configurations for a type and an operation. Where the features of a matrix are known, `special`
-/// has the layout for it, and that is what its parameters are.
+/// has the layout for it, and that is what its parameters are; and all have the loads for it unless the request says which.
 pub(crate) fn configs(
     request: &Request,
     value: ValueType,
     operation: Operation,
     features: Option<&Features>,
+    l2_bytes: u64,
 ) -> Configs {
     let mut found = Configs { configs: Vec::new(), refused: Vec::new() };
     for spec in Algorithm::ALL {
@@ -38,13 +39,17 @@ pub(crate) fn configs(
         let with = |changes: &[(&str, &str)]| -> Result<KernelConfig, ConfigError> {
             let mut builder = KernelConfig::builder((spec.default)()).value(value).operation(operation);
             builder = builder.alpha(known(request.alpha)).beta(known(request.beta));
+            if let Some(features) = features {
+                let loads = planner::loads(builder.clone().build()?, features, l2_bytes);
+                builder = builder.loads(loads);
+            }
             for (key, text) in changes {
                 builder.set(key, text)?;
             }
             builder.build()
         };
         let usual = with(&[]).and_then(|config| match features {
-            Some(features) => planner::usually_laid_out(config, features),
+            Some(features) => planner::usually_laid_out(config, features, l2_bytes),
             None => Ok(config),
         });
         match usual {
@@ -61,7 +66,7 @@ pub(crate) fn configs(
         let of_shapes =
             features.filter(|_| is_varied && spec.name == "special").map_or_else(Vec::new, |features| {
                 let of_shape = |shape: Special| with(&[])?.to_builder().algorithm(shape).build();
-                let laid_out = |shape| planner::laid_out(of_shape(shape)?, features);
+                let laid_out = |shape| planner::laid_out(of_shape(shape)?, features, l2_bytes);
                 Special::SHAPES.into_iter().filter_map(|shape| laid_out(shape).ok()).collect()
             });
         if is_varied && spec.name != "special" {
@@ -143,8 +148,13 @@ pub(crate) struct Ours<'k> {
 }
 
 impl<'k> Ours<'k> {
-    pub(crate) fn new(config: KernelConfig, kernels: &'k Kernels) -> Ours<'k> {
-        Ours { name: ours_name(config.algorithm().name()), params: params(&config), config, kernels }
+    /// `usual` are the loads that follow from the matrix, where they do: others are told.
+    pub(crate) fn new(config: KernelConfig, usual: Option<Loads>, kernels: &'k Kernels) -> Ours<'k> {
+        let mut params = params(&config);
+        if usual.is_some_and(|usual| usual != config.loads()) {
+            params = format!("{params};loads={}", config.loads().name());
+        }
+        Ours { name: ours_name(config.algorithm().name()), params, config, kernels }
     }
 }
 
@@ -275,7 +285,7 @@ mod tests {
     fn variants_change_one_parameter_at_a_time() {
         let all = |variants| {
             let request = request(&["ours:csr_vector"], variants);
-            let found = configs(&request, ValueType::F64, Operation::Plain, None);
+            let found = configs(&request, ValueType::F64, Operation::Plain, None, 0);
             assert!(found.refused.is_empty());
             found.configs.iter().map(params).collect::<Vec<_>>()
         };
@@ -296,7 +306,7 @@ mod tests {
     fn algorithms_take_part_in_the_operations_that_they_compute() {
         let request = request(&["ours:*"], Variants::Default);
         let names = |operation| {
-            let found = configs(&request, ValueType::F32, operation, None);
+            let found = configs(&request, ValueType::F32, operation, None, 0);
             assert!(found.refused.is_empty(), "{:?}", found.refused);
             found.configs.iter().map(|config| config.algorithm().name()).collect::<Vec<_>>()
         };
@@ -318,7 +328,7 @@ mod tests {
             configurations: vec![named("threads_per_block", "128"), named("sigma", "4")],
             ..request(&["ours:csr_vector"], Variants::Default)
         };
-        let found = configs(&request, ValueType::F32, Operation::Plain, None);
+        let found = configs(&request, ValueType::F32, Operation::Plain, None, 0);
         let told = params(&found.configs[1]);
         assert!(
             told.starts_with("threads_per_vector=4;") && told.ends_with(";threads_per_block=128"),
@@ -330,7 +340,7 @@ mod tests {
     #[test]
     fn refused_combinations_are_left_out() {
         let request = request(&["ours:csr_scalar"], Variants::All);
-        let found = configs(&request, ValueType::F32, Operation::Plain, None);
+        let found = configs(&request, ValueType::F32, Operation::Plain, None, 0);
         let problems: Vec<_> =
             found.configs.iter().flat_map(|config| config.to_builder().problems()).collect();
         assert!(problems.is_empty(), "{problems:?}");

@@ -1,7 +1,7 @@
 //! Which kernel a matrix gets where nobody says.
 
 use spmv_runtime::Constraints;
-use spmv_runtime::codegen::{Features, KernelConfig, Operation, Types};
+use spmv_runtime::codegen::{COMMON_KEYS, FUNCTION_KEYS, Features, KernelConfig, Operation, Types};
 use spmv_runtime::planner::{self, Candidate};
 
 use crate::failure::{Failure, Kind};
@@ -53,7 +53,12 @@ pub fn choose(
 ) -> Result<Vec<Candidate>, Failure> {
     let mut found = planner::candidates(features, types, operation, l2_bytes, constraints)?;
     let semiring = settings.get("semiring").and_then(|name| name.parse().ok()).unwrap_or_default();
-    let has = |config: &KernelConfig, key: &String| config.settings().iter().any(|(known, _)| known == key);
+    let has = |config: &KernelConfig, key: &String| {
+        let mut own = config.algorithm().spec().parameters.iter().map(|parameter| parameter.name);
+        let mut common = COMMON_KEYS.iter().map(|common| common.name);
+        let mut written = FUNCTION_KEYS.iter().map(|function| function.name);
+        own.any(|known| known == key) || common.any(|known| known == key) || written.any(|known| known == key)
+    };
     found.retain(|candidate| {
         settings.settings.iter().all(|(key, _)| has(&candidate.config, key))
             && candidate.config.algorithm().spec().semirings.contains(&semiring)

@@ -335,9 +335,15 @@ struct Simulation {
     warp_instructions_per_s: f64,
 }
 
-/// The algorithm with its parameters and block size; all else is by default.
+/// Those of the device; where there is none, those of the GPU that the prices were measured on.
+fn l2_bytes(device: Option<&Device>) -> u64 {
+    device.map_or(planner::MEASURED_L2_BYTES, planner::l2_bytes)
+}
+
+/// The algorithm with its parameters, block size and loads; all else is by default.
 fn by_default(config: &KernelConfig) -> KernelConfigBuilder {
-    KernelConfig::builder(config.algorithm()).threads_per_block(config.threads_per_block())
+    let builder = KernelConfig::builder(config.algorithm()).threads_per_block(config.threads_per_block());
+    builder.loads(config.loads())
 }
 
 impl Run {
@@ -529,8 +535,11 @@ impl Run {
                 if name == "special" {
                     let of_arrays = of_arrays.unwrap_or(Operation::NonTranspose);
                     let features = stored.features(a, of_arrays);
-                    builder =
-                        by_default(&planner::usually_laid_out(builder.value(V::TYPE).build()?, &features)?);
+                    builder = by_default(&planner::usually_laid_out(
+                        builder.value(V::TYPE).build()?,
+                        &features,
+                        l2_bytes(device),
+                    )?);
                     reason.push_str("; its layout is that for the matrix, changed by --set");
                 }
                 (vec![Named { builder, reason }], "user")
@@ -563,12 +572,11 @@ impl Run {
         let types = self.settings.types(O::TYPE)?;
         let constraints = self.constraints.constraints();
         let changed = if self.settings.settings.is_empty() { "" } else { "; changed by --set" };
-        let l2_bytes = device.map_or(planner::MEASURED_L2_BYTES, planner::l2_bytes);
         let found = choice::choose(
             of_arrays,
             &stored.features(a, of_arrays),
             types,
-            l2_bytes,
+            l2_bytes(device),
             &constraints,
             &self.settings,
         )?;

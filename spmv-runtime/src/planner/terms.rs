@@ -83,6 +83,9 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         Shares::Pieces { threads, longest } => {
             (slots as f64 / 1e9, features.longest_row.min(longest) as f64 / f64::from(threads) / 1e6)
         }
+        Shares::Blocks { threads, cols } => {
+            (slots as f64 / 1e9, features.longest_row as f64 / f64::from(threads * cols) / 1e6)
+        }
         Shares::Entries => {
             let with_entries = features.num_rows - features.row_lengths[0];
             let short = features.row_lengths[1] + features.row_lengths[2];
@@ -90,7 +93,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         }
     };
     let gathers = match shares(config.algorithm()) {
-        Shares::Rows { threads } | Shares::Pieces { threads, .. } => {
+        Shares::Rows { threads } | Shares::Pieces { threads, .. } | Shares::Blocks { threads, .. } => {
             features.sectors_per_gather(Some(threads))
         }
         Shares::Entries => features.sectors_per_gather(None),
@@ -174,6 +177,8 @@ enum Shares {
     Rows { threads: u32 },
     /// Rows that were cut where they have more entries than the longest piece, so many threads each.
     Pieces { threads: u32, longest: u64 },
+    /// Rows of blocks of so many columns, so many threads each.
+    Blocks { threads: u32, cols: u32 },
     /// Entries, however long the rows are.
     Entries,
 }
@@ -184,6 +189,9 @@ fn shares(algorithm: Algorithm) -> Shares {
             Shares::Rows { threads: 1 }
         }
         Algorithm::Bsr(bsr) => Shares::Rows { threads: if bsr.block_shape().1 > 4 { 8 } else { 4 } },
+        Algorithm::Special(layout) if layout.block > 1 => {
+            Shares::Blocks { threads: layout.lanes_per_row, cols: layout.block }
+        }
         Algorithm::Special(layout) => {
             let longest = match layout.piece {
                 0 => u64::MAX,
