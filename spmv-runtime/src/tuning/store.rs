@@ -213,7 +213,9 @@ impl Choice {
         let own = self.config.algorithm().spec().parameters.len();
         let settings = self.config.settings();
         // The question has the types.
-        let told = |index: usize, key: &str| index < own || ["threads_per_block", "operation"].contains(&key);
+        let told = |index: usize, key: &str| {
+            index < own || ["threads_per_block", "operation", "loads"].contains(&key)
+        };
         let settings: Vec<String> = (settings.iter().enumerate())
             .filter(|(index, (key, _))| told(*index, key))
             .map(|(_, (key, value))| format!("{key}={value}"))
