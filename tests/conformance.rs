@@ -791,7 +791,7 @@ fn vectors_at_any_address(device: &Device) -> Result<(), Failed> {
                     Vector::<V>::from_raw(device, all.address() + size_of::<V>() as u64, ROWS as usize)
                 })
             };
-            plan(device, &a, config.clone())?.apply(1.0, &x, 0.0, &mut y_inside)?;
+            plan(device, &a, *config)?.apply(1.0, &x, 0.0, &mut y_inside)?;
             let actual: Vec<f64> = y.to_vec()?.into_iter().map(V::to_f64).collect();
             expect_same(&actual, &expected).map_err(|error| format!("{config}: {error}"))?;
         }
@@ -811,7 +811,7 @@ fn vectors_at_any_address(device: &Device) -> Result<(), Failed> {
             }
         }
     }
-    let configs = |entry| in_blocks.iter().cloned().filter_map(move |config| of_type(config, entry));
+    let configs = |entry| in_blocks.iter().copied().filter_map(move |config| of_type(config, entry));
     let halves: Vec<_> = every_default()
         .filter_map(|config| of_type(config, ValueType::F16))
         .chain(configs(ValueType::F16))
