@@ -159,6 +159,25 @@ fn run_on_the_simulator() {
     assert!(count(&auto, "global_atomics") > 0);
 }
 
+/// Of settings that say what is computed, and how, the planner keeps to those that it can.
+#[test]
+fn settings_go_with_a_kernel_that_is_chosen() {
+    let spmv = Spmv::new();
+    for setting in ["semiring=min_plus", "map_x=|x,col|x*2.0", "loads=streaming", "threads_per_block=64"] {
+        let run =
+            spmv.json(&format!("run ../tests/matrices/karate.mtx --device sim --repeat 0 --set {setting}"));
+        assert_eq!(run["kernel"]["chosen_by"], "planner", "{run}");
+        assert_eq!(run["verification"]["passed"], true, "{run}");
+        let (key, value) = setting.split_once('=').unwrap();
+        let config = run["kernel"]["config"].as_str().unwrap();
+        let is_told = config.replace(' ', "").contains(&format!("{key}={value}"));
+        assert_eq!(is_told, setting != "loads=streaming", "{config}");
+        assert!(!config.contains("loads=cached") || key != "loads", "{config}");
+    }
+    let output = spmv.output("run ../tests/matrices/karate.mtx --device sim --set sigma=7777");
+    assert!(!output.status.success());
+}
+
 #[test]
 fn run_on_the_cpu() {
     let report = Spmv::new().json("run ../tests/matrices/gemat12.mtx --device cpu --time-limit 0.1");

@@ -31,7 +31,7 @@ use proc_macro2::TokenStream;
 /// |---|---|
 /// | `algorithm` | one of `spmv_codegen::Algorithm::ALL`; `spmv algorithms` prints them |
 /// | a parameter of the algorithm | as its entry there says |
-/// | a common setting | one of `spmv_codegen::COMMON_KEYS`: types, operation, block size, and what is known of `alpha` and `beta` |
+/// | a common setting | one of `spmv_codegen::COMMON_KEYS`: types, operation, block size, what is known of `alpha` and `beta`, and how the matrix is loaded |
 /// | `combine`, `reduce`, `map_value`, `map_x`, `epilogue`, `dot` | a closure, `\|a, x\| a * x`, of the part of Rust that `spmv_codegen::function` tells of |
 /// | `identity` | a number of the same part of Rust |
 /// | `vectors`, `scalars` | names of parameters of `epilogue` and `dot`, `[d, b]` |
