@@ -332,9 +332,9 @@ fn search(
         enough(&mut trials_of_types, fixed) || !is_allowed(spec, dimensions, &others.collect())
     };
     let mut tried_enough = |fixed: &BTreeMap<usize, usize>| enough(&mut trials, fixed);
-    // Two types that no types go with need no more than the first search.
+    // Two types that no types go with need no search of the rest.
     let searches: &mut [Hopeless<'_>] = match fixed.keys().all(|d| is_type(*d)) {
-        true => &mut [&mut refused],
+        true => &mut [&mut refused, &mut refused_but_for_types],
         false => &mut [&mut refused, &mut refused_but_for_types, &mut tried_enough],
     };
     let mut found = searches
