@@ -238,13 +238,9 @@ impl Operators {
         function("map_x", &self.map_x);
         function("combine", &self.combine);
         function("reduce", &self.reduce);
-        let value = if self.map_value.is_some() { "map_value(value)" } else { "value" };
         let x = if self.map_x.is_some() { "map_x(x, col)" } else { "x" };
         let col = if self.map_x.is_some() { "uint32_t col" } else { "uint32_t" };
-        let combined = match &self.combine {
-            Some(_) => format!("combine({value}, {x})"),
-            None => semiring.cuda_combined(self.accumulator, value, x),
-        };
+        let combined = self.cuda_combined("value", x);
         let reducing = match &self.reduce {
             Some(_) => String::new(),
             None => format!(
@@ -253,7 +249,7 @@ impl Operators {
             ),
         };
         let into_sum = match self.is_scaled() {
-            true => format!("multiply_add({value}, {x}, sum)"),
+            true => format!("multiply_add({}, {x}, sum)", self.cuda_value("value")),
             false if self.map_x.is_some() => "reduce(sum, combine(value, x, col))".into(),
             false => "reduce(sum, combine(value, x, 0u))".into(),
         };
@@ -263,6 +259,40 @@ impl Operators {
              {reducing}\
              __device__ __forceinline__ AccumT combine(AccumT value, AccumT x, {col}) {{ return {combined}; }}\n\
              __device__ __forceinline__ AccumT combine_reduce(AccumT value, AccumT x, {col}, AccumT sum) {{\n  \
+               return {into_sum};\n\
+             }}\n"
+        )
+    }
+
+    /// A value as it is combined.
+    fn cuda_value(&self, value: &str) -> String {
+        if self.map_value.is_some() { format!("map_value({value})") } else { value.into() }
+    }
+
+    /// A value with an entry of x that is mapped.
+    fn cuda_combined(&self, value: &str, x: &str) -> String {
+        let value = self.cuda_value(value);
+        match &self.combine {
+            Some(_) => format!("combine({value}, {x})"),
+            None => self.semiring.cuda_combined(self.accumulator, &value, x),
+        }
+    }
+
+    /// Whether entries of x are mapped, which makes sums' type of theirs.
+    pub(crate) fn maps_x(&self) -> bool {
+        self.map_x.is_some()
+    }
+
+    /// What a source has in place of `prelude/mapped_x.cuh` where the user maps x.
+    pub(crate) fn cuda_mapped_x(&self) -> String {
+        let into_sum = match self.is_scaled() {
+            true => format!("multiply_add({}, x, sum)", self.cuda_value("AccumT(value)")),
+            false => format!("reduce(sum, {})", self.cuda_combined("AccumT(value)", "x")),
+        };
+        format!(
+            "using MappedX = AccumT;\n\
+             __device__ __forceinline__ MappedX mapped_x(XT x, uint32_t col) {{ return map_x(AccumT(x), col); }}\n\
+             __device__ __forceinline__ AccumT combine_reduce_mapped(ValueT value, MappedX x, AccumT sum) {{\n  \
                return {into_sum};\n\
              }}\n"
         )

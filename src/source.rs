@@ -22,6 +22,7 @@ const HELPERS: &[(&str, &str)] = &[
     (ON_DEVICE, include_str!("../templates/prelude/on_device.cuh")),
     (ARITHMETIC, include_str!("../templates/prelude/arithmetic.cuh")),
     (PLUS_TIMES, include_str!("../templates/prelude/plus_times.cuh")),
+    (MAPPED_X, include_str!("../templates/prelude/mapped_x.cuh")),
     (ACCUMULATING, include_str!("../templates/prelude/accumulating.cuh")),
     (SCALING, include_str!("../templates/prelude/scaling.cuh")),
     (DOT, include_str!("../templates/prelude/dot.cuh")),
@@ -30,6 +31,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
     ("prelude/x_packets.cuh", include_str!("../templates/prelude/x_packets.cuh")),
     ("prelude/async_copy.cuh", include_str!("../templates/prelude/async_copy.cuh")),
+    ("prelude/stage_async.cuh", include_str!("../templates/prelude/stage_async.cuh")),
     ("prelude/stage.cuh", include_str!("../templates/prelude/stage.cuh")),
     ("prelude/segmented.cuh", include_str!("../templates/prelude/segmented.cuh")),
     ("prelude/first_rows.cuh", include_str!("../templates/prelude/first_rows.cuh")),
@@ -68,6 +70,8 @@ const ARITHMETIC: &str = "prelude/arithmetic.cuh";
 /// What stands before all that loads, where the configuration says so.
 const CACHED_LOADS: &str = "prelude/cached_loads.cuh";
 const PLUS_TIMES: &str = "prelude/plus_times.cuh";
+/// How entries of x are kept until they are combined.
+const MAPPED_X: &str = "prelude/mapped_x.cuh";
 const SCALING: &str = "prelude/scaling.cuh";
 const ACCUMULATING: &str = "prelude/accumulating.cuh";
 /// Where what is stored is added up over the rows.
@@ -149,6 +153,7 @@ fn append_of_product(text: &mut String, name: &str, operators: &Operators, reduc
                 false => append(text, "semiring", &operators.cuda()),
             }
         }
+        MAPPED_X if operators.maps_x() => append(text, "mapped_x", &operators.cuda_mapped_x()),
         SCALING => match operators.cuda_store(helper(DOT)) {
             Some(store) => append(text, "epilogue", &store),
             None if operators.is_scaled() => append(text, name, helper(name)),

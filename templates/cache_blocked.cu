@@ -20,6 +20,7 @@ constexpr int kBlocks = 132;
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
 #include "prelude/async_copy.cuh"
+#include "prelude/stage_async.cuh"
 #include "prelude/group.cuh"
 #include "prelude/block.cuh"
 #include "prelude/search.cuh"
@@ -329,17 +330,7 @@ spmv_cache_blocked_tile_blocks(uint32_t num_tiles, uint32_t num_cells, uint32_t 
 // Begins to copy a cell's columns, where it has them copied; nobody may read or write `staged` meanwhile. Copies are
 // counted by cells, with or without columns.
 __device__ __forceinline__ void begin_staging(uint2 cell, uint32_t num_cols, const XT* __restrict__ x, XT* staged) {
-  if (cell.x & kIsStaged) {
-    const XT* from = x + cell.y;
-    const uint32_t count = min(kTileCols, num_cols - cell.y);
-    uint32_t copied = 0;
-    constexpr uint32_t kPacket = 16 / sizeof(XT);
-    if (reinterpret_cast<uint64_t>(x) % 16 == 0) {
-      copied = count / kPacket * kPacket;
-      for (uint32_t i = threadIdx.x * kPacket; i < copied; i += kTileThreads * kPacket) copy_async<16>(staged + i, from + i);
-    }
-    for (uint32_t i = copied + threadIdx.x; i < count; i += kTileThreads) staged[i] = __ldg(from + i);
-  }
+  if (cell.x & kIsStaged) stage_async<kTileThreads>(min(kTileCols, num_cols - cell.y), x, x + cell.y, staged);
   end_copies();
 }
 

@@ -6,7 +6,7 @@
 // Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
 // Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32, times the diagonals; 8 a diagonal, which stay in L1; keeps its own values
 // Guarantee: bit-reproducible; a row is one chain in the order of the diagonals; fill never meets x
-// Launch:    a thread two rows, a warp apart, or two pairs of rows; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise
+// Launch:    a thread two rows, a warp apart, or four that follow one another; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 #include "prelude/arithmetic.cuh"
@@ -22,6 +22,9 @@ constexpr int kPack = sizeof(ValueT) == 2 ? 2 : 1;
 constexpr int kPacks = 2;
 constexpr int kSteps = 3;
 constexpr int kApart = 32 * kPack;
+constexpr int kWarpRows = kApart * kPacks;
+// Whether the entries of x for a pack come in one or two words of 4 bytes.
+constexpr bool kXInWords = false;
 // Diagonals up to which nobody looks for those that meet a warp's rows.
 constexpr uint32_t kFewDiagonals = 64;
 
@@ -224,99 +227,127 @@ __device__ __forceinline__ uint32_t first_diagonal(uint32_t num_diagonals, const
   return low;
 }
 
+// The rows of a warp, and of them those of a thread.
+struct WarpRows {
+  uint32_t num_rows, warp_row, lane_row;
+  uint64_t num_cols;
+  bool are_all;
+
+  __device__ __forceinline__ uint32_t row(int pack, int place) const {
+    return warp_row + lane_row + pack * kApart + place;
+  }
+};
+
+// The entries of x for a pack.
+__device__ __forceinline__ void load_pack(XT* to, const XT* __restrict__ from) {
+  if constexpr (kXInWords) {
+    const uint64_t address = reinterpret_cast<uint64_t>(from);
+    const uint32_t* words = reinterpret_cast<const uint32_t*>(address / 4 * 4);
+    const uint32_t shift = address % 4 * 8;
+    uint32_t bits = __ldg(words) >> shift;
+    if (shift != 0) bits |= __ldg(words + 1) << (32 - shift);
+#pragma unroll
+    for (int r = 0; r < kPack; ++r) {
+      const uint16_t entry = uint16_t(bits >> 16 * r);
+      to[r] = *reinterpret_cast<const XT*>(&entry);
+    }
+  } else {
+#pragma unroll
+    for (int r = 0; r < kPack; ++r) to[r] = __ldg(from + r);
+  }
+}
+
+// Adds kCount diagonals to the sums of a thread's rows.
+template <int kCount>
+__device__ __forceinline__ void add_diagonals(const WarpRows& rows, const int64_t* __restrict__ offsets,
+                                              const SlotT* __restrict__ slots, uint64_t stride,
+                                              const XT* __restrict__ x, AccumT (*sums)[kPack]) {
+  PackT loaded[kCount][kPacks];
+  XT entries[kCount][kPacks][kPack];
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      // Behind the last row a pack has fill.
+      const bool is_there = rows.are_all || rows.row(p, 0) < rows.num_rows;
+      const auto* pack = reinterpret_cast<const PackT*>(slots + s * stride + rows.row(p, 0));
+      loaded[s][p] = is_there ? __ldcs(pack) : PackT(0);
+    }
+  }
+  // Where all rows of a warp are there, and all of their columns, nothing is looked at one by one.
+  constexpr int kMargin = kXInWords ? kPack : 0;
+  const int64_t last_inside = int64_t(rows.num_cols) - kWarpRows - kMargin;
+  int64_t first_cols[kCount];
+  bool are_inside = rows.are_all;
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+    first_cols[s] = rows.warp_row + __ldg(offsets + s);
+    are_inside = are_inside && first_cols[s] >= kMargin && first_cols[s] <= last_inside;
+  }
+  if (are_inside) {
+#pragma unroll
+    for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) load_pack(entries[s][p], x + (first_cols[s] + rows.lane_row + p * kApart));
+    }
+  } else {
+#pragma unroll
+    for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+        for (int r = 0; r < kPack; ++r) {
+          const int64_t col = first_cols[s] + rows.lane_row + p * kApart + r;
+          const bool is_there = uint64_t(col) < rows.num_cols && rows.row(p, r) < rows.num_rows;
+          entries[s][p][r] = is_there ? __ldg(x + col) : XT(0);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+    for (int r = 0; r < kPack; ++r) {
+#pragma unroll
+      for (int s = 0; s < kCount; ++s) {
+        const SlotT slot = slot_in(loaded[s][p], r);
+        const AccumT value = AccumT(value_of(slot));
+        if (slot != 0) sums[p][r] = multiply_add(value, AccumT(entries[s][p][r]), sums[p][r]);
+      }
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
          const SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
   await_stream();
   const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  constexpr int kWarpRows = kApart * kPacks;
   const uint32_t warp_row = thread / 32 * kWarpRows;
-  const uint32_t lane_row = thread % 32 * kPack;
-  const uint32_t first_row = warp_row + lane_row;
-  if (first_row >= num_rows) return;
+  if (warp_row >= num_rows) return;
+  const WarpRows rows = {num_rows, warp_row, thread % 32 * kPack, num_cols, warp_row + kWarpRows <= num_rows};
   const uint64_t stride = dia_stride(num_rows);
   // Of many diagonals, those that meet the warp's rows within A.
   const bool are_many = num_diagonals > kFewDiagonals;
   const int64_t lowest = -int64_t(warp_row + kWarpRows - 1);
   const int64_t beyond = int64_t(num_cols) - int64_t(warp_row);
-  const uint32_t first_step = are_many ? first_diagonal(num_diagonals, offsets, lowest) : 0;
-  uint32_t num_steps = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
-  if (skips_product(alpha)) num_steps = 0;
-  // Where all rows of a warp are there, and all of their columns, nothing is looked at one by one.
-  const bool has_all_rows = warp_row + kWarpRows <= num_rows;
-  const int64_t last_inside = int64_t(num_cols) - kWarpRows;
+  uint32_t d = are_many ? first_diagonal(num_diagonals, offsets, lowest) : 0;
+  uint32_t end = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
+  if (skips_product(alpha)) end = d;
   AccumT sums[kPacks][kPack] = {};
-  slots += first_step * stride + first_row;
-  for (uint32_t d = first_step; d < num_steps; d += kSteps) {
-    PackT loaded[kSteps][kPacks];
-    XT entries[kSteps][kPacks][kPack];
-    const bool has_all = has_all_rows && d + kSteps <= num_steps;
-    // Behind the last row a pack has fill.
-    const auto load_slots = [&](bool all) {
-#pragma unroll
-      for (int s = 0; s < kSteps; ++s) {
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          const bool is_there = all || (d + s < num_steps && first_row + p * kApart < num_rows);
-          const auto* pack = reinterpret_cast<const PackT*>(slots + s * stride + p * kApart);
-          loaded[s][p] = is_there ? __ldcs(pack) : PackT(0);
-        }
-      }
-    };
-    if (has_all) {
-      load_slots(true);
-    } else {
-      load_slots(false);
-    }
-    int64_t first_cols[kSteps];
-    bool are_inside = has_all;
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      first_cols[s] = d + s < num_steps ? warp_row + __ldg(offsets + d + s) : int64_t(num_cols);
-      are_inside = are_inside && first_cols[s] >= 0 && first_cols[s] <= last_inside;
-    }
-    const auto load_entries = [&](bool all) {
-#pragma unroll
-      for (int s = 0; s < kSteps; ++s) {
-        const XT* from = x + (first_cols[s] + lane_row);
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-          for (int r = 0; r < kPack; ++r) {
-            const int place = p * kApart + r;
-            const bool is_col = uint64_t(first_cols[s] + lane_row + place) < num_cols;
-            const bool is_there = all || (is_col && first_row + place < num_rows);
-            entries[s][p][r] = is_there ? __ldg(from + place) : XT(0);
-          }
-        }
-      }
-    };
-    if (are_inside) {
-      load_entries(true);
-    } else {
-      load_entries(false);
-    }
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-      for (int r = 0; r < kPack; ++r) {
-#pragma unroll
-        for (int s = 0; s < kSteps; ++s) {
-          const SlotT slot = slot_in(loaded[s][p], r);
-          const AccumT value = AccumT(value_of(slot));
-          if (slot != 0) sums[p][r] = multiply_add(value, AccumT(entries[s][p][r]), sums[p][r]);
-        }
-      }
-    }
-    slots += kSteps * stride;
+  static_assert(kSteps == 3, "one or two diagonals are left");
+  for (; d + kSteps <= end; d += kSteps) add_diagonals<kSteps>(rows, offsets + d, slots + d * stride, stride, x, sums);
+  if (d + 2 == end) {
+    add_diagonals<2>(rows, offsets + d, slots + d * stride, stride, x, sums);
+  } else if (d + 1 == end) {
+    add_diagonals<1>(rows, offsets + d, slots + d * stride, stride, x, sums);
   }
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
 #pragma unroll
     for (int r = 0; r < kPack; ++r) {
-      const uint32_t row = first_row + p * kApart + r;
-      if (row < num_rows) store_scaled(y, row, sums[p][r], alpha, beta);
+      if (rows.row(p, r) < num_rows) store_scaled(y, rows.row(p, r), sums[p][r], alpha, beta);
     }
   }
 }

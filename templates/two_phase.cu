@@ -1,21 +1,22 @@
-// two_phase: column tiles with x in shared memory store all products, then blocks with the products of a bin in shared memory sum them row by row.
+// two_phase: column tiles with x in shared memory store the x of every entry, then blocks with that of a bin in shared memory sum its products row by row.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Beamer, Asanovic and Patterson 2017 (propagation blocking), with places that are planned once, so that both phases stream
 // Suits:     many columns that reach anywhere, with few entries in any tile of rows and columns: uniform random, wide bands, tall matrices
-// Suffers:   whatever finds x in a cache (products go to memory and come back); f64, whose products are twice as wide; values that change (they are copied when a plan is made)
-// Bytes:     nnz * (value + 5 + 2 * accumulator) + rows * y + x once; from L2 a column tile for every block that works on it; keeps its own values and columns
+// Suffers:   whatever finds x in a cache (the x of every entry goes to memory and comes back), most where x is wide; values that change (they are copied when a plan is made)
+// Bytes:     nnz * (value + 5 + 2 * x) + rows * y + x once; from L2 a column tile for every block that works on it; keeps its own values and columns
 // Guarantee: bit-reproducible; a row is summed in the order of its entries, in a fixed tree where threads or blocks share it; nothing but stored entries touches y
-// Launch:    as many blocks as are resident, with equal shares of the products; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts
+// Launch:    as many blocks as are resident, with equal shares of the entries; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kTileKib = 48;
 constexpr int kBinKib = 32;
 #include "prelude/arithmetic.cuh"
+#include "prelude/mapped_x.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
 #include "prelude/async_copy.cuh"
-#include "prelude/stage.cuh"
+#include "prelude/stage_async.cuh"
 #include "prelude/segmented.cuh"
 #include "prelude/first_rows.cuh"
 #include "prelude/search.cuh"
@@ -26,17 +27,22 @@ constexpr int kBinKib = 32;
 #include "primitives/radix_sort_kernels.cuh"
 #endif
 
-constexpr uint32_t kWarps = kThreadsPerBlock / 32;
 // Columns of a tile, which places of 16 bits tell apart.
 constexpr uint32_t kFits = kTileKib * 1024 / sizeof(XT);
 constexpr uint32_t kTileCols = kFits < 65536 ? kFits : 65536;
 // Entries that a thread loads at once. The entries of a bin in a tile, a run, are whole packets; what they are filled up
 // with, nobody sums.
 constexpr uint32_t kPacket = 4;
-constexpr int kPacketsAhead = 4;
-// Products that a block has in shared memory, which places of 15 bits tell apart. In the place of the first packet are none:
+// Entries of a packet whose x a thread copies at once, 16 bytes at most, and how often that is under way.
+constexpr uint32_t kFitsUnit = 16 / sizeof(MappedX);
+constexpr uint32_t kUnit = kFitsUnit < kPacket ? kFitsUnit : kPacket;
+constexpr uint32_t kUnitsPerPacket = kPacket / kUnit;
+constexpr int kUnitsAhead = 8;
+// Threads of a block of the first phase: fewer blocks are resident where tiles are large.
+constexpr uint32_t kTileThreads = kTileKib >= 192 ? 1024 : kTileKib >= 96 ? 512 : 256;
+// Entries of x that a block has in shared memory, which places of 15 bits tell apart. In the place of the first packet are none:
 // empty rows have its first slot, and what the last items are filled up with.
-constexpr uint32_t kBinFits = kBinKib * 1024 / sizeof(AccumT);
+constexpr uint32_t kBinFits = kBinKib * 1024 / sizeof(MappedX);
 constexpr uint32_t kSlots = kBinFits < 32768 ? kBinFits : 32768;
 constexpr uint32_t kNoSlot = 0;
 constexpr uint32_t kRoom = kSlots - kPacket;
@@ -44,7 +50,20 @@ constexpr uint32_t kEndsRow = 0x8000;
 // Entries that a warp sums at once, and of those a thread's.
 constexpr uint32_t kStep = 256;
 constexpr int kPerLane = 8;
+// Values of them that it loads at once, 16 bytes at most. In memory those of a warp's lanes lie side by side.
+constexpr uint32_t kFitsValues = 16 / sizeof(ValueT);
+constexpr uint32_t kValuesAtOnce = kFitsValues < kPerLane ? kFitsValues : kPerLane;
 constexpr int kMostSteps = kSlots / kStep;
+// Threads of a block of the second phase. A warp's sums of rows lie in shared memory too.
+constexpr uint32_t kSumThreads = (kBinKib >= 64 ? 512 : 256) / (sizeof(AccumT) > 8 ? 2 : 1);
+constexpr uint32_t kSumWarps = kSumThreads / 32;
+
+// Where the value of an item is in memory.
+__device__ __forceinline__ uint64_t value_place(uint64_t item) {
+  const uint32_t in_step = item % kStep, in_lane = in_step % kPerLane;
+  return item - in_step + in_lane / kValuesAtOnce * (32 * kValuesAtOnce) + in_step / kPerLane * kValuesAtOnce +
+         in_lane % kValuesAtOnce;
+}
 
 // Items are the stored entries in order of rows, and one for each empty row. A bin has as many items as surely fit into
 // shared memory, however few of a run there are: three slots of each are lost at worst.
@@ -184,26 +203,27 @@ spmv_two_phase_tile_packets(uint32_t num_tiles, uint32_t nnz, const SortPair* __
 
 // ---- The plan: what products read ----
 
-// tile_cols, tile_values <- the columns in tiles and values of entries; packet_places <- where the packets of
-// bins are; slots <- where those of items are in their bins. What nobody writes is zero.
+// tile_cols <- the columns in tiles of entries; packet_places <- where the packets of bins are; slots, item_values <- where
+// the x of items is in their bins, and their values. What nobody writes is zero.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_fill(uint32_t nnz, uint32_t num_tiles, const IndexT* __restrict__ col_indices,
                     const ValueT* __restrict__ values, const uint32_t* __restrict__ befores,
                     const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks,
                     const uint32_t* __restrict__ firsts, const uint32_t* __restrict__ packet_begins,
                     const uint32_t* __restrict__ run_places, const uint32_t* __restrict__ bin_packets,
-                    uint16_t* __restrict__ tile_cols, ValueT* __restrict__ tile_values,
-                    uint32_t* __restrict__ packet_places, uint16_t* __restrict__ slots) {
+                    uint16_t* __restrict__ tile_cols, uint32_t* __restrict__ packet_places,
+                    uint16_t* __restrict__ slots, ValueT* __restrict__ item_values) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
   const uint32_t entry = pairs[i].y, run = ranks[i + 1] - 1, in_run = i - firsts[run];
   const uint64_t at = uint64_t(packet_begins[run]) * kPacket + in_run;
   tile_cols[at] = uint16_t(uint32_t(col_indices[entry]) % kTileCols);
-  tile_values[at] = values[entry];
   if (in_run % kPacket == 0) packet_places[run_places[run] + in_run / kPacket] = uint32_t(at / kPacket);
   const uint32_t first_packet = run_places[run] - bin_packets[bin_of(entry, befores, num_tiles)];
-  slots[uint64_t(entry) + befores[entry]] = uint16_t((1 + first_packet) * kPacket + in_run);
+  const uint64_t item = uint64_t(entry) + befores[entry];
+  slots[item] = uint16_t((1 + first_packet) * kPacket + in_run);
+  item_values[value_place(item)] = values[entry];
 }
 
 // Marks the last item of each row.
@@ -217,77 +237,89 @@ spmv_two_phase_end_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offse
   slots[last] = uint16_t(slots[last] | kEndsRow);
 }
 
-// ---- The first phase: products ----
+// ---- The first phase: x ----
 
-// kCount consecutive entries to an address that is aligned to 16 bytes, or to all of them where they are fewer.
-template <int kCount, typename T>
-__device__ __forceinline__ void store_streaming(T* __restrict__ to, const T* from) {
-  using Together = PacketOf<kCount, T>;
-#pragma unroll
-  for (int i = 0; i < kCount; i += Together::kEntries) {
-    Together stored;
-#pragma unroll
-    for (int j = 0; j < Together::kEntries; ++j) stored.entries[j] = from[i + j];
-    __stcs(reinterpret_cast<typename Together::Type*>(to + i), stored.packet);
+// Columns of a thread's next units of a tile: each is loaded again as soon as it is used.
+struct Columns {
+  uint16_t cols[kUnitsAhead][kUnit];
+
+  __device__ __forceinline__ void load(int u, uint64_t unit, uint64_t end, const uint16_t* __restrict__ tile_cols) {
+    if (unit < end) load_streaming<kUnit>(cols[u], tile_cols + unit * kUnit);
   }
-}
+  __device__ __forceinline__ void begin(uint64_t first, uint64_t end, const uint16_t* __restrict__ tile_cols) {
+#pragma unroll
+    for (int u = 0; u < kUnitsAhead; ++u) load(u, first + threadIdx.x + u * kTileThreads, end, tile_cols);
+  }
+};
 
-// Packets of a tile; its x begins with column first_col.
-__device__ __forceinline__ void multiply_packets(uint32_t begin, uint32_t end, uint32_t first_col,
-                                                 const uint16_t* __restrict__ tile_cols,
-                                                 const ValueT* __restrict__ tile_values, const XT* x,
-                                                 AccumT* __restrict__ products) {
+// Units of a tile, whose x begins with column first_col.
+__device__ __forceinline__ void gather_units(uint64_t first, uint64_t end, uint32_t first_col, Columns& columns,
+                                             const uint16_t* __restrict__ tile_cols, const XT* x,
+                                             MappedX* __restrict__ gathered) {
 #pragma unroll 1
-  for (uint32_t base = begin + threadIdx.x; base < end; base += kThreadsPerBlock * kPacketsAhead) {
-    uint16_t cols[kPacketsAhead][kPacket];
-    ValueT factors[kPacketsAhead][kPacket];
+  for (uint64_t base = first + threadIdx.x; base < end; base += kTileThreads * kUnitsAhead) {
 #pragma unroll
-    for (int u = 0; u < kPacketsAhead; ++u) {
-      const uint64_t packet = base + uint64_t(u) * kThreadsPerBlock;
-      if (packet < end) {
-        load_streaming<kPacket>(cols[u], tile_cols + packet * kPacket);
-        load_streaming<kPacket>(factors[u], tile_values + packet * kPacket);
-      }
-    }
+    for (int u = 0; u < kUnitsAhead; ++u) {
+      const uint64_t unit = base + u * kTileThreads;
+      if (unit < end) {
+        using Stored = PacketOf<kUnit, MappedX>;
+        Stored stored;
 #pragma unroll
-    for (int u = 0; u < kPacketsAhead; ++u) {
-      const uint64_t packet = base + uint64_t(u) * kThreadsPerBlock;
-      if (packet < end) {
-        AccumT combined[kPacket];
-#pragma unroll
-        for (uint32_t i = 0; i < kPacket; ++i) {
-          combined[i] = combine(AccumT(factors[u][i]), AccumT(x[cols[u][i]]), first_col + cols[u][i]);
+        for (uint32_t i = 0; i < kUnit; ++i) {
+          const uint32_t col = columns.cols[u][i];
+          stored.entries[i] = mapped_x(x[col], first_col + col);
         }
-        store_streaming<kPacket>(products + packet * kPacket, combined);
+        reinterpret_cast<typename Stored::Type*>(gathered)[unit] = stored.packet;
       }
+      columns.load(u, unit + kTileThreads * kUnitsAhead, end, tile_cols);
     }
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_products(uint32_t num_cols, uint32_t num_tiles, uint32_t num_packets, AlphaT alpha,
-                        const uint32_t* __restrict__ tile_packets, const uint16_t* __restrict__ tile_cols,
-                        const ValueT* __restrict__ tile_values, const XT* __restrict__ x,
-                        AccumT* __restrict__ products) {
+// The first of `count` rising entries that `reaches` says yes to, or `count`, in every lane of a warp, which asks for 32 at
+// a time.
+template <typename Reaches>
+__device__ __forceinline__ uint32_t first_that_of_warp(uint32_t count, Reaches reaches) {
+  uint32_t low = 0;
+  while (count > 0) {
+    const uint32_t stride = (count + 31) / 32, asked = (threadIdx.x % 32 + 1) * stride - 1;
+    const uint32_t reached = __ballot_sync(0xffffffffu, asked >= count || reaches(low + asked));
+    const uint32_t before = (reached == 0 ? 32 : __ffs(reached) - 1) * stride;
+    low += before;
+    count = min(count - before, stride - 1);
+  }
+  return low;
+}
+
+extern "C" __global__ void __launch_bounds__(kTileThreads)
+spmv_two_phase_gather(uint32_t num_cols, uint32_t num_tiles, uint32_t num_packets, AlphaT alpha,
+                      const uint32_t* __restrict__ tile_packets, const uint16_t* __restrict__ tile_cols,
+                      const XT* __restrict__ x, MappedX* __restrict__ gathered) {
   await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
   if (skips_product(alpha)) return;
   uint32_t begin = uint32_t(uint64_t(num_packets) * blockIdx.x / gridDim.x);
   const uint32_t share_end = uint32_t(uint64_t(num_packets) * (blockIdx.x + 1) / gridDim.x);
-  uint32_t tile = first_that(num_tiles, [=](uint32_t t) { return __ldg(tile_packets + t + 1) > begin; });
+  uint32_t tile = first_that_of_warp(num_tiles, [=](uint32_t t) { return __ldg(tile_packets + t + 1) > begin; });
   for (; begin < share_end; ++tile) {
     const uint32_t end = min(share_end, __ldg(tile_packets + tile + 1));
     const uint32_t first_col = tile * kTileCols, count = min(kTileCols, num_cols - first_col);
     // Copied where that takes fewer sectors than the entries may.
     const XT* from = x + first_col;
+    const uint64_t first = uint64_t(begin) * kUnitsPerPacket, last = uint64_t(end) * kUnitsPerPacket;
+    Columns columns;
     if ((end - begin) * kPacket >= count * uint32_t(sizeof(XT)) / 32) {
       __syncthreads();
-      stage<kThreadsPerBlock>(count, from, staged);
+      stage_async<kTileThreads>(count, from, from, staged);
+      end_copies();
+      columns.begin(first, last, tile_cols);
+      await_copies<0>();
       __syncthreads();
-      multiply_packets(begin, end, first_col, tile_cols, tile_values, staged, products);
+      gather_units(first, last, first_col, columns, tile_cols, staged, gathered);
     } else {
-      multiply_packets(begin, end, first_col, tile_cols, tile_values, from, products);
+      columns.begin(first, last, tile_cols);
+      gather_units(first, last, first_col, columns, tile_cols, from, gathered);
     }
     begin = end;
   }
@@ -295,10 +327,26 @@ spmv_two_phase_products(uint32_t num_cols, uint32_t num_tiles, uint32_t num_pack
 
 // ---- The second phase: sums ----
 
-// The slots of a lane's items in a step, two in 32 bits.
-__device__ __forceinline__ void load_slots(uint64_t step, uint32_t* slots, const uint32_t* __restrict__ item_slots) {
-  load_streaming<kPerLane / 2>(slots, item_slots + (step * 32 + threadIdx.x % 32) * (kPerLane / 2));
-}
+// A lane's items in a step: slots, two in 32 bits, and values.
+struct Items {
+  uint32_t slots[kPerLane / 2];
+  ValueT values[kPerLane];
+
+  __device__ __forceinline__ void load(uint64_t step, bool none, const uint32_t* __restrict__ item_slots,
+                                       const ValueT* __restrict__ item_values) {
+    const uint32_t lane = threadIdx.x % 32;
+    load_streaming<kPerLane / 2>(slots, item_slots + (step * 32 + lane) * (kPerLane / 2));
+    if (none) {
+#pragma unroll
+      for (int i = 0; i < kPerLane; ++i) slots[i / 2] &= kEndsRow << 16 | kEndsRow, values[i] = ValueT(0);
+    } else {
+#pragma unroll
+      for (uint32_t i = 0; i < kPerLane; i += kValuesAtOnce) {
+        load_streaming<kValuesAtOnce>(values + i, item_values + step * kStep + i * 32 + lane * kValuesAtOnce);
+      }
+    }
+  }
+};
 
 // What a step leaves to the block: the sum of its first row that ends, of which there may be more before it, and of the
 // row after its last one.
@@ -308,105 +356,104 @@ struct Step {
   uint32_t ends;
 };
 
-// Stores the sums of all rows that end in a warp's step but of the first.
-__device__ __forceinline__ void sum_step(const uint32_t* slots, uint32_t row, const AccumT* products, YT* y,
+// Stores the sums of all rows that end in a warp's step but of the first; `sums` has room for one of every item.
+__device__ __forceinline__ void sum_step(const Items& items, uint32_t row, const MappedX* x, AccumT* sums, YT* y,
                                          AlphaT alpha, BetaT beta, Step* step) {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t num_ends = 0;
 #pragma unroll
-  for (int i = 0; i < kPerLane / 2; ++i) num_ends += __popc(slots[i] & (kEndsRow << 16 | kEndsRow));
-  row += warp_inclusive_scan(num_ends) - num_ends;
-  AccumT first = kIdentity, sum = kIdentity;
-  uint32_t seen = 0;
+  for (int i = 0; i < kPerLane / 2; ++i) num_ends += __popc(items.slots[i] & (kEndsRow << 16 | kEndsRow));
+  const uint32_t ends = warp_inclusive_scan(num_ends), all_ends = __shfl_sync(0xffffffffu, ends, 31);
+  AccumT* first = sums + ends - num_ends;
+  AccumT* next = first;
+  AccumT sum = kIdentity;
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
-    const uint32_t slot = slots[i / 2] >> (i % 2 * 16) & 0xffff;
-    sum = reduce(sum, products[slot & (kEndsRow - 1)]);
+    const uint32_t slot = items.slots[i / 2] >> (i % 2 * 16) & 0xffff, place = slot & (kEndsRow - 1);
+    const AccumT added = combine_reduce_mapped(items.values[i], x[place], sum);
+    sum = kZerosAddNothing || place != kNoSlot ? added : sum;
     if ((slot & kEndsRow) != 0) {
-      if (seen == 0) {
-        first = sum;
-      } else {
-        store_scaled(y, row + seen, sum, alpha, beta);
-      }
-      ++seen;
+      *next++ = sum;
       sum = kIdentity;
     }
   }
   const uint32_t heads = __ballot_sync(0xffffffffu, num_ends != 0);
   const AccumT carried = warp_segmented_sum(sum, lanes_before_in_segment(heads));
   const AccumT carry = __shfl_up_sync(0xffffffffu, carried, 1);
-  if (num_ends != 0) {
-    if (lane != 0) first = reduce(carry, first);
-    if ((heads & ((1u << lane) - 1)) == 0) {
-      step->first = first;
+  if (num_ends != 0 && lane != 0) *first = reduce(carry, *first);
+  __syncwarp();
+  for (uint32_t i = lane; i < all_ends; i += 32) {
+    if (i == 0) {
+      step->first = sums[0];
     } else {
-      store_scaled(y, row, first, alpha, beta);
+      store_scaled(y, row + i, sums[i], alpha, beta);
     }
   }
+  __syncwarp();
   if (lane == 31) {
     step->tail = carried;
-    step->ends = heads;
+    step->ends = all_ends;
   }
 }
 
-// staged <- the products of a bin, or none where alpha is zero; they are there after await_copies.
-__device__ __forceinline__ void stage_products(uint32_t num_packets, const uint32_t* __restrict__ packet_places,
-                                               bool none, const AccumT* __restrict__ products, AccumT* staged) {
-  constexpr int kAhead = 8;
-  if (none) {
-    for (uint32_t i = threadIdx.x; i < num_packets * kPacket; i += kThreadsPerBlock) staged[i] = kIdentity;
-    return;
-  }
+// staged <- the x of a bin; it is there after await_copies.
+__device__ __forceinline__ void stage_bin(uint32_t num_packets, const uint32_t* __restrict__ packet_places,
+                                          const MappedX* __restrict__ gathered, MappedX* staged) {
+  const uint32_t num_units = num_packets * kUnitsPerPacket;
 #pragma unroll 1
-  for (uint32_t base = threadIdx.x; base < num_packets; base += kThreadsPerBlock * kAhead) {
-    uint32_t places[kAhead];
+  for (uint32_t base = threadIdx.x; base < num_units; base += kSumThreads * kUnitsAhead) {
+    uint32_t places[kUnitsAhead];
 #pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
-      const uint32_t packet = base + u * kThreadsPerBlock;
-      if (packet < num_packets) places[u] = __ldcs(packet_places + packet);
+    for (int u = 0; u < kUnitsAhead; ++u) {
+      const uint32_t unit = base + u * kSumThreads;
+      if (unit < num_units) places[u] = __ldcs(packet_places + unit / kUnitsPerPacket);
     }
 #pragma unroll
-    for (int u = 0; u < kAhead; ++u) {
-      const uint32_t packet = base + u * kThreadsPerBlock;
-      if (packet < num_packets) {
-        copy_async<kPacket * sizeof(AccumT)>(staged + packet * kPacket, products + uint64_t(places[u]) * kPacket);
+    for (int u = 0; u < kUnitsAhead; ++u) {
+      const uint32_t unit = base + u * kSumThreads;
+      if (unit < num_units) {
+        const uint64_t from = uint64_t(places[u]) * kUnitsPerPacket + unit % kUnitsPerPacket;
+        copy_async<kUnit * sizeof(MappedX)>(staged + unit * kUnit, gathered + from * kUnit);
       }
     }
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+extern "C" __global__ void __launch_bounds__(kSumThreads)
 spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
-                    const uint32_t* __restrict__ item_slots, const uint32_t* __restrict__ step_rows,
-                    const uint32_t* __restrict__ bin_packets, const uint32_t* __restrict__ packet_places,
-                    const AccumT* __restrict__ products, AccumT* __restrict__ bin_firsts,
-                    AccumT* __restrict__ bin_tails, uint32_t* __restrict__ bin_ends) {
+                    const uint32_t* __restrict__ item_slots, const ValueT* __restrict__ item_values,
+                    const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ bin_packets,
+                    const uint32_t* __restrict__ packet_places, const MappedX* __restrict__ gathered,
+                    AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
+                    uint32_t* __restrict__ bin_ends) {
   await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   __shared__ Step steps[kMostSteps];
-  AccumT* staged = reinterpret_cast<AccumT*>(shared_bytes);
+  __shared__ AccumT sums[kSumWarps][kStep];
+  MappedX* staged = reinterpret_cast<MappedX*>(shared_bytes);
+  const bool none = skips_product(alpha);
   const uint32_t bin = blockIdx.x, first_step = bin * steps_per_bin(num_tiles);
   const uint32_t count = min(steps_per_bin(num_tiles), num_steps - first_step);
-  uint32_t step = threadIdx.x / 32, slots[kPerLane / 2];
-  if (step < count) load_slots(uint64_t(first_step) + step, slots, item_slots);
+  uint32_t step = threadIdx.x / 32;
+  Items items;
+  if (step < count) items.load(uint64_t(first_step) + step, none, item_slots, item_values);
   const uint32_t first_packet = __ldg(bin_packets + bin), num_packets = __ldg(bin_packets + bin + 1) - first_packet;
-  if (threadIdx.x == 0) staged[kNoSlot] = kIdentity;
-  stage_products(num_packets, packet_places + first_packet, skips_product(alpha), products, staged + kPacket);
+  if (threadIdx.x == 0) staged[kNoSlot] = MappedX(0);
+  if (!none) stage_bin(num_packets, packet_places + first_packet, gathered, staged + kPacket);
   end_copies();
   await_copies<0>();
   __syncthreads();
 #pragma unroll 1
-  for (; step < count; step += kWarps) {
+  for (; step < count; step += kSumWarps) {
     const uint32_t row = __ldg(step_rows + first_step + step);
-    uint32_t next_slots[kPerLane / 2] = {};
-    if (step + kWarps < count) load_slots(uint64_t(first_step) + step + kWarps, next_slots, item_slots);
-    sum_step(slots, row, staged, y, alpha, beta, steps + step);
-#pragma unroll
-    for (int i = 0; i < kPerLane / 2; ++i) slots[i] = next_slots[i];
+    Items next_items;
+    if (step + kSumWarps < count) next_items.load(uint64_t(first_step) + step + kSumWarps, none, item_slots, item_values);
+    sum_step(items, row, staged, sums[threadIdx.x / 32], y, alpha, beta, steps + step);
+    items = next_items;
   }
   __syncthreads();
   // A thread a step; the last one is for the end of the bin.
-  for (step = threadIdx.x; step <= count; step += kThreadsPerBlock) {
+  for (step = threadIdx.x; step <= count; step += kSumThreads) {
     const bool is_end = step == count;
     if (!is_end && steps[step].ends == 0) continue;
     AccumT sum = is_end ? kIdentity : steps[step].first;
@@ -433,7 +480,7 @@ spmv_two_phase_first_rows(uint32_t num_bins, uint32_t num_tiles, YT* __restrict_
                           const uint32_t* __restrict__ step_rows, const AccumT* __restrict__ bin_firsts,
                           const AccumT* __restrict__ bin_tails, const uint32_t* __restrict__ bin_ends) {
   await_stream();
-  const uint32_t bin = blockIdx.x * kWarps + threadIdx.x / 32;
+  const uint32_t bin = blockIdx.x * (kThreadsPerBlock / 32) + threadIdx.x / 32;
   if (bin >= num_bins || bin_ends[bin] == 0) return;
   const AccumT before = sum_of_tails(bin, bin_tails, bin_ends);
   const uint32_t row = step_rows[bin * steps_per_bin(num_tiles)];

@@ -1,4 +1,4 @@
-//! Products by column tiles with x in shared memory, then sums of bins of rows whose products are.
+//! The x of all entries by column tiles that have theirs in shared memory, then sums of bins of rows that do.
 
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
@@ -10,11 +10,11 @@ use crate::program::{Arg, Buffer, Count, Pass, Slots};
 use crate::types::IndexType;
 
 parameters! {
-    /// Products by column tiles whose x lies in shared memory, then sums of bins of rows whose products do.
+    /// The x of all entries by column tiles whose x lies in shared memory, then sums of bins of rows whose entries' does.
     pub struct TwoPhase {
         /// KiB of x of a column tile; more than 48 needs a device whose blocks may have as much.
         tile_kib = 48, one of [16, 32, 48, 96, 192];
-        /// KiB of products of a bin; 48 and more needs a device whose blocks may have as much.
+        /// KiB of x of a bin's entries; 48 and more needs a device whose blocks may have as much.
         bin_kib = 32, one of [32, 48, 64, 96, 128];
     }
 }
@@ -36,6 +36,12 @@ impl TwoPhase {
     /// Columns of a tile, of which a block has as many entries of x in shared memory.
     fn tile_cols(&self, config: &KernelConfig) -> u32 {
         (self.tile_kib * 1024 / config.types().x.size() as u32).min(MOST_COLS)
+    }
+
+    /// Bytes of an entry of x between the two phases.
+    fn gathered_size(&self, config: &KernelConfig) -> u32 {
+        let types = config.types();
+        (if config.operators().maps_x() { types.accumulator } else { types.x }).size() as u32
     }
 }
 
@@ -111,53 +117,68 @@ impl Plans for TwoPhase {
         // What products read.
         let stored = count(PACKETS) * PACKET;
         let tile_col_places = plan.buffer(Buffer::new("tile_cols", stored.clone() * 2).zeroed());
-        let value_bytes = stored.clone() * types.value.size() as u32;
-        let tile_values = plan.buffer(Buffer::new("tile_values", value_bytes).zeroed());
         let packet_places = plan.kept("packet_places", count(PACKETS), 4);
         let item_slots = plan.buffer(Buffer::new("item_slots", num_steps.clone() * (2 * STEP)).zeroed());
+        let value_bytes = num_steps.clone() * (types.value.size() as u32 * STEP);
+        let item_values = plan.buffer(Buffer::new("item_values", value_bytes).zeroed());
         let fill = [
             vec![tiles(), Arg::ColIndices, Arg::Values],
             [befores, pairs, ranks, firsts, packet_begins, run_places, bin_packets].map(buffer).into(),
-            [tile_col_places, tile_values, packet_places, item_slots].map(buffer).into(),
+            [tile_col_places, packet_places, item_slots, item_values].map(buffer).into(),
         ];
         plan.prepare("fill", nnz.clone(), fill.concat());
         let end_rows = vec![Arg::RowOffsets, buffer(empty_before), buffer(item_slots)];
         plan.prepare("end_rows", num_rows, end_rows);
 
-        // Products.
+        // The product.
         let sum_bytes = accumulator.size() as u32;
-        let products = plan.kept("products", stored, sum_bytes);
+        let gathered = plan.kept("gathered", stored, self.gathered_size(config));
         let [bin_firsts, bin_tails] =
             ["bin_firsts", "bin_tails"].map(|name| plan.kept(name, count(BINS), sum_bytes));
         let bin_ends = plan.kept("bin_ends", count(BINS), 4);
         let result = || vec![Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
         let left = || [bin_firsts, bin_tails, bin_ends].map(buffer).to_vec();
-        let multiply_args = [
+        let gather_args = [
             vec![size(num_cols), tiles(), size(count(PACKETS)), Arg::Alpha(accumulator)],
-            [tile_packets, tile_col_places, tile_values].map(buffer).into(),
-            vec![Arg::X, buffer(products)],
+            [tile_packets, tile_col_places].map(buffer).into(),
+            vec![Arg::X, buffer(gathered)],
         ];
         let sums_args = [
             vec![size(num_steps), tiles()],
             result(),
-            [item_slots, step_rows, bin_packets, packet_places, products].map(buffer).into(),
+            [item_slots, item_values, step_rows, bin_packets, packet_places, gathered]
+                .map(buffer)
+                .into(),
             left(),
         ];
         let first_rows_args = [vec![size(count(BINS)), tiles()], result(), vec![buffer(step_rows)], left()];
         let threads_per_block = plan.threads_per_block;
+        // As the template has them.
+        let tile_threads = match self.tile_kib {
+            192.. => 1024,
+            96.. => 512,
+            _ => 256,
+        };
         let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
-        let pass = |kernel: &str, grid: Expr, shared_bytes: u32, args: Vec<Arg>| Pass {
+        let sum_threads = if self.bin_kib >= 64 { 512 } else { 256 } / if sum_bytes > 8 { 2 } else { 1 };
+        let pass = |kernel: &str, threads_per_block, grid: Expr, shared_bytes: u32, args: Vec<Arg>| Pass {
             kernel: format!("spmv_two_phase_{kernel}"),
             grid,
             threads_per_block,
             shared_bytes,
             args,
         };
-        let share = count(PACKETS).div_ceil(threads_per_block).min(resident);
+        let share = count(PACKETS).div_ceil(tile_threads).min(resident);
         let multiply = vec![
-            pass("products", share, tile_cols * types.x.size() as u32, multiply_args.concat()),
-            pass("sums", count(BINS), self.bin_kib * 1024, sums_args.concat()),
-            pass("first_rows", count(BINS).div_ceil(threads_per_block / 32), 0, first_rows_args.concat()),
+            pass("gather", tile_threads, share, tile_cols * types.x.size() as u32, gather_args.concat()),
+            pass("sums", sum_threads, count(BINS), self.bin_kib * 1024, sums_args.concat()),
+            pass(
+                "first_rows",
+                threads_per_block,
+                count(BINS).div_ceil(threads_per_block / 32),
+                0,
+                first_rows_args.concat(),
+            ),
         ];
         // In whatever order they are added, alpha, beta and two conversions.
         plan.finish(multiply, Expr::from(Variable::RowNnz) + 5, config)

@@ -611,7 +611,7 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "two_phase accumulator=f64",
         "a step's first row is stored without what it has in the step before",
-        "    if ((heads & ((1u << lane) - 1)) == 0) {\n      step->first",
+        "    if (i == 0) {\n      step->first",
         "    if (false) {\n      step->first",
     ),
     found(
@@ -619,6 +619,24 @@ pub const MUTANTS: &[Mutant] = &[
         "what fills up the last step is a product",
         "constexpr uint32_t kNoSlot = 0;",
         "constexpr uint32_t kNoSlot = 1;",
+    ),
+    found(
+        "two_phase accumulator=f64",
+        "a lane's first row is summed without what it has in the lanes before",
+        "if (num_ends != 0 && lane != 0) *first = reduce(carry, *first);",
+        "",
+    ),
+    found(
+        "two_phase accumulator=f64",
+        "values of a lane that are loaded later are those of the next lane",
+        "in_lane / kValuesAtOnce * (32 * kValuesAtOnce)",
+        "in_lane / kValuesAtOnce * kValuesAtOnce",
+    ),
+    found(
+        "two_phase accumulator=f64",
+        "a tile is gathered from before it is there",
+        "      await_copies<0>();\n      __syncthreads();\n      gather_units",
+        "      gather_units",
     ),
     found(
         "two_phase accumulator=f64",
