@@ -146,9 +146,7 @@ impl Plans for TwoPhase {
         let sums_args = [
             vec![size(num_steps), tiles()],
             result(),
-            [item_slots, item_values, step_rows, bin_packets, packet_places, gathered]
-                .map(buffer)
-                .into(),
+            [item_slots, item_values, step_rows, bin_packets, packet_places, gathered].map(buffer).into(),
             left(),
         ];
         let first_rows_args = [vec![size(count(BINS)), tiles()], result(), vec![buffer(step_rows)], left()];
