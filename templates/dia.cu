@@ -23,8 +23,6 @@ constexpr int kPacks = 2;
 constexpr int kSteps = 3;
 constexpr int kApart = 32 * kPack;
 constexpr int kWarpRows = kApart * kPacks;
-// Whether the entries of x for a pack come in one or two words of 4 bytes.
-constexpr bool kXInWords = false;
 // Diagonals up to which nobody looks for those that meet a warp's rows.
 constexpr uint32_t kFewDiagonals = 64;
 
@@ -238,25 +236,6 @@ struct WarpRows {
   }
 };
 
-// The entries of x for a pack.
-__device__ __forceinline__ void load_pack(XT* to, const XT* __restrict__ from) {
-  if constexpr (kXInWords) {
-    const uint64_t address = reinterpret_cast<uint64_t>(from);
-    const uint32_t* words = reinterpret_cast<const uint32_t*>(address / 4 * 4);
-    const uint32_t shift = address % 4 * 8;
-    uint32_t bits = __ldg(words) >> shift;
-    if (shift != 0) bits |= __ldg(words + 1) << (32 - shift);
-#pragma unroll
-    for (int r = 0; r < kPack; ++r) {
-      const uint16_t entry = uint16_t(bits >> 16 * r);
-      to[r] = *reinterpret_cast<const XT*>(&entry);
-    }
-  } else {
-#pragma unroll
-    for (int r = 0; r < kPack; ++r) to[r] = __ldg(from + r);
-  }
-}
-
 // Adds kCount diagonals to the sums of a thread's rows.
 template <int kCount>
 __device__ __forceinline__ void add_diagonals(const WarpRows& rows, const int64_t* __restrict__ offsets,
@@ -275,20 +254,23 @@ __device__ __forceinline__ void add_diagonals(const WarpRows& rows, const int64_
     }
   }
   // Where all rows of a warp are there, and all of their columns, nothing is looked at one by one.
-  constexpr int kMargin = kXInWords ? kPack : 0;
-  const int64_t last_inside = int64_t(rows.num_cols) - kWarpRows - kMargin;
+  const int64_t last_inside = int64_t(rows.num_cols) - kWarpRows;
   int64_t first_cols[kCount];
   bool are_inside = rows.are_all;
 #pragma unroll
   for (int s = 0; s < kCount; ++s) {
     first_cols[s] = rows.warp_row + __ldg(offsets + s);
-    are_inside = are_inside && first_cols[s] >= kMargin && first_cols[s] <= last_inside;
+    are_inside = are_inside && first_cols[s] >= 0 && first_cols[s] <= last_inside;
   }
   if (are_inside) {
 #pragma unroll
     for (int s = 0; s < kCount; ++s) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) load_pack(entries[s][p], x + (first_cols[s] + rows.lane_row + p * kApart));
+      for (int p = 0; p < kPacks; ++p) {
+        const XT* from = x + (first_cols[s] + rows.lane_row + p * kApart);
+#pragma unroll
+        for (int r = 0; r < kPack; ++r) entries[s][p][r] = __ldg(from + r);
+      }
     }
   } else {
 #pragma unroll
