@@ -80,17 +80,29 @@ impl Special {
     /// The parameters that follow from a matrix, whatever the shape.
     pub const FOLLOWING: [&str; 4] = ["sigma", "piece", "col_bits", "encoding"];
 
-    /// What of these parameters does not follow from a matrix: one of [`Special::SHAPES`].
+    /// What of a layout of such values does not follow from a matrix: one of [`Special::SHAPES`].
     #[must_use]
-    pub fn shape(self) -> Special {
+    pub fn shape(self, value: ValueType) -> Special {
         let block = self.block.min(BLOCKS_BY_FOUR.block);
-        Special { block, sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, ..self }
+        let entries_per_step = (self.entries_per_step / self.times_entries(value)).max(1);
+        Special { block, entries_per_step, sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, ..self }
     }
 
-    /// The layout of this shape for a matrix with these features, its values stored as they are. Blocks are stored where the rows
+    /// This shape for such values: where they take two bytes, a lane loads twice as many entries in a step, which are as many bytes.
+    #[must_use]
+    pub fn for_values(self, value: ValueType) -> Special {
+        Special { entries_per_step: self.entries_per_step * self.times_entries(value), ..self }
+    }
+
+    fn times_entries(self, value: ValueType) -> u32 {
+        if self.block == 1 && value.size() == 2 { 2 } else { 1 }
+    }
+
+    /// The layout of this shape, which is [for such values](Special::for_values), for a matrix with these features, its values stored as
+    /// they are. Blocks are stored where the rows
     /// that were looked at consist of them, whatever the shape, and nowhere else: a matrix that has others elsewhere is refused when
     /// it is prepared.
-    pub fn laid_out(self, features: &Features) -> SpecialLayout {
+    pub fn laid_out(self, features: &Features, value: ValueType) -> SpecialLayout {
         let is_full = |block: &u32| features.slots_per_entry((*block, *block)) == Some(1.0);
         if let Some(block) = BLOCKS.into_iter().find(is_full) {
             // Two lanes, two blocks each, of 3 x 3 values: 1.1 to 2.7 times as long in f32.
@@ -98,7 +110,7 @@ impl Special {
             let shape = if suits { self } else { BLOCKS_BY_FOUR };
             return SpecialLayout { parameters: Special { block, ..shape }, threads_per_block: 256 };
         }
-        let mut parameters = if self.block > 1 { USUAL } else { self };
+        let mut parameters = if self.block > 1 { USUAL.for_values(value) } else { self };
         let mean = mean(features);
         if !is_even(features, parameters.lanes_per_row) {
             parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
@@ -154,15 +166,12 @@ pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
         }
     } else if mean < MEDIUM && sweeps {
         resident(SEVERAL_ROWS)
-    } else if mean < MEDIUM && value.size() == 2 {
-        // As many bytes in flight as of wider values.
-        shape(1, 1, 4, 2)
     } else if mean < MEDIUM {
         if mean < 12.0 { SEVERAL_ROWS } else { TWO_ROWS }
     } else {
         USUAL
     };
-    shape.laid_out(features)
+    shape.for_values(value).laid_out(features, value)
 }
 
 #[cfg(test)]
@@ -203,45 +212,50 @@ mod tests {
     #[test]
     fn every_shape_has_its_matrices() {
         let near = [0.15, 0.1];
-        let shape = |mean, sectors| layout(mean, mean + mean / 2, sectors).parameters.shape();
+        let shape = |mean, sectors| layout(mean, mean + mean / 2, sectors).parameters.shape(ValueType::F64);
         assert_eq!([2, 8].map(|mean| shape(mean, near)), [SEVERAL_ROWS; 2]);
         assert_eq!(shape(22, near), TWO_ROWS);
         assert_eq!(shape(150, near), USUAL);
         assert_eq!(shape(1900, near), BY_WARP);
         let narrow = special_layout(&features(22, 30, near), ValueType::F16).parameters;
-        assert_eq!((narrow.entries_per_step, narrow.unroll), (4, 2));
+        assert_eq!((narrow.shape(ValueType::F16), narrow.entries_per_step), (TWO_ROWS, 4));
         let sweeping = layout(22, 30, [0.8, 0.12]);
-        assert_eq!((sweeping.parameters.shape(), sweeping.threads_per_block), (resident(SEVERAL_ROWS), 1024));
+        assert_eq!(
+            (sweeping.parameters.shape(ValueType::F64), sweeping.threads_per_block),
+            (resident(SEVERAL_ROWS), 1024)
+        );
         for (mean, expected) in [(8, USUAL), (40, BY_FOUR), (150, BY_EIGHT)] {
             let mut uneven = features(mean, 3 * mean, [0.8, 0.12]);
             uneven.warp_steps[0] *= 2;
-            assert_eq!(special_layout(&uneven, ValueType::F64).parameters.shape(), expected);
+            assert_eq!(special_layout(&uneven, ValueType::F64).parameters.shape(ValueType::F64), expected);
             let mut apart = features(mean, 3 * mean, near);
             apart.gathers = [1000, 1000];
             apart.gathered = [1000, 600, 600, 600, 600, 600, 600];
             let expected = if mean < 96 { BY_TWO } else { BY_EIGHT };
-            assert_eq!(special_layout(&apart, ValueType::F64).parameters.shape(), expected);
+            assert_eq!(special_layout(&apart, ValueType::F64).parameters.shape(ValueType::F64), expected);
         }
     }
 
     #[test]
     fn the_rest_follows_from_the_matrix() {
         let near = [0.15, 0.1];
-        let of = |shape: Special, mean| shape.laid_out(&features(mean, mean, near)).parameters;
+        let of =
+            |shape: Special, mean| shape.laid_out(&features(mean, mean, near), ValueType::F64).parameters;
         assert_eq!([6, 8, 22, 40, 150].map(|mean| of(USUAL, mean).piece), [32, 128, 128, 512, 4096]);
         assert_eq!([6, 40, 150].map(|mean| of(BY_TWO, mean).piece), [512, 512, 4096]);
         assert_eq!(of(BY_WARP, 6).piece, 4096);
         assert_eq!([near, [0.95, 0.9]].map(|sectors| layout(8, 8, sectors).parameters.col_bits), [16, 32]);
         let mut uneven = features(22, 60, near);
         uneven.warp_steps[0] *= 2;
-        let sorted = resident(SEVERAL_ROWS).laid_out(&uneven);
+        let sorted = resident(SEVERAL_ROWS).laid_out(&uneven, ValueType::F64);
         assert_eq!(
             (sorted.parameters.sigma, sorted.parameters.resident, sorted.threads_per_block),
             (1024, 0, 256)
         );
         for shape in Special::SHAPES {
-            assert_eq!(shape.shape(), shape);
-            assert_eq!(of(shape, 22).shape(), if shape.block > 1 { USUAL } else { shape });
+            assert_eq!(shape.shape(ValueType::F64), shape);
+            assert_eq!(shape.for_values(ValueType::F16).shape(ValueType::F16), shape);
+            assert_eq!(of(shape, 22).shape(ValueType::F64), if shape.block > 1 { USUAL } else { shape });
         }
         for (of_blocks, block) in [(2, 2), (3, 3), (4, 4), (6, 3)] {
             let mut blocked = features(24, 24, near);
@@ -251,11 +265,11 @@ mod tests {
             blocked.blocks =
                 Features::BLOCK_SHAPES.map(|shape| 5760 / places(shape) * if fills(&shape) { 1 } else { 2 });
             for shape in Special::SHAPES {
-                let layout = shape.laid_out(&blocked).parameters;
+                let layout = shape.laid_out(&blocked, ValueType::F64).parameters;
                 KernelConfig::builder(layout).value(ValueType::F64).build().expect("allowed");
                 let suits = shape.block > 1 && (shape != BLOCKS_BY_TWO || block != 3);
                 let of_blocks = if suits { shape } else { BLOCKS_BY_FOUR };
-                assert_eq!((layout.block, layout.shape()), (block, of_blocks));
+                assert_eq!((layout.block, layout.shape(ValueType::F64)), (block, of_blocks));
             }
         }
     }

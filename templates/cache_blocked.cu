@@ -106,11 +106,16 @@ spmv_cache_blocked_count(uint32_t nnz, uint32_t num_rows, uint32_t num_wide, con
                          uint32_t* __restrict__ rows, uint32_t* counts) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i >= nnz) return;
-  const uint32_t row = first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; });
-  const uint32_t tile = slot_of(i, row, row_offsets, slot_begins) / kTileSlots;
-  rows[i] = row;
-  atomicAdd(counts + uint64_t(tile) * num_wide * kTilesPerWide + col_indices[i] / kTileCols, 1u);
+  uint64_t place = ~uint64_t(0);
+  if (i < nnz) {
+    const uint32_t row = first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; });
+    const uint32_t tile = slot_of(i, row, row_offsets, slot_begins) / kTileSlots;
+    rows[i] = row;
+    place = uint64_t(tile) * num_wide * kTilesPerWide + col_indices[i] / kTileCols;
+  }
+  // Long rows have many neighbours in a tile: those of a warp are counted together.
+  const uint32_t peers = __match_any_sync(0xffffffffu, place);
+  if (i < nnz && threadIdx.x % 32 == __ffs(peers) - 1) atomicAdd(counts + place, uint32_t(__popc(peers)));
 }
 
 // ---- The plan: cells ----
@@ -481,8 +486,10 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Alpha
   }
 }
 
-// A slot's sum: those of the blocks that work on its tile, in their order.
-__device__ __forceinline__ AccumT slot_sum(uint32_t slot, uint32_t stride, const uint2* __restrict__ tile_blocks,
+// Of a slot's sums, one for each block that works on its tile, those of every `step`-th block from the `first` on, in their
+// order.
+__device__ __forceinline__ AccumT slot_sum(uint32_t slot, uint32_t first, uint32_t step, uint32_t stride,
+                                           const uint2* __restrict__ tile_blocks,
                                            const AccumT* __restrict__ partials) {
   constexpr uint32_t kAtOnce = 16;
   const uint32_t tile = slot / kTileSlots;
@@ -490,32 +497,43 @@ __device__ __forceinline__ AccumT slot_sum(uint32_t slot, uint32_t stride, const
   partials += uint64_t(tile) * stride + slot % kTileSlots;
   AccumT sum = kIdentity;
 #pragma unroll 1
-  for (uint32_t base = blocks.x; base < blocks.y; base += kAtOnce) {
+  for (uint32_t base = blocks.x + first; base < blocks.y; base += kAtOnce * step) {
     AccumT sums[kAtOnce];
 #pragma unroll
-    for (uint32_t b = 0; b < kAtOnce; ++b) {
-      sums[b] = base + b < blocks.y ? __ldcs(partials + uint64_t(base + b) * stride) : kIdentity;
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      const uint32_t block = base + i * step;
+      sums[i] = block < blocks.y ? __ldcs(partials + uint64_t(block) * stride) : kIdentity;
     }
 #pragma unroll
-    for (uint32_t b = 0; b < kAtOnce; ++b) sum = reduce(sum, sums[b]);
+    for (uint32_t i = 0; i < kAtOnce; ++i) sum = reduce(sum, sums[i]);
   }
   return sum;
 }
 
+// A thread a row, or where there are few tiles, on each of which many blocks work, the warps of a block for 32 rows: each
+// takes the sums of every so many blocks.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_cache_blocked_rows(uint32_t num_rows, uint32_t stride, YT* __restrict__ y, AlphaT alpha, BetaT beta,
-                        const uint32_t* __restrict__ slot_begins, const uint2* __restrict__ tile_blocks,
+spmv_cache_blocked_rows(uint32_t num_rows, uint32_t rows_per_block, uint32_t stride, YT* __restrict__ y, AlphaT alpha,
+                        BetaT beta, const uint32_t* __restrict__ slot_begins, const uint2* __restrict__ tile_blocks,
                         const AccumT* __restrict__ partials) {
   await_stream();
-  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (row >= num_rows) return;
-  const uint32_t begin = __ldg(slot_begins + row), end = __ldg(slot_begins + row + 1);
-  if (end - begin > kFewSlots) return;
+  __shared__ AccumT shares[kThreadsPerBlock];
+  const bool by_warps = rows_per_block == 32 && kThreadsPerBlock > 32;
+  const uint32_t row = blockIdx.x * rows_per_block + (by_warps ? threadIdx.x % 32 : threadIdx.x);
+  const uint32_t first = by_warps ? threadIdx.x / 32 : 0, step = by_warps ? kThreadsPerBlock / 32 : 1;
+  const uint32_t begin = row < num_rows ? __ldg(slot_begins + row) : 0;
+  const uint32_t end = row < num_rows ? __ldg(slot_begins + row + 1) : 0;
+  const bool is_here = row < num_rows && end - begin <= kFewSlots;
   AccumT sum = kIdentity;
-  for (uint32_t slot = begin; slot < end && !skips_product(alpha); ++slot) {
-    sum = reduce(sum, slot_sum(slot, stride, tile_blocks, partials));
+  for (uint32_t slot = begin; is_here && slot < end && !skips_product(alpha); ++slot) {
+    sum = reduce(sum, slot_sum(slot, first, step, stride, tile_blocks, partials));
   }
-  store_scaled(y, row, sum, alpha, beta);
+  if (by_warps) {
+    shares[threadIdx.x] = sum;
+    __syncthreads();
+    for (uint32_t i = 1; first == 0 && i < step; ++i) sum = reduce(sum, shares[i * 32 + threadIdx.x]);
+  }
+  if (is_here && first == 0) store_scaled(y, row, sum, alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -527,7 +545,7 @@ spmv_cache_blocked_long_rows(uint32_t stride, YT* __restrict__ y, AlphaT alpha, 
   AccumT sum = kIdentity;
   const bool skips = skips_product(alpha);
   for (uint32_t slot = __ldg(slot_begins + row) + threadIdx.x; slot < end && !skips; slot += kThreadsPerBlock) {
-    sum = reduce(sum, slot_sum(slot, stride, tile_blocks, partials));
+    sum = reduce(sum, slot_sum(slot, 0, 1, stride, tile_blocks, partials));
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);

@@ -65,7 +65,8 @@ pub(crate) fn configs(
         // Of `special`, shapes are variants, and the other parameters are those for the matrix.
         let of_shapes =
             features.filter(|_| is_varied && spec.name == "special").map_or_else(Vec::new, |features| {
-                let of_shape = |shape: Special| with(&[])?.to_builder().algorithm(shape).build();
+                let of_shape =
+                    |shape: Special| with(&[])?.to_builder().algorithm(shape.for_values(value)).build();
                 let laid_out = |shape| planner::laid_out(of_shape(shape)?, features, l2_bytes);
                 Special::SHAPES.into_iter().filter_map(|shape| laid_out(shape).ok()).collect()
             });

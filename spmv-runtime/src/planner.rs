@@ -265,7 +265,10 @@ pub fn laid_out(
 
 fn of_shape(config: KernelConfig, features: &Features) -> Result<KernelConfig, ConfigError> {
     match config.algorithm() {
-        Algorithm::Special(shape) => with_layout(config, shape.shape().laid_out(features)),
+        Algorithm::Special(special) => {
+            let value = config.types().value;
+            with_layout(config, special.shape(value).for_values(value).laid_out(features, value))
+        }
         _ => Ok(config),
     }
 }
@@ -308,7 +311,7 @@ fn with_layout(config: KernelConfig, layout: SpecialLayout) -> Result<KernelConf
 /// What prices of `special` are for: its shape, the rest of which follows from the matrix. None for every other.
 pub fn shape(config: KernelConfig) -> Option<Special> {
     match config.algorithm() {
-        Algorithm::Special(special) => Some(special.shape()),
+        Algorithm::Special(special) => Some(special.shape(config.types().value)),
         _ => None,
     }
 }
@@ -320,9 +323,13 @@ pub fn own_settings(config: KernelConfig) -> Vec<(&'static str, String)> {
     config.settings().into_iter().take(own).filter(|(key, _)| !follows(key)).collect()
 }
 
-/// The same algorithm and parameters, for these types and this operation.
+/// The same algorithm and parameters, or of `special` the shape, for these types and this operation.
 fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<KernelConfig, ConfigError> {
-    let builder = config.to_builder().value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
+    let mut builder = config.to_builder();
+    if let Some(shape) = shape(config) {
+        builder = builder.algorithm(shape.for_values(types.value));
+    }
+    let builder = builder.value(types.value).x(types.x).y(types.y).accumulator(types.accumulator);
     builder.offset(types.offset).index(types.index).operation(operation).build()
 }
 

@@ -31,6 +31,8 @@ const WARPS: u32 = 16;
 const STAGES: u32 = 2;
 /// Columns that places of 16 bits distinguish.
 const WIDE_COLS: u32 = 65_536;
+/// Tiles up to which the warps of a block share rows, of which each has a sum for every block that works on its tile.
+const FEW_TILES: u32 = 8;
 /// Entries of a lane that lie side by side.
 const ROUND: u32 = 4;
 
@@ -153,7 +155,7 @@ impl Plans for CacheBlocked {
         plan.prepare("tile_blocks", num_tiles.clone(), find_blocks.concat());
 
         // Products.
-        let sums = (num_blocks.clone() + num_tiles) * stride.clone();
+        let sums = (num_blocks.clone() + num_tiles.clone()) * stride.clone();
         let partials = plan.kept("tile_sums", sums, accumulator.size() as u32);
         let product = [
             vec![size(num_cols), size(count(SLOTS)), size(stride.clone()), Arg::Alpha(accumulator)],
@@ -164,6 +166,13 @@ impl Plans for CacheBlocked {
         let sums = |rows: &[usize]| -> Vec<Arg> {
             rows.iter().chain(&[slot_begins, tile_blocks, partials]).copied().map(buffer).collect()
         };
+        // A thread a row; where few tiles are shared by many blocks, a thread of each warp of a block.
+        let threads_per_block = plan.threads_per_block;
+        let many = num_tiles.div_ceil(FEW_TILES).minus(1).min(1);
+        let few = Expr::from(1).minus(many.clone());
+        let rows_per_block = many.clone() * (threads_per_block - 32) + 32;
+        let row_blocks =
+            many * num_rows.clone().div_ceil(threads_per_block) + few * num_rows.clone().div_ceil(32);
         let multiply = vec![
             Pass {
                 kernel: "spmv_cache_blocked".into(),
@@ -172,7 +181,14 @@ impl Plans for CacheBlocked {
                 shared_bytes: self.shared_kib * 1024,
                 args: product.concat(),
             },
-            plan.pass("rows", num_rows.clone(), [vec![size(num_rows)], scaled(), sums(&[])].concat()),
+            Pass {
+                grid: row_blocks,
+                ..plan.pass(
+                    "rows",
+                    0.into(),
+                    [vec![size(num_rows), size(rows_per_block)], scaled(), sums(&[])].concat(),
+                )
+            },
             Pass {
                 grid: count(LONG_ROWS),
                 ..plan.pass("long_rows", 0.into(), [scaled(), sums(&[long_rows])].concat())

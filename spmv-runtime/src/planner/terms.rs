@@ -39,6 +39,9 @@ pub const NUM_TERMS: usize = TERMS.len();
 /// Bytes of x that stay in the L1 caches.
 const L1_BYTES: f64 = 2e6;
 
+/// Part of the L2 cache that has room for x: each half keeps what its multiprocessors read.
+const PART_OF_L2: f64 = 0.5;
+
 /// The amounts of each term for a product of a matrix with these features; `None` where the algorithm's layout would be
 /// mostly fill. The operation is not looked at: features are those
 /// of what is multiplied.
@@ -75,7 +78,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     };
     let [near, far] = [0, 1].map(|kind| cold * nnz * features.sectors_per_entry(kind));
     let sector_bytes = f64::from(Features::COLS_PER_SECTOR) * types.x.size() as f64;
-    let spilled = (1.0 - l2_bytes as f64 / x_bytes.max(1.0)).max(0.0);
+    let spilled = (1.0 - PART_OF_L2 * l2_bytes as f64 / x_bytes.max(1.0)).max(0.0);
     let (steps, chain) = match shares(config.algorithm()) {
         Shares::Rows { threads } => {
             (sliced(features, threads)? as f64 / 1e9, features.longest_row as f64 / f64::from(threads) / 1e6)
