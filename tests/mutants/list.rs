@@ -645,6 +645,18 @@ pub const MUTANTS: &[Mutant] = &[
         "befores[i] = 0, pairs[i] = {uint32_t(col_indices[i]) / kTileCols, i};",
     ),
     found(
+        "cache_blocked",
+        "entries that a warp counts together are counted by another lane",
+        "if (i < nnz && threadIdx.x % 32 == __ffs(peers) - 1) atomicAdd(counts",
+        "if (i < nnz && threadIdx.x % 32 == __ffs(peers)) atomicAdd(counts",
+    ),
+    found(
+        "cache_blocked",
+        "the second warp's share of a row is forgotten",
+        "for (uint32_t i = 1; first == 0 && i < step; ++i)",
+        "for (uint32_t i = 2; first == 0 && i < step; ++i)",
+    ),
+    found(
         "hot_columns",
         "a hot column's place is taken for its number",
         "x_entries[i] = step.words[i] & kIsHot ? hot_x[place] : __ldg(x + place);",
