@@ -28,7 +28,7 @@ pub const TERMS: &[(&str, &str)] = &[
     ),
     (
         "chain",
-        "10^6 steps that follow one another in the longest row; for kernels that share out entries: 10^3 rows of up to 3 entries",
+        "10^6 steps that follow one another in the longest row; for kernels that share out entries: 10^3 rows of up to 3 entries, or of `csr5` empty rows",
     ),
     ("giant", "10^6 entries of the longest row beyond 1/2048 of all"),
 ];
@@ -91,8 +91,12 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         }
         Shares::Entries => {
             let with_entries = features.num_rows - features.row_lengths[0];
-            let short = features.row_lengths[1] + features.row_lengths[2];
-            (with_entries as f64 / 1e9, short as f64 / 1e9)
+            let followed = match config.algorithm() {
+                // A tile with empty rows reads where its rows begin, and stores those too.
+                Algorithm::Csr5(_) => features.row_lengths[0],
+                _ => features.row_lengths[1] + features.row_lengths[2],
+            };
+            (with_entries as f64 / 1e9, followed as f64 / 1e9)
         }
     };
     let gathers = match shares(config.algorithm()) {
