@@ -28,7 +28,7 @@ pub const TERMS: &[(&str, &str)] = &[
     ),
     (
         "chain",
-        "10^6 steps that follow one another in the longest row; for kernels that share out entries: 10^3 rows of up to 3 entries, or of `csr5` empty rows",
+        "10^6 steps that follow one another in the longest row; for kernels that share out entries: 10^9 rows of 1 to 3 entries, or of `csr5` empty rows",
     ),
     ("giant", "10^6 entries of the longest row beyond 1/2048 of all"),
 ];
