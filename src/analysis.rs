@@ -1,7 +1,9 @@
 //! The generated kernels that find the [`Features`] of a matrix on a device.
 
+use std::collections::HashSet;
+
 use crate::expr::{Expr, Variable};
-use crate::features::{Degrees, Features, Lengths};
+use crate::features::{Degrees, Features, Lengths, SampledValues};
 use crate::program::{Arg, Pass};
 use crate::source::analysis_source;
 use crate::types::IndexType;
@@ -30,14 +32,23 @@ const PLACES_PER_BLOCK: u32 = 16 * THREADS_PER_BLOCK;
 
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
 /// blocks of each shape, most diagonals of a group, sectors that warps read together and entries that they read them for,
-/// columns and entries of each degree.
-const COUNTERS: u32 = (DEGREES + 2 * Degrees::CLASSES) as u32;
+/// columns and entries of each degree, hashes of rows, values that differ and that are wide.
+const COUNTERS: u32 = VALUES as u32 + 2;
 
 /// Where the sectors are that warps read together.
 const GATHERED: usize = 44 + Features::BLOCK_SHAPES.len() + 1;
 
 /// Where the columns of each degree are.
 const DEGREES: usize = GATHERED + 9;
+
+/// Where the hashes of the rows are that may be compared.
+const ROWS: usize = DEGREES + 2 * Degrees::CLASSES;
+
+/// Where it is what values are.
+const VALUES: usize = ROWS + Features::COMPARED_ROWS as usize;
+
+/// Blocks that look at values: one at samples, the others at rows, a warp each.
+const VALUE_BLOCKS: u32 = 1 + Features::COMPARED_ROWS as u32 / (THREADS_PER_BLOCK / 32);
 
 impl AnalysisProgram {
     /// How many counters there are, of 64 bits each.
@@ -65,6 +76,7 @@ impl AnalysisProgram {
         let number = |size: &Expr| Arg::Size(size.clone(), IndexType::U32);
         let wide = |size: &Expr| Arg::Size(size.clone(), IndexType::U64);
         let counters = || Arg::Buffer(0);
+        let value_bytes = Expr::from(Variable::ValueBytes);
         let all_entries = || [Arg::RowOffsets, Arg::ColIndices, counters()];
         AnalysisProgram {
             source: analysis_source(offset, index, THREADS_PER_BLOCK),
@@ -72,10 +84,10 @@ impl AnalysisProgram {
             structure: [
                 pass(
                     "structure",
-                    samples.clone() + groups.clone() + stride(rows.clone()),
+                    samples.clone() + groups.clone() + stride(rows.clone()) + VALUE_BLOCKS,
                     [
                         &[number(&samples), number(&groups), number(&rows), wide(&cols), wide(&nnz)][..],
-                        &all_entries(),
+                        &[number(&value_bytes), Arg::RowOffsets, Arg::ColIndices, Arg::Values, counters()],
                     ]
                     .concat(),
                 ),
@@ -98,8 +110,13 @@ impl AnalysisProgram {
         }
     }
 
-    /// The features of a matrix of this size from what `structure` counted.
-    pub fn features(size: (u64, u64), nnz: u64, counters: &[u64; Self::NUM_COUNTERS]) -> Features {
+    /// The features of a matrix of this size, whose values take so many bytes each, from what `structure` counted.
+    pub fn features(
+        size: (u64, u64),
+        nnz: u64,
+        value_bytes: usize,
+        counters: &[u64; Self::NUM_COUNTERS],
+    ) -> Features {
         let mut features = Features::of_size(size, nnz);
         features.longest_row = counters[0];
         features.row_lengths.copy_from_slice(&counters[1..34]);
@@ -110,13 +127,21 @@ impl AnalysisProgram {
         features.group_diagonals = counters[44 + Features::BLOCK_SHAPES.len()];
         features.gathered.copy_from_slice(&counters[GATHERED..GATHERED + 7]);
         features.gathers.copy_from_slice(&counters[GATHERED + 7..DEGREES]);
-        let (cols, entries) = counters[DEGREES..].split_at(Degrees::CLASSES);
+        let (cols, entries) = counters[DEGREES..ROWS].split_at(Degrees::CLASSES);
         features.degrees.cols.copy_from_slice(cols);
         features.degrees.entries.copy_from_slice(entries);
         // Else they were not counted.
         let Features { longest_row, group_diagonals, .. } = features;
         if Features::may_be_diagonal(size.0, nnz, longest_row, group_diagonals) {
             features.num_diagonals = Some(counters[42]);
+        }
+        features.different_rows = features.compared_rows().map(|rows| {
+            let hashes = &counters[ROWS..][..(rows.end - rows.start) as usize];
+            hashes.iter().collect::<HashSet<_>>().len() as u64
+        });
+        if value_bytes <= 8 {
+            let count = nnz.min(Features::SAMPLED_VALUES);
+            features.values = SampledValues { count, different: counters[VALUES], wide: counters[VALUES + 1] };
         }
         features
     }

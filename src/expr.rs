@@ -14,6 +14,8 @@ pub enum Variable {
     Nnz,
     /// Entries of a vector.
     Length,
+    /// Bytes of a value of the matrix.
+    ValueBytes,
     /// Stored entries of the row of op(A) in question.
     RowNnz,
     /// Multiprocessors of the device.
@@ -32,6 +34,7 @@ impl Variable {
             Variable::NumCols => "num_cols",
             Variable::Nnz => "nnz",
             Variable::Length => "length",
+            Variable::ValueBytes => "value_bytes",
             Variable::RowNnz => "row_nnz",
             Variable::Multiprocessors => "multiprocessors",
             Variable::ResidentBlocks => "resident_blocks",

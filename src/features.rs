@@ -38,9 +38,35 @@ pub struct Features {
     pub gathers: [u64; 2],
     /// How the entries are spread over the columns.
     pub degrees: Degrees,
-    /// Rows that differ, in more than their place, among those of [`Features::compared_rows`]: the only feature that values
-    /// count for. `None` where none are compared.
+    /// Rows that differ, in more than their place, among those of [`Features::compared_rows`]; values count. `None` where none are
+    /// compared.
     pub different_rows: Option<u64>,
+    /// What samples of the values are.
+    pub values: SampledValues,
+}
+
+/// Of values that are spread evenly over the entries, [`Features::SAMPLED_VALUES`] at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampledValues {
+    /// How many were looked at: all where there are fewer, none where a value takes more than 8 bytes.
+    pub count: u64,
+    /// How many of these differ.
+    pub different: u64,
+    /// How many of these, of a type of 8 bytes and read as f64, no f32 is equal to.
+    pub wide: u64,
+}
+
+impl SampledValues {
+    /// Whether an f32 holds every one that was looked at; of a type of 8 bytes that is not f64 it means nothing.
+    pub fn are_narrow(&self) -> bool {
+        self.count > 0 && self.wide == 0
+    }
+
+    /// Whether there are so few different ones that a table of 256 most likely has room for all values of the matrix: each of
+    /// those that were looked at was found many times.
+    pub fn are_few(&self) -> bool {
+        self.count > 0 && self.different <= 256 && self.different * 8 <= self.count
+    }
 }
 
 /// Columns by the entries they have, in classes: 0 entries, 1, 2 or 3, 4 to 7 and so on. Of samples of the entries, with
@@ -136,16 +162,17 @@ impl Default for Features {
             gathers: [0; 2],
             degrees: Degrees::default(),
             different_rows: None,
+            values: SampledValues::default(),
         }
     }
 }
 
 impl Features {
     /// Rows of the middle that are compared, at most.
-    const COMPARED_ROWS: u64 = 512;
+    pub(crate) const COMPARED_ROWS: u64 = 512;
 
     /// The most diagonals of a grid whose rows are compared, and so the most entries of such a row.
-    const COMPARED_DIAGONALS: u64 = 256;
+    pub(crate) const COMPARED_DIAGONALS: u64 = 256;
 
     /// The rows that are compared: some in the middle where most entries lie on up to 256 diagonals, as those of a regular grid
     /// do. `None` for other matrices.
@@ -164,6 +191,20 @@ impl Features {
     pub fn rows_repeat(&self) -> bool {
         let compared = self.compared_rows().map_or(0, |rows| rows.end - rows.start);
         self.different_rows.is_some_and(|different| different * 2 <= compared)
+    }
+
+    /// What is known where the values of a matrix are not, or will be others.
+    #[must_use]
+    pub fn without_values(self) -> Features {
+        Features { different_rows: None, values: SampledValues::default(), ..self }
+    }
+
+    /// Values that are looked at, at most.
+    pub const SAMPLED_VALUES: u64 = 2048;
+
+    /// The entry that the value of this number is of, among as many as are looked at.
+    pub fn sampled_value(number: u64, nnz: u64) -> u64 {
+        (u128::from(number) * u128::from(nnz) / u128::from(nnz.min(Self::SAMPLED_VALUES))) as u64
     }
 
     /// What is known of a matrix of this size before anybody has looked at it.
@@ -205,6 +246,7 @@ impl Features {
             gathers: self.gathers,
             degrees: Degrees::of_rows(&self.row_lengths),
             different_rows: self.different_rows,
+            values: self.values,
         }
     }
 

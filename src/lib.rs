@@ -55,7 +55,7 @@ pub use config::{
 };
 pub use error::UnknownName;
 pub use expr::{Expr, Variable};
-pub use features::{Degrees, Features, Lengths, Samples};
+pub use features::{Degrees, Features, Lengths, SampledValues, Samples};
 pub use fingerprint::FingerprintProgram;
 pub use operators::Operators;
 pub use parameter::ParameterSpec;

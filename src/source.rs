@@ -189,6 +189,9 @@ pub(crate) fn analysis_source(offset: IndexType, index: IndexType, threads_per_b
         ("num_shapes", Features::BLOCK_SHAPES.len() as u32),
         ("degree_sample", Features::DEGREE_SAMPLE as u32),
         ("log_degree_places", Features::LOG_DEGREE_PLACES),
+        ("compared_rows", Features::COMPARED_ROWS as u32),
+        ("compared_diagonals", Features::COMPARED_DIAGONALS as u32),
+        ("sampled_values", Features::SAMPLED_VALUES as u32),
     ];
     let mut constants = constant("int", "threads_per_block", threads_per_block);
     constants.extend(numbers.map(|(name, number)| constant("int", name, number)));

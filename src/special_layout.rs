@@ -88,6 +88,15 @@ impl Special {
         Special { block, entries_per_step, sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, ..self }
     }
 
+    /// Bytes that a value of this type takes where all can be encoded.
+    pub fn stored_value_bytes(self, value: ValueType) -> usize {
+        match self.encoding {
+            1 => value.size().min(4),
+            2 => 1,
+            _ => value.size(),
+        }
+    }
+
     /// This shape for such values: where they take two bytes, a lane loads twice as many entries in a step, which are as many bytes.
     #[must_use]
     pub fn for_values(self, value: ValueType) -> Special {
@@ -98,11 +107,24 @@ impl Special {
         if self.block == 1 && value.size() == 2 { 2 } else { 1 }
     }
 
-    /// The layout of this shape, which is [for such values](Special::for_values), for a matrix with these features, its values stored as
-    /// they are. Blocks are stored where the rows
+    /// The layout of this shape, which is [for such values](Special::for_values), for a matrix with these features. Values are
+    /// encoded where samples of them say that they can be; those of a matrix whose other values cannot are stored as they are.
+    /// Blocks are stored where the rows
     /// that were looked at consist of them, whatever the shape, and nowhere else: a matrix that has others elsewhere is refused when
     /// it is prepared.
     pub fn laid_out(self, features: &Features, value: ValueType) -> SpecialLayout {
+        let layout = self.grouped(features, value);
+        let encoding = if features.values.are_few() {
+            2
+        } else if value == ValueType::F64 && features.values.are_narrow() {
+            1
+        } else {
+            0
+        };
+        SpecialLayout { parameters: Special { encoding, ..layout.parameters }, ..layout }
+    }
+
+    fn grouped(self, features: &Features, value: ValueType) -> SpecialLayout {
         let is_full = |block: &u32| features.slots_per_entry((*block, *block)) == Some(1.0);
         if let Some(block) = BLOCKS.into_iter().find(is_full) {
             // Two lanes, two blocks each, of 3 x 3 values: 1.1 to 2.7 times as long in f32.
@@ -178,6 +200,7 @@ pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
 mod tests {
     use super::*;
     use crate::config::KernelConfig;
+    use crate::features::SampledValues;
 
     /// Rows of `mean` entries each, of which short and long stretches read these parts of a sector an entry.
     fn features(mean: u64, longest: u64, [near, far]: [f64; 2]) -> Features {
@@ -252,6 +275,25 @@ mod tests {
             (sorted.parameters.sigma, sorted.parameters.resident, sorted.threads_per_block),
             (1024, 0, 256)
         );
+        // Values by samples of them: (how many, how many differ, how many are wide).
+        let encoding = |(count, different, wide), value| {
+            let values = SampledValues { count, different, wide };
+            let layout = USUAL.laid_out(&Features { values, ..features(22, 22, near) }, value).parameters;
+            assert_eq!(layout.shape(value).for_values(value), USUAL.for_values(value));
+            layout.encoding
+        };
+        for (values, of_f64, of_f32) in [
+            ((2048, 256, 2048), 2, 2),
+            ((2048, 257, 2048), 0, 0),
+            ((2048, 2000, 0), 1, 0),
+            ((2048, 2000, 1), 0, 0),
+            // Others may be others.
+            ((100, 13, 100), 0, 0),
+            ((100, 12, 100), 2, 2),
+            ((0, 0, 0), 0, 0),
+        ] {
+            assert_eq!((encoding(values, ValueType::F64), encoding(values, ValueType::F32)), (of_f64, of_f32));
+        }
         for shape in Special::SHAPES {
             assert_eq!(shape.shape(ValueType::F64), shape);
             assert_eq!(shape.for_values(ValueType::F16).shape(ValueType::F16), shape);

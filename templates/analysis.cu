@@ -1,9 +1,9 @@
 // analysis: counts what a kernel's time depends on in the structure of a matrix.
 //
-// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; diagonals that hold an entry
-// Bytes:     row offsets once, at most 2^23 column indices and 2^19 more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
+// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; hashes of some rows in the middle; samples of the values that differ, and that no f32 is equal to; diagonals that hold an entry
+// Bytes:     row offsets once, at most 2^23 column indices and 2^19 more, and 2^17 with their values, and 2^11 values more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
-// Launch:    blocks of one launch take samples, groups of rows, and rows in turn; then degrees, and diagonals a warp 32 rows, only where no row is long; then their number
+// Launch:    blocks of one launch take samples, groups of rows, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows, only where no row is long; then their number
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLogShortStretch = 12;
@@ -21,6 +21,9 @@ constexpr uint64_t kShapeCols = 0x14241286432u;
 constexpr uint32_t kHashFactor = 0x9e3779b1u;
 constexpr int kDegreeSample = 16384;
 constexpr int kLogDegreePlaces = 20;
+constexpr int kComparedRows = 512;
+constexpr int kComparedDiagonals = 256;
+constexpr int kSampledValues = 2048;
 #endif
 
 constexpr int kLengthClasses = 33;
@@ -41,6 +44,8 @@ struct Counters {
   uint64_t gathers[kWidths + 3];
   uint64_t degree_cols[kLengthClasses];
   uint64_t degree_entries[kLengthClasses];
+  uint64_t rows[kComparedRows];
+  uint64_t different_values, wide_values;
 };
 
 // Behind the counters: what samples have in columns, then a bit a diagonal; or the length of every column.
@@ -356,19 +361,86 @@ __device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_
   if (threadIdx.x == 0) atomicMax(&counters->group_diagonals, diagonals);
 }
 
-// The first blocks take a sample each, those that follow a group of rows each, the rest the lengths of all rows.
+// Every bit of the number on half of the bits (the finalizer of SplitMix64).
+__device__ __forceinline__ uint64_t mixed(uint64_t number) {
+  number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9u;
+  number = (number ^ number >> 27) * 0x94d049bb133111ebu;
+  return number ^ number >> 31;
+}
+
+// A warp hashes a row: how far its entries are from the diagonal, and their values. No regular grid has longer ones.
+__device__ __forceinline__ void hash_rows(uint32_t block, uint32_t num_rows, uint32_t value_bytes,
+                                          const OffsetT* __restrict__ row_offsets,
+                                          const IndexT* __restrict__ col_indices, const void* __restrict__ values,
+                                          Counters* counters) {
+  const uint32_t number = (block * kThreadsPerBlock + threadIdx.x) / 32;
+  const uint32_t row = (num_rows > kComparedRows ? (num_rows - kComparedRows) / 2 : 0) + number;
+  if (number >= kComparedRows || row >= num_rows) return;
+  const OffsetT begin = row_offsets[row], end = row_offsets[row + 1];
+  if (end - begin > kComparedDiagonals) return;
+  uint64_t hash = 0;
+  for (OffsetT i = begin + threadIdx.x % 32; i < end; i += 32) {
+    uint64_t of_entry = mixed(mixed(i - begin + 1) + col_indices[i] - row);
+    if (value_bytes == 1) of_entry = mixed(of_entry + static_cast<const unsigned char*>(values)[i]);
+    if (value_bytes == 2) of_entry = mixed(of_entry + static_cast<const uint16_t*>(values)[i]);
+    for (uint32_t word = 0; word < value_bytes / 4; ++word) {
+      of_entry = mixed(of_entry + static_cast<const uint32_t*>(values)[uint64_t(i) * (value_bytes / 4) + word]);
+    }
+    hash += of_entry;
+  }
+  hash = warp_sum(hash);
+  if (threadIdx.x % 32 == 0) counters->rows[number] = hash;
+}
+
+// One block takes samples of the values: which of them differ, and which of 8 bytes, read as f64, are no f32.
+__device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint32_t value_bytes,
+                                             const void* __restrict__ values, Counters* counters) {
+  if (value_bytes > 8) return;
+  for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
+  __syncthreads();
+  const uint64_t count = nnz < kSampledValues ? nnz : kSampledValues;
+  uint64_t different = 0, wide = 0;
+  for (uint64_t number = threadIdx.x; number < count; number += kThreadsPerBlock) {
+    const uint64_t i = number * nnz / count;
+    uint64_t bits;
+    if (value_bytes == 1) bits = static_cast<const unsigned char*>(values)[i];
+    if (value_bytes == 2) bits = static_cast<const uint16_t*>(values)[i];
+    if (value_bytes == 4) bits = static_cast<const uint32_t*>(values)[i];
+    if (value_bytes == 8) {
+      bits = static_cast<const uint64_t*>(values)[i];
+      const double read = __longlong_as_double(bits);
+      wide += double(float(read)) != read;
+    }
+    // Mixing keeps numbers apart, and the one that marks an empty place away.
+    different += insert(table, mixed(bits));
+  }
+  different = warp_sum(different);
+  wide = warp_sum(wide);
+  if (threadIdx.x % 32 == 0) {
+    atomicAdd(&counters->different_values, different);
+    atomicAdd(&counters->wide_values, wide);
+  }
+}
+
+// The first blocks take a sample of columns each, those that follow a group of rows each; then one samples of the values,
+// some hashed rows, and the rest the lengths of all rows.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_structure(uint32_t num_samples, uint32_t num_groups, uint32_t num_rows, uint64_t num_cols, uint64_t nnz,
-                        const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-                        Counters* counters) {
+                        uint32_t value_bytes, const OffsetT* __restrict__ row_offsets,
+                        const IndexT* __restrict__ col_indices, const void* __restrict__ values, Counters* counters) {
   await_stream();
   __shared__ uint64_t table[kPlaces];
-  const uint32_t others = num_samples + num_groups;
+  constexpr uint32_t kHashBlocks = kComparedRows / (kThreadsPerBlock / 32);
+  const uint32_t sampled = num_samples + num_groups, hashed = sampled + 1, others = hashed + kHashBlocks;
   if (blockIdx.x < num_samples) {
     uint32_t* words = reinterpret_cast<uint32_t*>(table);
     count_columns({blockIdx.x, num_samples}, words, nnz, num_cols, col_indices, behind(counters), counters);
-  } else if (blockIdx.x < others) {
+  } else if (blockIdx.x < sampled) {
     count_blocks({blockIdx.x - num_samples, num_groups}, table, num_rows, row_offsets, col_indices, counters);
+  } else if (blockIdx.x < hashed) {
+    count_values(table, nnz, value_bytes, values, counters);
+  } else if (blockIdx.x < others) {
+    hash_rows(blockIdx.x - hashed, num_rows, value_bytes, row_offsets, col_indices, values, counters);
   } else {
     const auto length_of = [=](uint32_t row) { return row_offsets[row + 1] - row_offsets[row]; };
     count_lengths<OffsetT>({blockIdx.x - others, gridDim.x - others}, num_rows, length_of, counters);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
-use spmv_codegen::{Degrees, Features, Lengths};
+use spmv_codegen::{Degrees, Features, Lengths, SampledValues};
 
 use crate::{CsrMatrix, Entry, Offset};
 
@@ -46,7 +46,24 @@ pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
         };
         rows.map(row).collect::<HashSet<_>>().len() as u64
     });
+    features.values = sampled_values(a.values());
     features
+}
+
+/// What samples of these values are.
+fn sampled_values<V: Entry>(values: &[V]) -> SampledValues {
+    let nnz = values.len() as u64;
+    if size_of::<V>() > 8 {
+        return SampledValues::default();
+    }
+    let count = nnz.min(Features::SAMPLED_VALUES);
+    let bits = (0..count).map(|number| values[Features::sampled_value(number, nnz) as usize].bits());
+    let is_wide = |bits: &u128| {
+        let number = f64::from_bits(*bits as u64);
+        size_of::<V>() == 8 && f64::from(number as f32) != number
+    };
+    let wide = bits.clone().filter(is_wide).count() as u64;
+    SampledValues { count, different: bits.collect::<HashSet<_>>().len() as u64, wide }
 }
 
 /// The features of the transpose, as far as they follow from those of the structure and from the lengths of its columns.

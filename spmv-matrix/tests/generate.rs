@@ -180,7 +180,7 @@ fn values_can_be_chosen() {
     assert!(random.values().iter().sum::<f64>().abs() < 200.0);
     assert_eq!(
         "some".parse::<Values>().unwrap_err().to_string(),
-        "there are no values \"some\"; there are random, ones, integers"
+        "there are no values \"some\"; there are random, single, ones, integers"
     );
 }
 

@@ -49,7 +49,7 @@ pub struct Constraints {
     /// Whether a layout may multiply fill with x, so that an infinite entry of x may reach rows that do not name it.
     pub fill_touches_x: bool,
     /// Whether other values, whatever they are, will [replace](crate::DeviceMatrix::update_values) those of the matrix: kernels
-    /// that are for values that repeat ([`RowPatterns`]) are left out.
+    /// that are for values that repeat ([`RowPatterns`]) are left out, and values are stored as they are.
     pub values_change: bool,
     /// How many products the plan is for: what making it takes is shared out among them.
     pub products: u64,
@@ -167,6 +167,7 @@ fn listed(
     l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
+    let features = &if constraints.values_change { features.without_values() } else { *features };
     let mut found = match operation {
         Operation::NonTranspose | Operation::Transpose => {
             predicted(features, types, operation, l2_bytes, constraints)
@@ -429,7 +430,6 @@ fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) 
     // Outlines take longer than the rest of a choice.
     (!constraints.deterministic || config.outline().guarantees.bit_reproducible)
         && (constraints.fill_touches_x || !multiplies_fill(config, features))
-        && !(constraints.values_change && matches!(config.algorithm(), Algorithm::RowPatterns(_)))
         && constraints
             .max_extra_bytes
             .is_none_or(|most| least_workspace(&config.outline(), config, features) <= most)

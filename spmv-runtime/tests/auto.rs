@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
-use spmv_runtime::codegen::{Features, IndexType, KernelConfig, Operation, ValueType};
-use spmv_runtime::matrix::generate::Generator;
-use spmv_runtime::matrix::{
-    CooMatrix, CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, features, features_of_transpose,
+use spmv_runtime::codegen::{
+    Algorithm, Features, IndexType, KernelConfig, Operation, SampledValues, ValueType,
 };
-use spmv_runtime::{Constraints, Device, DeviceMatrix, Error, Spmv, Vector, planner};
+use spmv_runtime::matrix::generate::{Generator, Values};
+use spmv_runtime::matrix::{
+    Complex32, Complex64, CooMatrix, CscMatrix, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial, f16, features,
+    features_of_transpose,
+};
+use spmv_runtime::{Constraints, Device, DeviceMatrix, Element, Error, Spmv, Vector, planner};
 
 /// The GPU where there is one, else the simulator.
 fn device() -> Device {
@@ -71,6 +74,33 @@ fn the_device_counts_as_the_host_does() {
             assert_eq!(there.features_of_transpose().unwrap(), features_of_transpose(&a), "{offset}");
         }
     }
+}
+
+/// Values of every size, whose bits count: signs of zero too.
+#[test]
+fn the_device_looks_at_values_as_the_host_does() {
+    fn look<V: Element>(device: &Device, a: CsrMatrix<V>) -> SampledValues {
+        let host = features(&a);
+        let there = DeviceMatrix::upload(device, &a, IndexType::U32).unwrap();
+        assert_eq!(there.features().unwrap(), host, "{}", V::TYPE);
+        host.values
+    }
+    let device = device();
+    let stencil = Generator::new("stencil_5").unwrap().set("nx", 90.0).unwrap().set("ny", 41.0).unwrap();
+    let a: CsrMatrix<f64> = stencil.generate().unwrap();
+    let random = look(&device, a.clone());
+    assert_eq!((random.count, random.different), (2048, 2048));
+    assert!(random.wide > 2000, "{random:?}");
+    let narrow = look(&device, a.map_values(|value| f64::from(value as f32)));
+    assert!(narrow.are_narrow() && !narrow.are_few(), "{narrow:?}");
+    assert_eq!(look(&device, a.map_values(|value| 0.0f64.copysign(value))).different, 2);
+    assert!(look(&device, a.map_values(|_| f64::NAN)).wide == 2048);
+    assert!(!look(&device, a.convert::<f32>()).are_few());
+    assert!(look(&device, a.convert::<f16>()).different > 1000);
+    assert!(look(&device, a.map_values(|value| (value * 4.0) as i8)).are_few());
+    assert!(look(&device, a.map_values(|value| Complex32::new(value as f32, 1.0))).different > 2000);
+    let wider = look(&device, a.map_values(|value| Complex64::new(value, 1.0)));
+    assert_eq!(wider, SampledValues::default());
 }
 
 #[test]
@@ -183,6 +213,36 @@ fn rows_that_repeat_are_stored_once() {
     let mut changing = Constraints::default();
     changing.values_change = true;
     assert_eq!(chosen(&constant, 1000, &changing), chosen(&varying, 1000, &changing));
+}
+
+#[test]
+fn values_are_encoded_where_they_can_be_and_stay() {
+    let device = device();
+    let encoding = |values, constraints: &Constraints| {
+        let generator = Generator::new("gaussian").unwrap().values(values);
+        let generator = generator.set("n", 1000.0).unwrap().set("per_row", 22.0).unwrap();
+        let a = generator.set("sigma", 100.0).unwrap().generate::<f64, u32>().unwrap();
+        let types = KernelConfig::named("csr_vector").unwrap().value(ValueType::F64).build().unwrap().types();
+        let on_device = DeviceMatrix::upload(&device, &a, IndexType::U32).unwrap();
+        let found = on_device.features().unwrap();
+        let candidates = planner::candidates(&found, types, Operation::NonTranspose, 0, constraints).unwrap();
+        let mut layouts = candidates.iter().filter_map(|candidate| match candidate.config.algorithm() {
+            Algorithm::Special(layout) => Some((candidate.config, layout.encoding)),
+            _ => None,
+        });
+        let (config, encoding) = layouts.next().expect("special is among the candidates");
+        assert!(layouts.all(|(_, other)| other == encoding));
+        if [Values::Integers, Values::Ones].contains(&values) {
+            check(&mut Spmv::with(&device, &a, config).unwrap(), &a);
+        }
+        encoding
+    };
+    let mut changing = Constraints::default();
+    changing.values_change = true;
+    for (values, expected) in [(Values::Random, 0), (Values::Single, 1), (Values::Integers, 2), (Values::Ones, 2)] {
+        assert_eq!(encoding(values, &Constraints::default()), expected, "{values}");
+        assert_eq!(encoding(values, &changing), 0, "{values}");
+    }
 }
 
 #[test]

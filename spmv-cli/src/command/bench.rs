@@ -35,8 +35,9 @@ pub struct Bench {
     /// A generated matrix (`spmv matrix classes` lists classes and parameters); may be repeated
     #[arg(long = "class", value_name = "NAME[:KEY=VALUE,...]")]
     classes: Vec<String>,
-    /// Values of generated matrices: random, ones (graphs, constant coefficients) or integers from -4 to 4
-    #[arg(long, value_name = "random|ones|integers", default_value = "random", value_parser = PossibleValuesParser::new(["random", "ones", "integers"]).try_map(|name| name.parse::<Values>()))]
+    /// Values of generated matrices: random, single (random numbers that f32 holds), ones (graphs, constant
+    /// coefficients) or integers from -4 to 4
+    #[arg(long, value_name = "random|single|ones|integers", default_value = "random", value_parser = PossibleValuesParser::new(["random", "single", "ones", "integers"]).try_map(|name| name.parse::<Values>()))]
     values: Values,
     /// A paper's experiment: its matrices, types, operations and contenders, and its tables beside the paper's
     /// figures; `list` tells which there are

@@ -52,8 +52,8 @@ Examples:
 JSON (--json), one object:
   path, features (num_rows, num_cols, nnz, longest_row, row_lengths: rows with 0 entries, 1,
   2-3, 4-7, ..., warp_steps for 1, 2, 4, ... 32 threads a row, num_diagonals: null where they
-  were not counted, different_rows: among up to 512 of a regular grid, null for others, near and
-  far: sectors of x that an entry reads anew, hot: part of the entries in the 40,960 columns
+  were not counted, different_rows: among up to 512 of a regular grid, null for others,
+  sampled_values, of these different_values, and wide_values that no f32 is equal to, near and far: sectors of x that an entry reads anew, hot: part of the entries in the 40,960 columns
   that have most), candidates (config,
   reason, product_us, prepare_us, terms_us by name; null for rules of thumb), the best first";
 
@@ -74,6 +74,9 @@ struct FeatureFacts {
     warp_steps: [u64; 6],
     num_diagonals: Option<u64>,
     different_rows: Option<u64>,
+    sampled_values: u64,
+    different_values: u64,
+    wide_values: u64,
     near: f64,
     far: f64,
     hot: f64,
@@ -93,6 +96,9 @@ impl From<&Features> for FeatureFacts {
             warp_steps: features.warp_steps,
             num_diagonals: features.num_diagonals,
             different_rows: features.different_rows,
+            sampled_values: features.values.count,
+            different_values: features.values.different,
+            wide_values: features.values.wide,
             near: features.sectors_per_entry(0),
             far: features.sectors_per_entry(1),
             hot: features.degrees.hot_share(HOT_COLS),
@@ -173,6 +179,8 @@ impl Report for ExplainReport {
                 format_args!("{different} of those in the middle, but for their place"),
             )?;
         }
+        let FeatureFacts { sampled_values, different_values, .. } = &self.features;
+        fact(out, "different values", format_args!("{different_values} of {sampled_values} that were looked at"))?;
         fact(
             out,
             "reads of x",

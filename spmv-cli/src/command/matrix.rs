@@ -67,7 +67,7 @@ struct Make {
     #[arg(long, default_value_t = 0, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// What the entries are
-    #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(["random", "ones", "integers"]))]
+    #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(["random", "single", "ones", "integers"]))]
     values: String,
     /// Type of the entries
     #[arg(long, value_name = "TYPE", default_value = "f64", value_parser = real_types())]

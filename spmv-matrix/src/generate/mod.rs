@@ -95,7 +95,7 @@ pub enum GenerateError {
     },
 
     /// There is no such way to choose values.
-    #[error("there are no values {0:?}; there are random, ones, integers")]
+    #[error("there are no values {0:?}; there are random, single, ones, integers")]
     UnknownValues(String),
 
     /// The matrix would be larger than [`Generator::max_bytes`] allows.
@@ -115,9 +115,11 @@ pub enum GenerateError {
 /// What the entries of a generated matrix are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Values {
-    /// Uniform in (−1, 1), never zero; the same numbers in f32 and f64. In a type without fractions, those of `Integers`.
+    /// Uniform in (−1, 1), never zero; hardly any f64 is an f32. In a type without fractions, those of `Integers`.
     #[default]
     Random,
+    /// As `Random`, the same numbers in f32 and f64.
+    Single,
     /// All 1.
     Ones,
     /// Whole numbers from −4 to 4, never zero: sums that are exact whatever their order. In an unsigned type, from 1 to 4.
@@ -128,6 +130,7 @@ impl std::fmt::Display for Values {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Values::Random => "random",
+            Values::Single => "single",
             Values::Ones => "ones",
             Values::Integers => "integers",
         })
@@ -140,6 +143,7 @@ impl std::str::FromStr for Values {
     fn from_str(name: &str) -> Result<Self, GenerateError> {
         match name {
             "random" => Ok(Values::Random),
+            "single" => Ok(Values::Single),
             "ones" => Ok(Values::Ones),
             "integers" => Ok(Values::Integers),
             _ => Err(GenerateError::UnknownValues(name.to_owned())),
@@ -374,8 +378,11 @@ fn fill_values<V: Value>(out: &mut [V], values: Values, seed: u64, row: usize) {
     }
     let mut rng = Rng::new(seed, rng::Stream::Values, row as u64);
     for value in out {
-        let is_fraction = values == Values::Random && V::FRACTIONS;
-        let number = if is_fraction { rng.signed_unit() } else { rng.small_integer() };
+        let number = match values {
+            Values::Random if V::FRACTIONS => rng.wide_unit(),
+            Values::Single if V::FRACTIONS => rng.signed_unit(),
+            _ => rng.small_integer(),
+        };
         *value = V::from_f64(if V::SIGNED { number } else { number.abs() });
     }
 }

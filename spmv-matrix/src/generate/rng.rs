@@ -23,6 +23,11 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The odd multiple of 2⁻²⁴ in (−1, 1) that 24 bits choose.
+fn odd_multiple(bits: u64) -> f64 {
+    (2 * bits as i64 + 1 - (1 << 24)) as f64 / (1 << 24) as f64
+}
+
 impl Rng {
     /// The stream of a row.
     pub fn new(seed: u64, stream: Stream, row: u64) -> Self {
@@ -48,8 +53,15 @@ impl Rng {
 
     /// Uniform in (−1, 1) among the odd multiples of 2⁻²⁴, which f32 holds exactly.
     pub fn signed_unit(&mut self) -> f64 {
-        let odd = 2 * (self.bits() >> 40) as i64 + 1 - (1 << 24);
-        odd as f64 / (1 << 24) as f64
+        odd_multiple(self.bits() >> 40)
+    }
+
+    /// Uniform in (−1, 1), with digits that f32 has no room for: as [`signed_unit`](Self::signed_unit), less than 2⁻²⁵ away.
+    pub fn wide_unit(&mut self) -> f64 {
+        let bits = self.bits();
+        // An odd number of 28 bits, of which there is one with either sign.
+        let rest = 2 * (bits & ((1 << 28) - 1)) as i64 + 1 - (1 << 28);
+        odd_multiple(bits >> 40) + rest as f64 / (1u64 << 53) as f64
     }
 
     /// A whole number from −4 to 4 other than 0.

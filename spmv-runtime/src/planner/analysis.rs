@@ -1,7 +1,5 @@
 //! The features of a matrix that is on a device, counted there.
 
-use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::PoisonError;
 
 use spmv_codegen::{AnalysisProgram, Expr, Features, Pass};
@@ -46,6 +44,7 @@ impl DeviceMatrix {
             num_rows,
             num_cols,
             nnz,
+            value_bytes: self.value_type().size() as u64,
             multiprocessors: device.properties().multiprocessors,
             row_offsets,
             col_indices,
@@ -76,10 +75,8 @@ impl DeviceMatrix {
             unsafe { backend.read(as_bytes_mut(&mut counters), address)? };
             Ok::<_, Error>(counters)
         };
-        let mut features =
-            AnalysisProgram::features((num_rows, num_cols), nnz, &count(structure_bytes, structure)?);
-        features.different_rows =
-            features.compared_rows().map(|rows| self.count_different(rows)).transpose()?;
+        let counted = count(structure_bytes, structure)?;
+        let features = AnalysisProgram::features((num_rows, num_cols), nnz, self.value_type().size(), &counted);
         let features = match transposed {
             true => features.transposed(&AnalysisProgram::lengths(&count(columns_bytes, columns)?)),
             false => features,
@@ -88,35 +85,6 @@ impl DeviceMatrix {
             *workspace = AnalysisWorkspace::default();
         }
         Ok(features)
-    }
-
-    /// Rows that differ in more than their place among these.
-    fn count_different(&self, rows: Range<u64>) -> Result<u64, Error> {
-        let backend = self.device().backend();
-        let (row_offsets, col_indices, values) = self.addresses();
-        // Little-endian numbers of so many bytes.
-        let numbers = |address: u64, range: Range<u64>, size: usize| -> Result<Vec<u128>, Error> {
-            let mut bytes = vec![0u8; (range.end - range.start) as usize * size];
-            // SAFETY: the arrays of the matrix have these entries.
-            unsafe { backend.read(&mut bytes, address + range.start * size as u64)? };
-            let number = |bytes: &[u8]| {
-                let mut whole = [0; 16];
-                whole[..size].copy_from_slice(bytes);
-                u128::from_le_bytes(whole)
-            };
-            Ok(bytes.chunks_exact(size).map(number).collect())
-        };
-        let offsets = numbers(row_offsets, rows.start..rows.end + 1, self.offset_type().size())?;
-        let entries = offsets[0] as u64..*offsets.last().expect("there is one more than rows") as u64;
-        let cols = numbers(col_indices, entries.clone(), self.index_type().size())?;
-        let values = numbers(values, entries, self.value_type().size())?;
-        let row = |(place, ends): (usize, &[u128])| {
-            let row = (rows.start + place as u64) as i64;
-            let entries = (ends[0] - offsets[0]) as usize..(ends[1] - offsets[0]) as usize;
-            let distances = cols[entries.clone()].iter().map(move |col| *col as i64 - row);
-            distances.zip(values[entries].iter().copied()).collect::<Vec<_>>()
-        };
-        Ok(offsets.windows(2).enumerate().map(row).collect::<HashSet<_>>().len() as u64)
     }
 }
 

@@ -53,7 +53,11 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     if Slots::are_refused(slots, features.nnz, entry_bytes) || slots > features.nnz.saturating_mul(8) {
         return None;
     }
-    let slot_bytes = types.value.size() as f64
+    let value_bytes = match config.algorithm() {
+        Algorithm::Special(layout) => layout.stored_value_bytes(types.value),
+        _ => types.value.size(),
+    };
+    let slot_bytes = value_bytes as f64
         + match config.algorithm() {
             Algorithm::Dia(_) => 0.0,
             // Two places of 16 bits, a quarter of one of 32, and the entry of x that is stored and read again.
