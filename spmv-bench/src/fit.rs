@@ -424,7 +424,8 @@ fn structure(name: &str) -> Result<[(&'static str, Features); 2], FitError> {
         // A matrix that was named by how it is made.
         None => suite::Entry::named(name).map_err(|_| FitError::Matrix(name.to_owned()))?,
     };
-    let a = entry.load::<f32>()?;
+    // Of f64, whose values may or may not be narrow, as those that were measured.
+    let a = entry.load::<f64>()?;
     let plain = features(&a);
     let transposed = a.transpose().expect("the transpose of a matrix with 32-bit offsets has them too");
     Ok([(PLAIN, plain), ("transpose", features(&transposed))])

@@ -146,7 +146,8 @@ impl Special {
             found.others = made.count("other_values", OTHERS, 1);
         }
         if self.encoding == 2 {
-            made.pass("distinct", nnz, [values, buffers(&[HASHED, OTHERS])].concat());
+            // A block has a table of its own, and should have values enough to pay for it.
+            made.pass("distinct", nnz.div_ceil(64), [values, buffers(&[HASHED, OTHERS])].concat());
             found.distinct = made.count("distinct_values", OTHERS, 1);
             found.others = found.distinct.clone().minus(MOST_DISTINCT);
             let a_block = self.if_encoded(&found) * threads_per_block;
