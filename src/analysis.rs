@@ -141,7 +141,8 @@ impl AnalysisProgram {
         });
         if value_bytes <= 8 {
             let count = nnz.min(Features::SAMPLED_VALUES);
-            features.values = SampledValues { count, different: counters[VALUES], wide: counters[VALUES + 1] };
+            features.values =
+                SampledValues { count, different: counters[VALUES], wide: counters[VALUES + 1] };
         }
         features
     }

@@ -91,8 +91,8 @@ impl Special {
     /// Bytes whose time a value of this type takes, where all can be encoded.
     pub fn value_bytes(self, value: ValueType) -> usize {
         match self.encoding {
-            1 => value.size().min(4),
-            // Looking it up takes as long as three more.
+            // One byte more, or three, is what decoding takes as long as.
+            1 if value == ValueType::F64 => 5,
             2 => 4,
             _ => value.size(),
         }
@@ -115,14 +115,14 @@ impl Special {
     /// it is prepared.
     pub fn laid_out(self, features: &Features, value: ValueType) -> SpecialLayout {
         let layout = self.grouped(features, value);
-        // A place in a table and looking it up there take as long as 4 bytes.
-        let is_long = value.size() > 4 || (layout.parameters.block > 1 && value.size() == 4);
-        let encoding = if features.values.are_few() && is_long {
-            2
-        } else if value == ValueType::F64 && features.values.are_narrow() {
-            1
-        } else {
-            0
+        let Special { block, lanes_per_row, .. } = layout.parameters;
+        // Looking values up takes as long as 3 bytes of each, and more where lanes share rows.
+        let encoding = match value {
+            ValueType::F64 if features.values.are_narrow() && block == 1 && lanes_per_row > 1 => 1,
+            ValueType::F64 if features.values.are_few() => 2,
+            ValueType::F64 if features.values.are_narrow() => 1,
+            ValueType::F32 if features.values.are_few() && block > 1 => 2,
+            _ => 0,
         };
         SpecialLayout { parameters: Special { encoding, ..layout.parameters }, ..layout }
     }
@@ -279,10 +279,10 @@ mod tests {
             (1024, 0, 256)
         );
         // Values by samples of them: (how many, how many differ, how many are wide).
-        let encoding = |(count, different, wide), value| {
+        let encoding = |shape: Special, (count, different, wide), value| {
             let values = SampledValues { count, different, wide };
-            let layout = USUAL.laid_out(&Features { values, ..features(22, 22, near) }, value).parameters;
-            assert_eq!(layout.shape(value).for_values(value), USUAL.for_values(value));
+            let layout = shape.laid_out(&Features { values, ..features(22, 22, near) }, value).parameters;
+            assert_eq!(layout.shape(value).for_values(value), shape.for_values(value));
             layout.encoding
         };
         for (values, of_f64) in [
@@ -295,9 +295,12 @@ mod tests {
             ((100, 12, 100), 2),
             ((0, 0, 0), 0),
         ] {
-            assert_eq!(encoding(values, ValueType::F64), of_f64);
-            assert_eq!(encoding(values, ValueType::F32), 0);
+            assert_eq!(encoding(USUAL, values, ValueType::F64), of_f64);
+            assert_eq!(encoding(USUAL, values, ValueType::F32), 0);
         }
+        assert_eq!(encoding(USUAL, (2048, 9, 0), ValueType::F64), 2);
+        assert_eq!(encoding(BY_FOUR, (2048, 9, 0), ValueType::F64), 1);
+        assert_eq!(encoding(BY_FOUR, (2048, 9, 9), ValueType::F64), 2);
         for shape in Special::SHAPES {
             assert_eq!(shape.shape(ValueType::F64), shape);
             assert_eq!(shape.for_values(ValueType::F16).shape(ValueType::F16), shape);

@@ -239,7 +239,9 @@ fn values_are_encoded_where_they_can_be_and_stay() {
     };
     let mut changing = Constraints::default();
     changing.values_change = true;
-    for (values, expected) in [(Values::Random, 0), (Values::Single, 1), (Values::Integers, 2), (Values::Ones, 2)] {
+    for (values, expected) in
+        [(Values::Random, 0), (Values::Single, 1), (Values::Integers, 2), (Values::Ones, 2)]
+    {
         assert_eq!(encoding(values, &Constraints::default()), expected, "{values}");
         assert_eq!(encoding(values, &changing), 0, "{values}");
     }

@@ -180,7 +180,11 @@ impl Report for ExplainReport {
             )?;
         }
         let FeatureFacts { sampled_values, different_values, .. } = &self.features;
-        fact(out, "different values", format_args!("{different_values} of {sampled_values} that were looked at"))?;
+        fact(
+            out,
+            "different values",
+            format_args!("{different_values} of {sampled_values} that were looked at"),
+        )?;
         fact(
             out,
             "reads of x",

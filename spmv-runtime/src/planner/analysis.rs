@@ -76,7 +76,8 @@ impl DeviceMatrix {
             Ok::<_, Error>(counters)
         };
         let counted = count(structure_bytes, structure)?;
-        let features = AnalysisProgram::features((num_rows, num_cols), nnz, self.value_type().size(), &counted);
+        let features =
+            AnalysisProgram::features((num_rows, num_cols), nnz, self.value_type().size(), &counted);
         let features = match transposed {
             true => features.transposed(&AnalysisProgram::lengths(&count(columns_bytes, columns)?)),
             false => features,
