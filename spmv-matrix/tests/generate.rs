@@ -52,14 +52,27 @@ fn every_class_is_pinned() {
     let found: Vec<(&str, u64)> = PINNED
         .iter()
         .map(|(name, set, _)| {
-            let double = generator(name, set).seed(1).generate::<f64, u64>().unwrap();
-            let single = generator(name, set).seed(1).generate::<f32, u32>().unwrap();
+            let of_single = || generator(name, set).seed(1).values(Values::Single);
+            let double = of_single().generate::<f64, u64>().unwrap();
+            let single = of_single().generate::<f32, u32>().unwrap();
             assert_eq!(hash(&double), hash(&single), "{name}: f32 holds the same numbers");
             (*name, hash(&double))
         })
         .collect();
     let expected: Vec<(&str, u64)> = PINNED.iter().map(|pinned| (pinned.0, pinned.2)).collect();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn hardly_any_random_number_is_an_f32() {
+    let of = |values| generator("dense", &[]).values(values).generate::<f64, u32>().unwrap().into_parts().2;
+    let (wide, single) = (of(Values::Random), of(Values::Single));
+    assert!(single.iter().all(|value| f64::from(*value as f32) == *value));
+    let narrow = wide.iter().filter(|value| f64::from(**value as f32) == **value).count();
+    assert!(narrow * 1000 <= wide.len(), "{narrow} of {}", wide.len());
+    let apart = wide.iter().zip(&single).map(|(wide, single)| (wide - single).abs());
+    assert!(apart.fold(0.0, f64::max) < 2f64.powi(-25));
+    assert!(wide.iter().all(|value| *value != 0.0 && value.abs() < 1.0));
 }
 
 #[test]

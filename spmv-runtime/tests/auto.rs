@@ -1,6 +1,7 @@
 //! Kernels that nobody named: the device counts a structure's features as the host does, and whatever is chosen is right
 //! and keeps its constraints.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use spmv_runtime::codegen::{
@@ -226,24 +227,29 @@ fn values_are_encoded_where_they_can_be_and_stay() {
         let on_device = DeviceMatrix::upload(&device, &a, IndexType::U32).unwrap();
         let found = on_device.features().unwrap();
         let candidates = planner::candidates(&found, types, Operation::NonTranspose, 0, constraints).unwrap();
-        let mut layouts = candidates.iter().filter_map(|candidate| match candidate.config.algorithm() {
-            Algorithm::Special(layout) => Some((candidate.config, layout.encoding)),
-            _ => None,
-        });
-        let (config, encoding) = layouts.next().expect("special is among the candidates");
-        assert!(layouts.all(|(_, other)| other == encoding));
+        let layouts: Vec<_> = candidates
+            .iter()
+            .filter_map(|candidate| match candidate.config.algorithm() {
+                Algorithm::Special(layout) => Some((candidate.config, layout.encoding)),
+                _ => None,
+            })
+            .collect();
         if [Values::Integers, Values::Ones].contains(&values) {
-            check(&mut Spmv::with(&device, &a, config).unwrap(), &a);
+            check(&mut Spmv::with(&device, &a, layouts[0].0).unwrap(), &a);
         }
-        encoding
+        layouts.into_iter().map(|(_, encoding)| encoding).collect::<BTreeSet<_>>()
     };
     let mut changing = Constraints::default();
     changing.values_change = true;
-    for (values, expected) in
-        [(Values::Random, 0), (Values::Single, 1), (Values::Integers, 2), (Values::Ones, 2)]
-    {
-        assert_eq!(encoding(values, &Constraints::default()), expected, "{values}");
-        assert_eq!(encoding(values, &changing), 0, "{values}");
+    for (values, expected) in [
+        (Values::Random, &[0][..]),
+        (Values::Single, &[1]),
+        (Values::Integers, &[1, 2]),
+        (Values::Ones, &[1, 2]),
+    ] {
+        // Where lanes share rows, values that are narrow as well are not looked up in a table.
+        assert!(encoding(values, &Constraints::default()).iter().eq(expected), "{values}");
+        assert!(encoding(values, &changing).iter().eq(&[0]), "{values}");
     }
 }
 

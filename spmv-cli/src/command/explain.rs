@@ -182,8 +182,8 @@ impl Report for ExplainReport {
         let FeatureFacts { sampled_values, different_values, .. } = &self.features;
         fact(
             out,
-            "different values",
-            format_args!("{different_values} of {sampled_values} that were looked at"),
+            "values",
+            format_args!("{different_values} of {sampled_values} that were looked at differ"),
         )?;
         fact(
             out,
