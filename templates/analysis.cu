@@ -161,19 +161,20 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
   uint32_t* long_bits = words + kShortWords;
   for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) long_bits[word] = 0;
   const uint64_t begin = part.block * nnz / part.num_blocks;
-  const uint64_t end = begin + kLongStretch < nnz ? begin + kLongStretch : nnz;
-  uint64_t marked_short = 0, marked_long = 0;
+  const uint32_t num_entries = nnz - begin < kLongStretch ? uint32_t(nnz - begin) : kLongStretch;
+  col_indices += begin;
+  uint32_t marked_short = 0, marked_long = 0;
   // The columns of the next stretch are on their way while this one is marked.
   IndexT cols[kSteps], next_cols[kSteps];
-  auto load = [&](uint64_t stretch, IndexT(&loaded)[kSteps]) {
+  auto load = [&](uint32_t stretch, IndexT(&loaded)[kSteps]) {
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) {
-      const uint64_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
-      loaded[step] = i < end ? __ldcs(col_indices + i) : IndexT(0);
+      const uint32_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
+      loaded[step] = i < num_entries ? __ldcs(col_indices + i) : IndexT(0);
     }
   };
-  load(begin, next_cols);
-  for (uint64_t stretch = begin; stretch < end; stretch += kShortStretch) {
+  load(0, next_cols);
+  for (uint32_t stretch = 0; stretch < num_entries; stretch += kShortStretch) {
     for (uint32_t word = threadIdx.x; word < kShortWords; word += kThreadsPerBlock) short_bits[word] = 0;
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) cols[step] = next_cols[step];
@@ -181,14 +182,14 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
     __syncthreads();
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) {
-      const uint64_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
+      const uint32_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
       // Entries next to each other often read the same sector, and marking it at once would take turns.
       const IndexT col_before = __shfl_up_sync(kAll, cols[step], 1);
       const bool is_first = threadIdx.x % 32 == 0 || col_before / kColsPerSector != cols[step] / kColsPerSector;
-      if (i < end) {
+      if (i < num_entries) {
         if (is_first) mark<kLogShortBits>(short_bits, cols[step]);
         if (is_first) mark<kLogLongBits>(long_bits, cols[step]);
-        if (i < begin + kDegreeSample) atomicAdd(degrees + degree_place(num_cols, cols[step]), 1u);
+        if (i < kDegreeSample) atomicAdd(degrees + degree_place(num_cols, cols[step]), 1u);
       }
     }
     __syncthreads();
@@ -196,11 +197,10 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
     __syncthreads();
   }
   for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) marked_long += __popc(long_bits[word]);
-  marked_short = warp_sum(marked_short);
-  marked_long = warp_sum(marked_long);
+  const uint64_t short_of_warp = warp_sum(marked_short), long_of_warp = warp_sum(marked_long);
   if (threadIdx.x % 32 == 0) {
-    atomicAdd(&counters->marked[0], marked_short);
-    atomicAdd(&counters->marked[1], marked_long);
+    atomicAdd(&counters->marked[0], short_of_warp);
+    atomicAdd(&counters->marked[1], long_of_warp);
   }
 }
 
@@ -398,10 +398,10 @@ __device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint
   if (value_bytes > 8) return;
   for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
   __syncthreads();
-  const uint64_t count = nnz < kSampledValues ? nnz : kSampledValues;
-  uint64_t different = 0, wide = 0;
-  for (uint64_t number = threadIdx.x; number < count; number += kThreadsPerBlock) {
-    const uint64_t i = number * nnz / count;
+  const uint32_t count = nnz < kSampledValues ? uint32_t(nnz) : kSampledValues;
+  uint32_t different = 0, wide = 0;
+  for (uint32_t number = threadIdx.x; number < count; number += kThreadsPerBlock) {
+    const uint64_t i = nnz < kSampledValues ? number : number * nnz / kSampledValues;
     uint64_t bits;
     if (value_bytes == 1) bits = static_cast<const unsigned char*>(values)[i];
     if (value_bytes == 2) bits = static_cast<const uint16_t*>(values)[i];
@@ -414,11 +414,10 @@ __device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint
     // Mixing keeps numbers apart, and the one that marks an empty place away.
     different += insert(table, mixed(bits));
   }
-  different = warp_sum(different);
-  wide = warp_sum(wide);
+  const uint64_t different_of_warp = warp_sum(different), wide_of_warp = warp_sum(wide);
   if (threadIdx.x % 32 == 0) {
-    atomicAdd(&counters->different_values, different);
-    atomicAdd(&counters->wide_values, wide);
+    atomicAdd(&counters->different_values, different_of_warp);
+    atomicAdd(&counters->wide_values, wide_of_warp);
   }
 }
 

@@ -204,7 +204,9 @@ fn the_analysis_compiles() {
         for arch in ARCHS {
             let (artifact, _) = compiler().compile_analysis(offset, index, arch).unwrap();
             assert_eq!(artifact.kernels.len(), 5, "{offset}, {index} for {arch}");
-            assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
+            for kernel in &artifact.kernels {
+                assert_eq!(kernel.spill_store_bytes, 0, "{offset}, {index} for {arch}: {kernel:?}");
+            }
             check(&artifact.ptx, arch)
                 .unwrap_or_else(|problem| panic!("{offset}, {index} for {arch}: {problem}"));
         }
