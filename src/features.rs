@@ -335,13 +335,13 @@ impl Features {
         }
     }
 
-    /// Whether diagonals are worth counting: as many as the longest row has entries would hold no more than half fill, and as
-    /// many as a group of rows has no more than a layout may. Not where rows are so long that no group was looked at.
+    /// Whether diagonals are worth counting: as many as the longest row has entries, or as a group of rows has, would hold no
+    /// more than half fill. Not where rows are so long that no group was looked at.
     pub const fn may_be_diagonal(num_rows: u64, nnz: u64, longest_row: u64, group_diagonals: u64) -> bool {
         nnz > 0
             && group_diagonals > 0
             && longest_row.saturating_mul(num_rows) <= nnz.saturating_mul(2)
-            && group_diagonals.saturating_mul(num_rows) <= nnz.saturating_mul(8)
+            && group_diagonals.saturating_mul(num_rows) <= nnz.saturating_mul(2)
     }
 
     /// Sectors of x an entry that a warp reads in a step where so many threads share a row, one of

@@ -51,7 +51,8 @@ struct Counters {
 // Behind the counters: what samples have in columns, then a bit a diagonal; or the length of every column.
 __device__ __forceinline__ uint32_t* behind(Counters* counters) { return reinterpret_cast<uint32_t*>(counters + 1); }
 
-__device__ __forceinline__ uint64_t warp_sum(uint64_t number) {
+template <typename T>
+__device__ __forceinline__ T warp_sum(T number) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) number += __shfl_xor_sync(kAll, number, offset);
   return number;
@@ -65,53 +66,66 @@ struct Part {
 // A warp takes 32 rows that follow one another. Their lengths are of type Length.
 template <typename Length, typename LengthOf>
 __device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, LengthOf length_of, Counters* counters) {
+  // Atomics of all warps on few addresses would take longer than all else: a block adds up its own first.
+  constexpr uint32_t kWarps = kThreadsPerBlock / 32;
   __shared__ uint32_t rows_of_class[kLengthClasses];
+  __shared__ uint64_t steps_of_warp[kWidths][kWarps];
+  __shared__ Length longest_of_warp[kWarps];
   if (threadIdx.x < kLengthClasses) rows_of_class[threadIdx.x] = 0;
   __syncthreads();
-  const uint32_t lane = threadIdx.x % 32;
-  const uint32_t num_warps = (num_rows + 31) / 32;
+  const uint32_t lane = threadIdx.x % 32, warp_of_block = threadIdx.x / 32;
   Length longest = 0;
-  uint64_t steps[kWidths] = {};
-  uint32_t of_class = 0, of_last_class = 0;
-  for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp < num_warps;
-       warp += part.num_blocks * (kThreadsPerBlock / 32)) {
+  // Of 2^k neighbouring rows, whose threads are 32 / 2^k each, one lane counts the steps: the one of this k among them.
+  const int log_rows = __ffs(lane), log_threads = kWidths - 1 - log_rows;
+  uint64_t steps_of_row = 0, steps_of_rows = 0;
+  uint32_t of_class = 0;
+  const uint32_t num_warps = (num_rows + 31) / 32;
+#pragma unroll 1
+  for (uint32_t warp = part.block * kWarps + warp_of_block; warp < num_warps; warp += part.num_blocks * kWarps) {
     const uint32_t row = warp * 32 + lane;
     const bool is_row = row < num_rows;
     const Length length = is_row ? length_of(row) : Length(0);
     int length_class = 64 - __clzll(length);
     if (length_class > kLengthClasses - 1) length_class = kLengthClasses - 1;
-    // Every lane counts a class, and the last one two; most warps have few classes.
+    // Every lane counts a class; the last, of which there are few rows, is counted at once. Most warps have few classes.
     for (uint32_t waiting = __ballot_sync(kAll, is_row); waiting != 0;) {
       const int class_of_first = __shfl_sync(kAll, length_class, __ffs(waiting) - 1);
       const uint32_t same = __ballot_sync(kAll, is_row && length_class == class_of_first);
       if (lane == class_of_first) of_class += __popc(same);
-      if (class_of_first == kLengthClasses - 1) of_last_class += __popc(same);
+      if (class_of_first == kLengthClasses - 1 && lane == 0) {
+        atomicAdd(&rows_of_class[class_of_first], uint32_t(__popc(same)));
+      }
       waiting &= ~same;
     }
-    // The longest of 1, 2, 4, ... neighbouring rows, which have 32, 16, 8, ... threads each.
-    Length longest_of_rows = length;
+    steps_of_row += (length + 31) / 32;
+    Length longest_of_rows = length, of_lane = 0;
 #pragma unroll
-    for (int k = 0; k < kWidths; ++k) {
-      const uint32_t rows = 1u << k;
-      if (k > 0) {
-        const Length other = __shfl_xor_sync(kAll, longest_of_rows, rows / 2);
-        if (other > longest_of_rows) longest_of_rows = other;
-      }
-      const uint32_t threads = 32 / rows;
-      if (lane % rows == 0) steps[kWidths - 1 - k] += (longest_of_rows + threads - 1) / threads;
+    for (int k = 1; k < kWidths; ++k) {
+      const Length other = __shfl_xor_sync(kAll, longest_of_rows, 1 << (k - 1));
+      if (other > longest_of_rows) longest_of_rows = other;
+      if (k == log_rows) of_lane = longest_of_rows;
     }
+    steps_of_rows += (of_lane + ((Length(1) << log_threads) - 1)) >> log_threads;
     if (longest_of_rows > longest) longest = longest_of_rows;
   }
-#pragma unroll
+#pragma unroll 1
   for (int k = 0; k < kWidths; ++k) {
-    const uint64_t of_warp = warp_sum(steps[k]);
-    if (lane == 0) atomicAdd(&counters->warp_steps[k], of_warp);
+    const uint64_t of_warp = warp_sum(k == 0 ? steps_of_row : k == log_rows ? steps_of_rows : 0);
+    if (lane == 0) steps_of_warp[kWidths - 1 - k][warp_of_block] = of_warp;
   }
-  if (lane == 0) atomicMax(&counters->longest_row, uint64_t(longest));
+  if (lane == 0) longest_of_warp[warp_of_block] = longest;
   if (of_class > 0) atomicAdd(&rows_of_class[lane], of_class);
-  if (lane == 0 && of_last_class > 0) atomicAdd(&rows_of_class[kLengthClasses - 1], of_last_class);
   __syncthreads();
-  if (threadIdx.x < kLengthClasses) atomicAdd(&counters->row_lengths[threadIdx.x], uint64_t(rows_of_class[threadIdx.x]));
+  if (threadIdx.x < kLengthClasses && rows_of_class[threadIdx.x] > 0) {
+    atomicAdd(&counters->row_lengths[threadIdx.x], uint64_t(rows_of_class[threadIdx.x]));
+  }
+  static_assert(kWarps == 32, "a lane takes what a warp has");
+  if (warp_of_block < kWidths) {
+    const uint64_t of_block = warp_sum(steps_of_warp[warp_of_block][lane]);
+    if (lane == 0) atomicAdd(&counters->warp_steps[warp_of_block], of_block);
+  } else if (warp_of_block == kWidths) {
+    atomicMax(&counters->longest_row, uint64_t(longest_of_warp[lane]));
+  }
 }
 
 // Columns are the rows of the transpose.
@@ -148,7 +162,7 @@ __device__ __forceinline__ uint32_t degree_place(uint64_t num_cols, IndexT col) 
 constexpr int kPlaces = 2 * kMaxGroupEntries;
 constexpr uint32_t kShortWords = 1u << (kLogShortBits - 5);
 constexpr uint32_t kLongWords = 1u << (kLogLongBits - 5);
-static_assert((kShortWords + kLongWords) * 4 <= kPlaces * 8, "the table is the larger");
+static_assert((2 * kShortWords + kLongWords) * 4 <= kPlaces * 8, "the table is the larger");
 
 // A block takes a sample: a long stretch of entries, as short ones that follow one another.
 __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64_t nnz, uint64_t num_cols,
@@ -158,8 +172,10 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
   constexpr uint32_t kLongStretch = 1u << kLogLongStretch;
   constexpr uint32_t kSteps = kShortStretch / kThreadsPerBlock;
   uint32_t* short_bits = words;
-  uint32_t* long_bits = words + kShortWords;
-  for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) long_bits[word] = 0;
+  uint32_t* other_short_bits = words + kShortWords;
+  uint32_t* long_bits = words + 2 * kShortWords;
+  for (uint32_t word = threadIdx.x; word < 2 * kShortWords + kLongWords; word += kThreadsPerBlock) words[word] = 0;
+  __syncthreads();
   const uint64_t begin = part.block * nnz / part.num_blocks;
   const uint32_t num_entries = nnz - begin < kLongStretch ? uint32_t(nnz - begin) : kLongStretch;
   col_indices += begin;
@@ -175,11 +191,9 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
   };
   load(0, next_cols);
   for (uint32_t stretch = 0; stretch < num_entries; stretch += kShortStretch) {
-    for (uint32_t word = threadIdx.x; word < kShortWords; word += kThreadsPerBlock) short_bits[word] = 0;
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) cols[step] = next_cols[step];
     load(stretch + kShortStretch, next_cols);
-    __syncthreads();
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) {
       const uint32_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
@@ -193,14 +207,21 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
       }
     }
     __syncthreads();
-    for (uint32_t word = threadIdx.x; word < kShortWords; word += kThreadsPerBlock) marked_short += __popc(short_bits[word]);
-    __syncthreads();
+    // What the next stretch marks was cleared before this barrier.
+    for (uint32_t word = threadIdx.x; word < kShortWords; word += kThreadsPerBlock) {
+      marked_short += __popc(short_bits[word]);
+      short_bits[word] = 0;
+    }
+    uint32_t* const counted = short_bits;
+    short_bits = other_short_bits;
+    other_short_bits = counted;
   }
   for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) marked_long += __popc(long_bits[word]);
-  const uint64_t short_of_warp = warp_sum(marked_short), long_of_warp = warp_sum(marked_long);
+  marked_short = warp_sum(marked_short);
+  marked_long = warp_sum(marked_long);
   if (threadIdx.x % 32 == 0) {
-    atomicAdd(&counters->marked[0], short_of_warp);
-    atomicAdd(&counters->marked[1], long_of_warp);
+    atomicAdd(&counters->marked[0], uint64_t(marked_short));
+    atomicAdd(&counters->marked[1], uint64_t(marked_long));
   }
 }
 
@@ -222,7 +243,7 @@ __device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, co
       const int class_of_first = __shfl_sync(kAll, degree_class, __ffs(waiting) - 1);
       const bool is_same = is_place && degree_class == class_of_first;
       const uint32_t same = __ballot_sync(kAll, is_same);
-      const uint32_t entries_of_same = class_of_first == 0 ? 0 : uint32_t(warp_sum(is_same ? degree : 0));
+      const uint32_t entries_of_same = class_of_first == 0 ? 0 : warp_sum(is_same ? degree : 0);
       if (lane == class_of_first) cols_of_class += __popc(same);
       if (lane == class_of_first) entries_of_class += entries_of_same;
       waiting &= ~same;
@@ -304,8 +325,8 @@ __device__ __forceinline__ void count_gathers(uint32_t first, uint32_t num_rows,
 #pragma unroll
   for (int item = 0; item < kItemsInOrder; ++item) count += different(sectors_in_order[item]);
   if (lane == 0) atomicAdd(&counts[kWidths], count);
-  const uint64_t of_rows = warp_sum(length);
-  if (threadIdx.x == 0) counts[kWidths + 1] = uint32_t(of_rows);
+  const uint32_t of_rows = warp_sum(length);
+  if (threadIdx.x == 0) counts[kWidths + 1] = of_rows;
   if (threadIdx.x == 0) counts[kWidths + 2] = in_order;
   __syncthreads();
   if (threadIdx.x < kWidths + 3) atomicAdd(&counters->gathers[threadIdx.x], uint64_t(counts[threadIdx.x]));
@@ -317,14 +338,14 @@ __device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_
                                              const IndexT* __restrict__ col_indices, Counters* counters) {
   constexpr int kSteps = (kMaxGroupEntries + kThreadsPerBlock - 1) / kThreadsPerBlock;
   __shared__ OffsetT ends[kRowsPerGroup];
-  __shared__ uint64_t diagonals;
+  __shared__ uint32_t blocks_of_shape[kNumShapes + 1];
   const uint32_t num_groups = (num_rows + kRowsPerGroup - 1) / kRowsPerGroup;
   const uint32_t first = uint32_t(uint64_t(part.block) * num_groups / part.num_blocks) * kRowsPerGroup;
   const uint32_t last = first + kRowsPerGroup < num_rows ? first + kRowsPerGroup : num_rows;
   count_gathers(first, num_rows, row_offsets, col_indices, counters);
   const OffsetT begin = row_offsets[first], end = row_offsets[last];
   if (end - begin > kMaxGroupEntries) return;
-  if (threadIdx.x == 0) diagonals = 0;
+  if (threadIdx.x <= kNumShapes) blocks_of_shape[threadIdx.x] = 0;
   if (threadIdx.x < last - first) ends[threadIdx.x] = row_offsets[first + threadIdx.x + 1];
   if (threadIdx.x == 0) atomicAdd(&counters->grouped, uint64_t(end - begin));
   __syncthreads();
@@ -340,13 +361,14 @@ __device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_
     cols_of[step] = col_indices[i];
   }
   // Behind the shapes come diagonals.
+#pragma unroll 1
   for (int shape = 0; shape <= kNumShapes; ++shape) {
     const bool is_diagonal = shape == kNumShapes;
     const uint32_t rows = is_diagonal ? 1 : kShapeRows >> 4 * shape & 15;
     const uint32_t cols = is_diagonal ? 1 : kShapeCols >> 4 * shape & 15;
     for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
     __syncthreads();
-    uint64_t blocks = 0;
+    uint32_t blocks = 0;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       if (begin + step * kThreadsPerBlock + threadIdx.x >= end) continue;
@@ -355,10 +377,14 @@ __device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_
       blocks += insert(table, block);
     }
     blocks = warp_sum(blocks);
-    if (threadIdx.x % 32 == 0 && blocks > 0) atomicAdd(is_diagonal ? &diagonals : &counters->blocks[shape], blocks);
+    if (threadIdx.x % 32 == 0 && blocks > 0) atomicAdd(blocks_of_shape + shape, blocks);
     __syncthreads();
   }
-  if (threadIdx.x == 0) atomicMax(&counters->group_diagonals, diagonals);
+  if (threadIdx.x < kNumShapes) {
+    atomicAdd(&counters->blocks[threadIdx.x], uint64_t(blocks_of_shape[threadIdx.x]));
+  } else if (threadIdx.x == kNumShapes) {
+    atomicMax(&counters->group_diagonals, uint64_t(blocks_of_shape[kNumShapes]));
+  }
 }
 
 // Every bit of the number on half of the bits (the finalizer of SplitMix64).
@@ -414,10 +440,11 @@ __device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint
     // Mixing keeps numbers apart, and the one that marks an empty place away.
     different += insert(table, mixed(bits));
   }
-  const uint64_t different_of_warp = warp_sum(different), wide_of_warp = warp_sum(wide);
+  different = warp_sum(different);
+  wide = warp_sum(wide);
   if (threadIdx.x % 32 == 0) {
-    atomicAdd(&counters->different_values, different_of_warp);
-    atomicAdd(&counters->wide_values, wide_of_warp);
+    atomicAdd(&counters->different_values, uint64_t(different));
+    atomicAdd(&counters->wide_values, uint64_t(wide));
   }
 }
 
@@ -449,7 +476,7 @@ spmv_analysis_structure(uint32_t num_samples, uint32_t num_groups, uint32_t num_
 // Whether diagonals are worth counting, by what was counted before: Features::may_be_diagonal.
 __device__ __forceinline__ bool may_be_diagonal(uint64_t num_rows, uint64_t nnz, const Counters* counters) {
   const uint64_t longest_row = counters->longest_row, diagonals = counters->group_diagonals;
-  return diagonals > 0 && longest_row <= 2 * nnz / num_rows && diagonals <= 8 * nnz / num_rows;
+  return diagonals > 0 && longest_row <= 2 * nnz / num_rows && diagonals <= 2 * nnz / num_rows;
 }
 
 // A warp takes 32 rows, whose entries follow one another: a bit for each diagonal, rising from the lower left corner. An
@@ -459,6 +486,7 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
                                                const IndexT* __restrict__ col_indices, uint32_t* bits) {
   constexpr int kUnroll = 4;
   constexpr uint32_t kRemembered = 1024;
+  constexpr uint32_t kLongestRegular = 1u << 20;
   // No diagonal has this number.
   constexpr uint32_t kNone = ~0u;
   __shared__ uint32_t remembered[kRemembered];
@@ -473,31 +501,46 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
     const OffsetT own_begin = row_offsets[own], own_end = row_offsets[own + 1];
     const OffsetT own_before = own == 0 ? own_begin : row_offsets[own - 1];
     const OffsetT begin = __shfl_sync(kAll, own_begin, 0), end = __shfl_sync(kAll, own_end, 31);
+    // Where all rows are as long as the one before them, the entry of the same rank is at a distance.
+    const OffsetT length = __shfl_sync(kAll, own_end - own_begin, 0);
+    const bool is_like_before = own_end - own_begin == length && own_begin - own_before == length;
+    const bool is_regular = __all_sync(kAll, is_like_before && first + lane < num_rows) && length <= kLongestRegular;
     for (OffsetT step = begin; step < end; step += 32 * kUnroll) {
       uint32_t rows[kUnroll];
       IndexT cols[kUnroll], cols_before[kUnroll];
+      if (is_regular) {
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) {
-        const OffsetT i = step + u * 32 + lane;
-        const bool is_entry = i < end;
-        // The row of an entry: the first that ends behind it.
-        uint32_t row = 0;
-#pragma unroll
-        for (uint32_t rows_before = 16; rows_before > 0; rows_before /= 2) {
-          if (__shfl_sync(kAll, own_end, row + rows_before - 1) <= i) row += rows_before;
+        for (int u = 0; u < kUnroll; ++u) {
+          const OffsetT i = step + u * 32 + lane;
+          cols[u] = i < end ? __ldg(col_indices + i) : IndexT(0);
+          cols_before[u] = i < end ? __ldg(col_indices + i - length) : IndexT(0);
         }
-        const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
-        rows[u] = row;
-        cols[u] = is_entry ? __ldg(col_indices + i) : IndexT(0);
-        // The entry of the same rank: as far behind as the row before is long. What is no entry, or has none, stays as if
-        // it continued nothing.
-        const bool has_before = is_entry && i - row_begin < row_begin - before;
-        cols_before[u] = has_before ? __ldg(col_indices + i - (row_begin - before)) : cols[u];
+      } else {
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          const OffsetT i = step + u * 32 + lane;
+          const bool is_entry = i < end;
+          // The row of an entry: the first that ends behind it.
+          uint32_t row = 0;
+#pragma unroll
+          for (uint32_t rows_before = 16; rows_before > 0; rows_before /= 2) {
+            if (__shfl_sync(kAll, own_end, row + rows_before - 1) <= i) row += rows_before;
+          }
+          const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
+          rows[u] = row;
+          cols[u] = is_entry ? __ldg(col_indices + i) : IndexT(0);
+          // The entry of the same rank: as far behind as the row before is long. What is no entry, or has none, stays as if
+          // it continued nothing.
+          const bool has_before = is_entry && i - row_begin < row_begin - before;
+          cols_before[u] = has_before ? __ldg(col_indices + i - (row_begin - before)) : cols[u];
+        }
       }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        if (step + u * 32 + lane >= end || cols_before[u] + 1 == cols[u]) continue;
-        const uint32_t number = num_rows - 1 - (first + rows[u]) + cols[u];
+        const OffsetT i = step + u * 32 + lane;
+        if (i >= end || cols_before[u] + 1 == cols[u]) continue;
+        const uint32_t row = first + (is_regular ? uint32_t(i - begin) / uint32_t(length) : rows[u]);
+        const uint32_t number = num_rows - 1 - row + cols[u];
         if (atomicExch(remembered + number % kRemembered, number) == number) continue;
         const uint32_t bit = 1u << number % 32;
         // Most bits are there already, and reading is cheaper.

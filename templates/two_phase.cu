@@ -332,19 +332,20 @@ struct Items {
   uint32_t slots[kPerLane / 2];
   ValueT values[kPerLane];
 
-  __device__ __forceinline__ void load(uint64_t step, bool none, const uint32_t* __restrict__ item_slots,
+  __device__ __forceinline__ void load(uint64_t step, const uint32_t* __restrict__ item_slots,
                                        const ValueT* __restrict__ item_values) {
     const uint32_t lane = threadIdx.x % 32;
     load_streaming<kPerLane / 2>(slots, item_slots + (step * 32 + lane) * (kPerLane / 2));
-    if (none) {
 #pragma unroll
-      for (int i = 0; i < kPerLane; ++i) slots[i / 2] &= kEndsRow << 16 | kEndsRow, values[i] = ValueT(0);
-    } else {
-#pragma unroll
-      for (uint32_t i = 0; i < kPerLane; i += kValuesAtOnce) {
-        load_streaming<kValuesAtOnce>(values + i, item_values + step * kStep + i * 32 + lane * kValuesAtOnce);
-      }
+    for (uint32_t i = 0; i < kPerLane; i += kValuesAtOnce) {
+      load_streaming<kValuesAtOnce>(values + i, item_values + step * kStep + i * 32 + lane * kValuesAtOnce);
     }
+  }
+
+  // Leaves the ends of rows, and nothing to add. Not while loading, which would then be waited for at once.
+  __device__ __forceinline__ void empty() {
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) slots[i / 2] &= kEndsRow << 16 | kEndsRow, values[i] = ValueT(0);
   }
 };
 
@@ -436,7 +437,7 @@ spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, 
   const uint32_t count = min(steps_per_bin(num_tiles), num_steps - first_step);
   uint32_t step = threadIdx.x / 32;
   Items items;
-  if (step < count) items.load(uint64_t(first_step) + step, none, item_slots, item_values);
+  if (step < count) items.load(uint64_t(first_step) + step, item_slots, item_values);
   const uint32_t first_packet = __ldg(bin_packets + bin), num_packets = __ldg(bin_packets + bin + 1) - first_packet;
   if (threadIdx.x == 0) staged[kNoSlot] = MappedX(0);
   if (!none) stage_bin(num_packets, packet_places + first_packet, gathered, staged + kPacket);
@@ -447,7 +448,8 @@ spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, 
   for (; step < count; step += kSumWarps) {
     const uint32_t row = __ldg(step_rows + first_step + step);
     Items next_items;
-    if (step + kSumWarps < count) next_items.load(uint64_t(first_step) + step + kSumWarps, none, item_slots, item_values);
+    if (step + kSumWarps < count) next_items.load(uint64_t(first_step) + step + kSumWarps, item_slots, item_values);
+    if (none) items.empty();
     sum_step(items, row, staged, sums[threadIdx.x / 32], y, alpha, beta, steps + step);
     items = next_items;
   }
