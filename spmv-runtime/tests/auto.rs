@@ -48,7 +48,28 @@ fn structures() -> Vec<CsrMatrix<f64>> {
         no_entries(0, 7),
         no_entries(33, 40),
         CsrMatrix::new(1, 1, vec![0, 1], vec![0], vec![3.0]).unwrap(),
+        stretches_of_diagonals(),
     ]
+}
+
+/// Rows of 8 entries, but for one of 7, of which some continue the diagonal of the entry of the same rank in the row before and
+/// others do not; and one that follows eight entries behind another by a column, and continues nothing.
+fn stretches_of_diagonals() -> CsrMatrix<f64> {
+    let (mut row_offsets, mut cols) = (vec![0], Vec::new());
+    for row in 0..400u32 {
+        let far = row + if row / 5 % 2 == 0 { 20 } else { 30 };
+        cols.extend((row >= 64).then_some(row + 437));
+        cols.extend(row..row + 6);
+        match row {
+            0..62 => cols.extend([row + 10, far]),
+            62 => cols.extend([row + 10, 500]),
+            63 => cols.push(row + 10),
+            _ => cols.push(far),
+        }
+        row_offsets.push(cols.len() as u32);
+    }
+    let values = vec![1.0; cols.len()];
+    CsrMatrix::new(400, 900, row_offsets, cols, values).unwrap()
 }
 
 fn structures_from(num_rows: usize, num_cols: usize, entries: &[(u32, u32, f64)]) -> CsrMatrix<f64> {
