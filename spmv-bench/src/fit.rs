@@ -1,7 +1,6 @@
 //! Fits the planner's prices to a record, and tells how good the choices are that follow from them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use rayon::prelude::*;
 use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, Special, ValueType};
@@ -475,45 +474,45 @@ fn chosen(table: &Table, selected: &[usize], problem: usize, kind: usize) -> Opt
     fastest.map(|(index, tried)| (index, tried.ms))
 }
 
-/// Adds the configuration that makes the choices better, or exchanges one for it, and drops what makes them worse, until nothing
-/// does.
+/// The configurations by which choices are best: of what is found from none on and from all on, the better.
 fn select(table: &Table, best_ms: &[f64]) -> Vec<usize> {
-    /// What a further configuration must gain, in logarithms.
+    let starts = [Vec::new(), (0..table.len()).collect()];
+    let found = starts.map(|start| improved(start, table, best_ms));
+    found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(Vec::new, |(_, selected)| selected)
+}
+
+/// Drops the configuration without which the choices are best, else adds the one with which they are, else exchanges one for
+/// another, until nothing makes them better; and how good they are then.
+fn improved(mut selected: Vec<usize>, table: &Table, best_ms: &[f64]) -> (f64, Vec<usize>) {
+    /// What a configuration must gain, in logarithms.
     const GAIN: f64 = 5e-4;
-    let loss = |selected: &[usize]| loss(table, selected, best_ms);
-    let mut selected = Vec::new();
-    let mut lost = f64::INFINITY;
+    let cost = |selected: &[usize]| loss(table, selected, best_ms) + GAIN * selected.len() as f64;
+    let mut least = cost(&selected);
     loop {
         let others: Vec<usize> = (0..table.len()).filter(|index| !selected.contains(index)).collect();
-        // With another configuration at this place, which may be a new one.
+        let places = 0..selected.len();
+        let without = |place: usize| {
+            let mut changed = selected.clone();
+            changed.remove(place);
+            changed
+        };
         let with = |place: usize, index: usize| {
             let mut changed = selected.clone();
             changed.resize(changed.len().max(place + 1), index);
             changed[place] = index;
             changed
         };
-        let best_at = |places: Range<usize>| {
-            let changes = places.flat_map(|place| others.iter().map(move |index| (place, *index)));
-            let changes: Vec<_> = changes.collect();
-            let losses =
-                changes.into_par_iter().map(|(place, index)| (loss(&with(place, index)), place, index));
-            let least = losses.min_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-            least.filter(|(less, ..)| *less < lost - GAIN)
+        let better = |changes: Vec<Vec<usize>>| {
+            let costs = changes.into_par_iter().map(|changed| (cost(&changed), changed));
+            let best = costs.min_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+            best.filter(|(cost, _)| *cost < least)
         };
-        let place = selected.len();
-        let Some((less, place, index)) = best_at(place..place + 1).or_else(|| best_at(0..place)) else {
-            return selected;
-        };
-        selected = with(place, index);
-        lost = less;
-        let without =
-            |index: usize| selected.iter().copied().filter(|other| *other != index).collect::<Vec<_>>();
-        let dropped =
-            selected.iter().map(|index| (loss(&without(*index)), *index)).min_by(|a, b| a.0.total_cmp(&b.0));
-        if let Some((less, index)) = dropped.filter(|(less, _)| *less < lost) {
-            selected = without(index);
-            lost = less;
-        }
+        let added = |place: usize| others.iter().map(move |index| with(place, *index)).collect::<Vec<_>>();
+        let found = better(places.clone().map(without).collect())
+            .or_else(|| better(added(selected.len())))
+            .or_else(|| better(places.flat_map(added).collect()));
+        let Some((less, changed)) = found else { return (least, selected) };
+        (least, selected) = (less, changed);
     }
 }
 
@@ -522,7 +521,7 @@ fn select(table: &Table, best_ms: &[f64]) -> Vec<usize> {
 /// times the best.
 fn loss(table: &Table, selected: &[usize], best_ms: &[f64]) -> f64 {
     const NOTHING: f64 = 3.0;
-    const WORST: f64 = 0.01;
+    const WORST: f64 = 0.02;
     let of_kind = |kind| {
         let log = |(problem, best): (usize, &f64)| {
             chosen(table, selected, problem, kind).map_or(NOTHING, |(_, ms)| ms / best).ln()

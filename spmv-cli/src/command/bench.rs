@@ -229,7 +229,7 @@ impl Bench {
             metrics: self.metrics,
             simulated_nnz: self.simulated_nnz,
             once: self.once,
-            command: command_line(),
+            command: command_line(std::env::args().skip(1)),
             ..Request::new(entries, place)
         })
     }
@@ -354,12 +354,22 @@ fn place_of(head: &Head) -> PathBuf {
     PathBuf::from(gpu).join(format!("{date}-{commit}.csv"))
 }
 
-fn command_line() -> String {
-    let words = std::env::args().skip(1).map(|word| match word.contains(char::is_whitespace) {
-        true => format!("'{word}'"),
-        false => word,
-    });
-    std::iter::once("spmv".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+/// The command with its arguments, but for where the record goes, of which no number depends.
+fn command_line(arguments: impl Iterator<Item = String>) -> String {
+    let places = ["--csv", "--record"];
+    let mut words = vec!["spmv".to_owned()];
+    let mut is_place = false;
+    for word in arguments {
+        let of_place = std::mem::take(&mut is_place);
+        is_place = places.contains(&&*word);
+        let (option, _) = word.split_once('=').unwrap_or((&word, ""));
+        match word.contains(char::is_whitespace) {
+            _ if of_place || places.contains(&option) => {}
+            true => words.push(format!("'{word}'")),
+            false => words.push(word),
+        }
+    }
+    words.join(" ")
 }
 
 fn heading(out: &mut dyn Write) -> io::Result<()> {
@@ -545,5 +555,23 @@ mod tests {
             ..Head::default()
         };
         assert_eq!(place_of(&head), Path::new("nvidia-h200/2026-01-31T12-00-00-0123456.csv"));
+    }
+
+    #[test]
+    fn the_command_of_a_record_says_what_was_measured_and_not_where_it_went() {
+        let words = [
+            "bench",
+            "A B.mtx",
+            "--csv",
+            "/a.csv",
+            "--value",
+            "f64",
+            "--record=/out",
+            "--record",
+            "/out",
+            "-v",
+        ];
+        let words = words.into_iter().map(String::from);
+        assert_eq!(command_line(words), "spmv bench 'A B.mtx' --value f64 -v");
     }
 }

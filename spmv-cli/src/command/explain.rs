@@ -53,9 +53,10 @@ JSON (--json), one object:
   path, features (num_rows, num_cols, nnz, longest_row, row_lengths: rows with 0 entries, 1,
   2-3, 4-7, ..., warp_steps for 1, 2, 4, ... 32 threads a row, num_diagonals: null where they
   were not counted, different_rows: among up to 512 of a regular grid, null for others,
-  sampled_values, of these different_values, and wide_values that no f32 is equal to, near and far: sectors of x that an entry reads anew, hot: part of the entries in the 40,960 columns
-  that have most), candidates (config,
-  reason, product_us, prepare_us, terms_us by name; null for rules of thumb), the best first";
+  sampled_values, of these different_values and wide_values that no f32 is equal to, near and
+  far: sectors of x that an entry reads anew, hot: part of the entries in the 40,960 columns that
+  have most), candidates (config, reason, product_us, prepare_us, terms_us by name; null for
+  rules of thumb), the best first";
 
 #[derive(Debug, Serialize)]
 struct ExplainReport {

@@ -1,7 +1,7 @@
 //! What the time of a product consists of: amounts that follow from the structure, the configuration and the device. A
 //! model multiplies each with a price that was fitted to measurements.
 
-use spmv_codegen::{Algorithm, Features, KernelConfig, Slots};
+use spmv_codegen::{Algorithm, Features, KernelConfig, Slots, Special};
 
 /// The terms, in the order of [`terms`]: a name and what one unit is.
 pub const TERMS: &[(&str, &str)] = &[
@@ -147,8 +147,11 @@ fn slots(algorithm: Algorithm, features: &Features) -> Option<u64> {
         Algorithm::SellCSigma(sell) if sell.sigma == 1 => sliced(features, 1),
         Algorithm::SellCSigma(_) => sliced(features, 1).map(sorted),
         Algorithm::Special(layout) if layout.block > 1 => in_blocks(features, (layout.block, layout.block)),
-        Algorithm::Special(layout) if layout.sigma == 1 => sliced(features, layout.lanes_per_row),
-        Algorithm::Special(layout) => sliced(features, layout.lanes_per_row).map(sorted),
+        Algorithm::Special(layout) => {
+            let sliced = sliced(features, layout.lanes_per_row)?;
+            let slots = if layout.sigma == 1 { sliced } else { sorted(sliced) };
+            Some(slots.saturating_add(slots_of_whole_steps(features, layout, slots)))
+        }
         Algorithm::Bsr(bsr) => in_blocks(features, bsr.block_shape()),
         Algorithm::Bccoo(bccoo) => in_blocks(features, (bccoo.block_rows, bccoo.block_cols)),
         Algorithm::Dia(_) => {
@@ -165,6 +168,23 @@ fn sliced(features: &Features, threads: u32) -> Option<u64> {
     let width = Features::THREADS_PER_ROW.iter().position(|width| *width == threads)?;
     Some(32 * features.warp_steps[width])
 }
+
+/// Slots by which so many grow where a lane's entries of a row are a multiple of `entries_per_step`: that of the longest row
+/// where all are about as long, and half a step less an entry a lane where not.
+fn slots_of_whole_steps(features: &Features, layout: Special, slots: u64) -> u64 {
+    let (lanes, entries) = (u64::from(layout.lanes_per_row), u64::from(layout.entries_per_step));
+    let empty_rows = if layout.sigma == 1 { 0 } else { features.row_lengths[0] };
+    let lanes_of_rows = features.num_rows.saturating_sub(empty_rows).saturating_mul(lanes);
+    let longest = features.longest_row.div_ceil(lanes);
+    if slots as f64 > ALIKE * longest as f64 * lanes_of_rows as f64 {
+        (longest.next_multiple_of(entries) - longest).saturating_mul(lanes_of_rows)
+    } else {
+        (entries - 1).saturating_mul(lanes_of_rows) / 2
+    }
+}
+
+/// Rows are about as long as the longest where that many times the slots of it have entries.
+const ALIKE: f64 = 0.97;
 
 /// Slots where all entries are stored in dense blocks of this shape.
 fn in_blocks(features: &Features, shape: (u32, u32)) -> Option<u64> {
