@@ -282,10 +282,16 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         };
         let measured: Vec<Measured> = measured.iter().map(of_measured).collect();
         let best_ms: Vec<f64> = own.iter().map(|problem| best[*problem].ms).collect();
+        let is_bare = |measured: &Measured| {
+            let outline = measured.config.outline();
+            outline.prepare.is_empty() && outline.buffers.is_empty()
+        };
+        let bare: Vec<bool> = measured.iter().map(is_bare).collect();
         let attempt = |most: f64| {
             let table: Table = measured.par_iter().map(|measured| tried(measured, own.len(), most)).collect();
-            let selected = select(&table, &best_ms);
-            (loss(&table, &selected, &best_ms), most, table, selected)
+            let aims = Aims::new(&table, &best_ms, &bare);
+            let selected = select(&table, &aims);
+            (loss(&table, &selected, &aims), most, table, selected)
         };
         let attempts = MOST.into_iter().map(attempt);
         let (_, most, table, selected) =
@@ -474,19 +480,37 @@ fn chosen(table: &Table, selected: &[usize], problem: usize, kind: usize) -> Opt
     fastest.map(|(index, tried)| (index, tried.ms))
 }
 
+/// What choices are compared with: the fastest of each problem, and the fastest of those that are bare, whose plans have
+/// nothing but the matrix; infinite where none was measured.
+struct Aims<'a> {
+    best_ms: &'a [f64],
+    bare: &'a [bool],
+    best_bare_ms: Vec<f64>,
+}
+
+impl<'a> Aims<'a> {
+    fn new(table: &Table, best_ms: &'a [f64], bare: &'a [bool]) -> Aims<'a> {
+        let fastest = |problem: usize| {
+            let of_bare = table.iter().zip(bare).filter(|(_, is_bare)| **is_bare);
+            of_bare.filter_map(|(tried, _)| Some(tried[problem]?.ms)).fold(f64::INFINITY, f64::min)
+        };
+        Aims { best_ms, bare, best_bare_ms: (0..best_ms.len()).map(fastest).collect() }
+    }
+}
+
 /// The configurations by which choices are best: of what is found from none on and from all on, the better.
-fn select(table: &Table, best_ms: &[f64]) -> Vec<usize> {
+fn select(table: &Table, aims: &Aims<'_>) -> Vec<usize> {
     let starts = [Vec::new(), (0..table.len()).collect()];
-    let found = starts.map(|start| improved(start, table, best_ms));
+    let found = starts.map(|start| improved(start, table, aims));
     found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or_else(Vec::new, |(_, selected)| selected)
 }
 
 /// Drops the configuration without which the choices are best, else adds the one with which they are, else exchanges one for
 /// another, until nothing makes them better; and how good they are then.
-fn improved(mut selected: Vec<usize>, table: &Table, best_ms: &[f64]) -> (f64, Vec<usize>) {
+fn improved(mut selected: Vec<usize>, table: &Table, aims: &Aims<'_>) -> (f64, Vec<usize>) {
     /// What a configuration must gain, in logarithms.
     const GAIN: f64 = 5e-4;
-    let cost = |selected: &[usize]| loss(table, selected, best_ms) + GAIN * selected.len() as f64;
+    let cost = |selected: &[usize]| loss(table, selected, aims) + GAIN * selected.len() as f64;
     let mut least = cost(&selected);
     loop {
         let others: Vec<usize> = (0..table.len()).filter(|index| !selected.contains(index)).collect();
@@ -517,20 +541,24 @@ fn improved(mut selected: Vec<usize>, table: &Table, best_ms: &[f64]) -> (f64, V
 }
 
 /// How far choices are from the best: the mean logarithm and its square, so that few that are far count more than many that are
-/// near, with the matrices in the fit and left out; and a little for the worst. Where nothing is predicted, a choice counts three
-/// times the best.
-fn loss(table: &Table, selected: &[usize], best_ms: &[f64]) -> f64 {
+/// near, with the matrices in the fit and left out; a little for the worst; and a little for choices among those that are bare,
+/// for products that are few and memory that is short. Where nothing is predicted, a choice counts three times the best.
+fn loss(table: &Table, selected: &[usize], aims: &Aims<'_>) -> f64 {
     const NOTHING: f64 = 3.0;
     const WORST: f64 = 0.02;
-    let of_kind = |kind| {
+    const BARE: f64 = 0.1;
+    let of = |selected: &[usize], best_ms: &[f64], kind| {
+        let known = best_ms.iter().enumerate().filter(|(_, best)| best.is_finite());
         let log = |(problem, best): (usize, &f64)| {
             chosen(table, selected, problem, kind).map_or(NOTHING, |(_, ms)| ms / best).ln()
         };
-        let logs: Vec<f64> = best_ms.iter().enumerate().map(log).collect();
+        let logs: Vec<f64> = known.map(log).collect();
         let mean = logs.iter().map(|log| log + log * log).sum::<f64>() / logs.len().max(1) as f64;
         mean + WORST * logs.iter().copied().fold(0.0, f64::max)
     };
-    (of_kind(0) + of_kind(1)) / 2.0
+    let bare: Vec<usize> = selected.iter().copied().filter(|index| aims.bare[*index]).collect();
+    let of_all = (of(selected, aims.best_ms, 0) + of(selected, aims.best_ms, 1)) / 2.0;
+    of_all + BARE * of(&bare, &aims.best_bare_ms, 0)
 }
 
 /// Configurations to measure beside those that are `selected`, so that none is much faster than all of them on any problem; and
@@ -684,7 +712,7 @@ mod tests {
             vec![tried(2.0, 2.0), tried(2.0, 2.0)],
             vec![tried(0.5, 9.0), tried(0.5, 9.0)],
         ];
-        let mut selected = select(&table, &[1.0, 2.0]);
+        let mut selected = select(&table, &Aims::new(&table, &[1.0, 2.0], &[false; 3]));
         selected.sort();
         assert_eq!(selected, [0, 1]);
     }
@@ -698,9 +726,27 @@ mod tests {
             vec![tried(2.0, 5.0), tried(0.5, 1.0)],
             vec![tried(0.6, 1.0), tried(3.0, 9.0)],
         ];
-        let mut selected = select(&table, &[1.0, 1.0]);
+        let mut selected = select(&table, &Aims::new(&table, &[1.0, 1.0], &[false; 3]));
         selected.sort();
         assert_eq!(selected, [1, 2]);
+    }
+
+    #[test]
+    fn what_needs_no_plan_is_selected_although_others_are_faster() {
+        let tried = |predicted: f64, ms: f64| Some(Tried { predicted: [predicted; 2], ms });
+        let table = vec![
+            vec![tried(1.0, 1.0), tried(1.0, 1.0)],
+            vec![tried(9.0, 9.0), tried(1.5, 1.5)],
+            vec![tried(2.0, 2.0), tried(2.0, 2.0)],
+        ];
+        let selected = |bare: &[bool]| {
+            let mut selected = select(&table, &Aims::new(&table, &[1.0, 1.0], bare));
+            selected.sort();
+            selected
+        };
+        assert_eq!(selected(&[false; 3]), [0]);
+        assert_eq!(selected(&[false, true, true]), [0, 1, 2]);
+        assert_eq!(selected(&[false, true, false]), [0, 1]);
     }
 
     #[test]
