@@ -299,7 +299,8 @@ impl Features {
     pub const BLOCK_SHAPES: [(u32, u32); 11] =
         [(2, 2), (3, 3), (4, 4), (6, 6), (8, 8), (1, 2), (2, 1), (2, 4), (4, 2), (1, 4), (4, 1)];
 
-    /// Rows of a group, which all heights of blocks divide.
+    /// Rows of a group, which all heights of blocks divide; half as many where these have too many entries, which all heights
+    /// divide but 8, of which there are more blocks there than elsewhere.
     pub const ROWS_PER_GROUP: u32 = 24;
 
     /// Groups in which blocks are counted, at most, spread over all rows.

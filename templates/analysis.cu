@@ -119,12 +119,12 @@ __device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, Leng
   if (threadIdx.x < kLengthClasses && rows_of_class[threadIdx.x] > 0) {
     atomicAdd(&counters->row_lengths[threadIdx.x], uint64_t(rows_of_class[threadIdx.x]));
   }
-  static_assert(kWarps == 32, "a lane takes what a warp has");
+  static_assert(kWarps > kWidths && kWarps <= 32, "a warp takes a width, a lane what a warp has");
   if (warp_of_block < kWidths) {
-    const uint64_t of_block = warp_sum(steps_of_warp[warp_of_block][lane]);
+    const uint64_t of_block = warp_sum(lane < kWarps ? steps_of_warp[warp_of_block][lane] : 0);
     if (lane == 0) atomicAdd(&counters->warp_steps[warp_of_block], of_block);
   } else if (warp_of_block == kWidths) {
-    atomicMax(&counters->longest_row, uint64_t(longest_of_warp[lane]));
+    atomicMax(&counters->longest_row, uint64_t(lane < kWarps ? longest_of_warp[lane] : 0));
   }
 }
 
@@ -341,9 +341,12 @@ __device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_
   __shared__ uint32_t blocks_of_shape[kNumShapes + 1];
   const uint32_t num_groups = (num_rows + kRowsPerGroup - 1) / kRowsPerGroup;
   const uint32_t first = uint32_t(uint64_t(part.block) * num_groups / part.num_blocks) * kRowsPerGroup;
-  const uint32_t last = first + kRowsPerGroup < num_rows ? first + kRowsPerGroup : num_rows;
   count_gathers(first, num_rows, row_offsets, col_indices, counters);
-  const OffsetT begin = row_offsets[first], end = row_offsets[last];
+  const auto end_of = [&](uint32_t rows) { return first + rows < num_rows ? first + rows : num_rows; };
+  const OffsetT begin = row_offsets[first];
+  uint32_t last = end_of(kRowsPerGroup);
+  if (row_offsets[last] - begin > kMaxGroupEntries) last = end_of(kRowsPerGroup / 2);
+  const OffsetT end = row_offsets[last];
   if (end - begin > kMaxGroupEntries) return;
   if (threadIdx.x <= kNumShapes) blocks_of_shape[threadIdx.x] = 0;
   if (threadIdx.x < last - first) ends[threadIdx.x] = row_offsets[first + threadIdx.x + 1];

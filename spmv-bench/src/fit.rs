@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, Special, ValueType};
 use spmv_runtime::matrix::features;
 use spmv_runtime::planner::{
-    Footprint, Model, NUM_TERMS, Priced, laid_out, multiplies_fill, own_settings, shape, terms,
+    Footprint, Model, NUM_TERMS, Priced, Purpose, laid_out, multiplies_fill, own_settings, shape, terms,
 };
 
 use crate::geomean;
@@ -254,6 +254,7 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         measurements(record, |row| !row.held_out && counts(row))?;
     let mut model = Model::default();
     let mut missed: f64 = 1.0;
+    let mut first_few: Vec<[f64; 2]> = Vec::new();
     let mut choices = vec![None; problems.len()];
     // Those with a product of a kernel that has terms.
     let predictable: BTreeSet<usize> =
@@ -308,34 +309,38 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         }
         let (added, left) = cover(&table, &selected, &best_ms);
         missed = missed.max(left);
-        model.priced.extend(selected.iter().map(|index| priced(&measured[*index], footprint, most)));
-        for config in added.iter().map(|index| measured[*index].config) {
-            if !model.measured.contains(&config) {
-                model.measured.push(config);
-            }
-        }
+        let of = |index: &usize, purpose| priced(&measured[*index], purpose, footprint, most);
+        model.priced.extend(selected.iter().map(|index| of(index, Purpose::Choose)));
+        model.priced.extend(added.iter().map(|index| of(index, Purpose::Tune)));
+        let candidates: Vec<usize> = selected.iter().chain(&added).copied().collect();
+        first_few.extend((0..own.len()).filter_map(|place| {
+            let [fitted, left_out] = [0, 1].map(|kind| best_of_first(&table, &candidates, place, kind));
+            Some([fitted? / best_ms[place], left_out? / best_ms[place]])
+        }));
     }
     let choices: Vec<Choice> = choices.into_iter().flatten().collect();
-    let [fitted, left_out] = [0, 1].map(|kind| {
-        let ratios: Vec<f64> = choices.iter().map(|choice| choice.ratios()[kind]).collect();
-        (geomean(ratios.iter().copied()), ratios.iter().copied().fold(0.0, f64::max))
-    });
+    let of_kinds = |ratios: &[[f64; 2]]| {
+        let of_kind = |kind: usize| {
+            let of_kind = || ratios.iter().map(|ratios| ratios[kind]);
+            format!(
+                "{} (geometric mean), {:.2} (largest)",
+                mean(geomean(of_kind())),
+                of_kind().fold(0.0, f64::max)
+            )
+        };
+        format!("{}; with each matrix left out of the fit in turn: {}", of_kind(0), of_kind(1))
+    };
+    let ratios: Vec<[f64; 2]> = choices.iter().map(Choice::ratios).collect();
     model.comments = vec![
         format!(
             "Prices in milliseconds, fitted by `spmv fit` to what was measured on {}: {dates}.",
             record.head.gpu
         ),
         format!("{} problems.", choices.len()),
-        format!(
-            "The choice over the best of all that was measured: {} (geometric mean), {:.2} (largest).",
-            mean(fitted.0),
-            fitted.1
-        ),
-        format!("With each matrix left out of the fit in turn: {}, {:.2}.", mean(left_out.0), left_out.1),
+        format!("The choice over the best of all that was measured: {}.", of_kinds(&ratios)),
+        format!("The best of the first {FIRST} candidates for tuning over it: {}.", of_kinds(&first_few)),
+        format!("The best of all of them over it: {missed:.3} (largest)."),
     ];
-    model.comments.push(format!(
-        "With those that are only measured, the best of all candidates over the best of all that was measured: {missed:.3} (largest)."
-    ));
     Ok(Fitted { model, choices })
 }
 
@@ -375,7 +380,9 @@ pub fn judge(model: &Model, record: &Record) -> Result<Vec<Judged>, FitError> {
         for point in &measured.points {
             let Some(problem) = point.problem else { continue };
             let is_it = |priced: &&Priced| {
-                priced.config == measured.config && priced.footprint == footprints[problem]
+                priced.config == measured.config
+                    && priced.purpose == Purpose::Choose
+                    && priced.footprint == footprints[problem]
             };
             let Some(priced) = model.priced.iter().find(is_it) else { continue };
             let predicted = priced.predict(&point.terms).product_ms;
@@ -478,6 +485,16 @@ fn chosen(table: &Table, selected: &[usize], problem: usize, kind: usize) -> Opt
     let tried = selected.iter().filter_map(|index| Some((*index, table[*index][problem]?)));
     let fastest = tried.min_by(|(_, a), (_, b)| a.predicted[kind].total_cmp(&b.predicted[kind]));
     fastest.map(|(index, tried)| (index, tried.ms))
+}
+
+/// As many candidates as a budget of two hundred products lets multiply, more or less.
+const FIRST: usize = 15;
+
+/// What the best of the first of these configurations took, in the order in which prices have them.
+fn best_of_first(table: &Table, candidates: &[usize], problem: usize, kind: usize) -> Option<f64> {
+    let mut tried: Vec<Tried> = candidates.iter().filter_map(|index| table[*index][problem]).collect();
+    tried.sort_by(|a, b| a.predicted[kind].total_cmp(&b.predicted[kind]));
+    tried.iter().take(FIRST).map(|tried| tried.ms).min_by(f64::total_cmp)
 }
 
 /// What choices are compared with: the fastest of each problem, and the fastest of those that are bare, whose plans have
@@ -590,12 +607,18 @@ fn cover(table: &Table, selected: &[usize], best_ms: &[f64]) -> (Vec<usize>, f64
     (added, left.into_iter().fold(0.0, f64::max).exp())
 }
 
-fn priced(measured: &Measured, footprint: Footprint, most: f64) -> Priced {
+fn priced(measured: &Measured, purpose: Purpose, footprint: Footprint, most: f64) -> Priced {
     let points = measured.points.iter();
     let prices = prices(points.clone(), most).unwrap_or_default();
     let prepared = points.filter_map(|point| Some(([1.0, point.terms[1]], point.prepare_ms?, 1.0)));
     let prepare = nonnegative(prepared);
-    Priced { config: measured.config, footprint, prices: prices.map(rounded), prepare: prepare.map(rounded) }
+    Priced {
+        config: measured.config,
+        purpose,
+        footprint,
+        prices: prices.map(rounded),
+        prepare: prepare.map(rounded),
+    }
 }
 
 /// Four digits are more than the measurements have.
@@ -750,6 +773,19 @@ mod tests {
     }
 
     #[test]
+    fn of_candidates_for_tuning_the_first_by_their_prices_count() {
+        let tried =
+            |predicted: f64, left_out: f64, ms: f64| Some(Tried { predicted: [predicted, left_out], ms });
+        let mut table: Table = (0..FIRST).map(|place| vec![tried(1.0 + place as f64, 2.0, 5.0)]).collect();
+        table.push(vec![tried(100.0, 1.0, 3.0)]);
+        table.push(vec![None]);
+        let all: Vec<usize> = (0..table.len()).collect();
+        assert_eq!([0, 1].map(|kind| best_of_first(&table, &all, 0, kind)), [Some(5.0), Some(3.0)]);
+        assert_eq!(best_of_first(&table, &all[1..], 0, 0), Some(3.0));
+        assert_eq!(best_of_first(&table, &all[FIRST + 1..], 0, 0), None);
+    }
+
+    #[test]
     fn what_is_slow_and_would_be_chosen_counts_in_full() {
         let mut terms = [0.0; NUM_TERMS];
         terms[0] = 1.0;
@@ -801,11 +837,13 @@ mod tests {
             let mut prices = [0.0; NUM_TERMS];
             prices[0] = launch;
             let config = KernelConfig::named(name).unwrap().build().unwrap();
-            Priced { config, footprint: Footprint::InL2, prices, prepare: [0.0; 2] }
+            Priced { config, purpose: Purpose::Choose, footprint: Footprint::InL2, prices, prepare: [0.0; 2] }
         };
         let mut model = Model::default();
-        // What is predicted to be the fastest was not measured, or not on this matrix.
-        model.priced = vec![priced("coo", 0.5), priced("csr_scalar", 1.0), priced("csr_vector", 2.0)];
+        // What is predicted to be the fastest was not measured, or not on this matrix; another is only there to be measured.
+        let to_measure = Priced { purpose: Purpose::Tune, ..priced("hola", 0.7) };
+        model.priced =
+            vec![priced("coo", 0.5), to_measure, priced("csr_scalar", 1.0), priced("csr_vector", 2.0)];
         let row = |contender: &str, value: &str, ms: f64| Row {
             matrix: "quick_stencil_5".into(),
             nnz: 199_200,
@@ -821,6 +859,7 @@ mod tests {
         let rows = vec![
             row("ours:csr_scalar", "f32", 3.0),
             row("ours:csr_vector", "f32", 2.0),
+            row("ours:hola", "f32", 9.0),
             row("ours:csr_vector", "f64", 5.0),
             row("ours:light_vector", "f64", 4.0),
         ];

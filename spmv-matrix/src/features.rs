@@ -212,12 +212,16 @@ struct Groups {
 
 impl Groups {
     fn of_group<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, first: usize) -> Groups {
-        let rows = first..(first + Features::ROWS_PER_GROUP as usize).min(a.num_rows());
-        let entries = (a.row_range(rows.end - 1).end - a.row_range(first).start) as u64;
         let (gathered, gathers) = Groups::gathers(a, first);
-        if entries > Features::MAX_GROUP_ENTRIES {
+        let of_rows = |num_rows: u32| {
+            let rows = first..(first + num_rows as usize).min(a.num_rows());
+            let entries = (a.row_range(rows.end - 1).end - a.row_range(first).start) as u64;
+            (entries <= Features::MAX_GROUP_ENTRIES).then_some((rows, entries))
+        };
+        let whole = of_rows(Features::ROWS_PER_GROUP);
+        let Some((rows, entries)) = whole.or_else(|| of_rows(Features::ROWS_PER_GROUP / 2)) else {
             return Groups { gathered, gathers, ..Groups::default() };
-        }
+        };
         let places = |row: usize| a.row(row).0.iter().map(move |col| ((row - first) as u32, *col));
         let places: Vec<(u32, u32)> = rows.flat_map(places).collect();
         let different = |of: &dyn Fn(u32, u32) -> (u32, u32)| {

@@ -15,7 +15,7 @@ use crate::device::Device;
 
 pub use auto::refusal;
 pub(crate) use auto::{ranked, usual_types};
-pub use model::{Footprint, Model, ModelError, Priced};
+pub use model::{Footprint, Model, ModelError, Priced, Purpose};
 pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
 pub(crate) mod analysis;
@@ -123,8 +123,8 @@ pub fn candidates(
     listed(false, features, types, operation, l2_bytes, constraints)
 }
 
-/// As [`candidates`], for measuring them: behind those that are predicted the configurations without which some matrix would
-/// lack a kernel as fast as its fastest.
+/// As [`candidates`], for measuring them: with the configurations without which some matrix would lack a kernel as fast as its
+/// fastest.
 ///
 /// # Errors
 /// As [`candidates`].
@@ -170,19 +170,10 @@ fn listed(
     let features = &if constraints.values_change { features.without_values() } else { *features };
     let mut found = match operation {
         Operation::NonTranspose | Operation::Transpose => {
-            predicted(features, types, operation, l2_bytes, constraints)
+            predicted(to_measure, features, types, operation, l2_bytes, constraints)
         }
         _ => Vec::new(),
     };
-    if to_measure && !found.is_empty() {
-        let measured = SM_90.measured.iter().filter_map(|config| suited(*config, types, operation, features));
-        // What would be mostly fill is not worth measuring.
-        for config in measured.filter(|config| terms(config, features, l2_bytes).is_some()) {
-            if !found.iter().any(|candidate| candidate.config == config) {
-                found.push(Candidate::new(config, "the fastest for some matrix"));
-            }
-        }
-    }
     // Whether all rows do, only making the plan tells.
     let pays = constraints.products >= WORTH_A_COPY;
     let has_prices = !found.is_empty();
@@ -346,8 +337,9 @@ fn suited(
     (shape(suited) == shape(config)).then_some(suited)
 }
 
-/// What the model knows, the fastest first.
+/// What the model knows, the fastest first; of those that are only there to be measured nothing where nobody does.
 fn predicted(
+    to_measure: bool,
     features: &Features,
     types: Types,
     operation: Operation,
@@ -368,7 +360,9 @@ fn predicted(
         Some(Candidate { config, prediction: Some(prediction), reason })
     };
     let footprint = Footprint::of(features, types, l2_bytes);
-    let priced = SM_90.priced.iter().filter(|priced| priced.footprint == footprint);
+    let counts =
+        |priced: &&Priced| priced.footprint == footprint && (to_measure || priced.purpose == Purpose::Choose);
+    let priced = SM_90.priced.iter().filter(counts);
     let mut found: Vec<_> = priced.filter_map(candidate).collect();
     let cost = |candidate: &Candidate| {
         candidate
@@ -501,11 +495,16 @@ mod tests {
         let l2_bytes = 2 << 30;
         let in_l2 = listed(true, &features, types, Operation::NonTranspose, l2_bytes, &constraints).unwrap();
         assert!(in_l2.len() > 2 && in_l2.iter().all(|candidate| candidate.config.loads() == Loads::Cached));
-        let shapes = |measured: bool| {
-            let specials = found.iter().filter(|candidate| shape(candidate.config).is_some());
-            specials.filter(|candidate| candidate.prediction.is_none() == measured).count()
-        };
-        assert!(shapes(false) > 2 && shapes(true) > 0);
+        let to_choose =
+            listed(false, &features, types, Operation::NonTranspose, 50 << 20, &constraints).unwrap();
+        let specials =
+            |found: &[Candidate]| found.iter().filter(|candidate| shape(candidate.config).is_some()).count();
+        assert!(specials(&found) > specials(&to_choose) && specials(&to_choose) > 2);
+        // What is measured is in the order of what is expected of it, chosen for that or not.
+        let expected =
+            |candidate: &Candidate| candidate.prediction.map(|prediction| prediction.ms_of_product(1000));
+        let predicted: Vec<f64> = found.iter().filter_map(expected).collect();
+        assert!(predicted.is_sorted() && predicted.len() > to_choose.len());
     }
 
     #[test]

@@ -49,7 +49,14 @@ fn structures() -> Vec<CsrMatrix<f64>> {
         no_entries(33, 40),
         CsrMatrix::new(1, 1, vec![0, 1], vec![0], vec![3.0]).unwrap(),
         stretches_of_diagonals(),
+        generated("fem", &[("nx", 5.0), ("ny", 6.0), ("nz", 4.0), ("unknowns", 6.0)]),
+        long_band(),
     ]
+}
+
+/// Rows of which 12 are in a group and 24 are too many.
+fn long_band() -> CsrMatrix<f64> {
+    generated("banded", &[("n", 2500.0), ("lower", 60.0), ("upper", 59.0), ("fill", 1.0)])
 }
 
 /// Rows of 8 entries, but for one of 7, of which some continue the diagonal of the entry of the same rank in the row before and
@@ -180,6 +187,8 @@ fn features_are_what_they_say() {
     let gathers =
         [Some(1), Some(2), Some(8), Some(32), None].map(|threads| diagonal.sectors_per_gather(threads));
     assert_eq!(gathers, [0.125, 0.125, 0.25, 1.0, 0.125]);
+    let band = features(&long_band());
+    assert!(band.num_diagonals == Some(120) && band.grouped > 100 * 12 * 120);
     let giant = features(&generated("giant_row", &[("n", 20_000.0), ("giant", 9000.0), ("empty", 0.4)]));
     assert_eq!(giant.num_diagonals, None);
     assert!(giant.longest_row >= 9000 && giant.row_lengths[0] > 7000);

@@ -45,19 +45,39 @@ impl Footprint {
     }
 }
 
+/// What the prices of a configuration are good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// To choose it, and to say when it is measured.
+    Choose,
+    /// To say when it is measured: without it some matrix would lack a kernel as fast as its fastest, but choices would be worse
+    /// with it.
+    Tune,
+}
+
+impl Purpose {
+    /// Both.
+    pub const ALL: [Purpose; 2] = [Purpose::Choose, Purpose::Tune];
+
+    /// `choose` or `tune`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Choose => "choose",
+            Purpose::Tune => "tune",
+        }
+    }
+}
+
 /// Configurations with their prices. As text: comment lines that begin with `#`, then comma-separated values, one line a
-/// configuration, under a line of names; one that is only measured has no prices in its line. `special` has those settings
-/// there that do not follow from the features ([`shape`](super::shape)).
+/// configuration, under a line of names. `special` has those settings there that do not follow from the features
+/// ([`shape`](super::shape)).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Model {
     /// What the text says of itself: where the prices come from.
     pub comments: Vec<String>,
-    /// Configurations to choose from by what their prices predict.
+    /// Configurations with what their prices are for.
     pub priced: Vec<Priced>,
-    /// Configurations to measure beside those: without them some matrix would lack a kernel as fast as its fastest. Their types
-    /// and operation count for nothing, either.
-    pub measured: Vec<KernelConfig>,
 }
 
 /// A configuration's prices in milliseconds for matrices of one footprint.
@@ -65,6 +85,8 @@ pub struct Model {
 pub struct Priced {
     /// The algorithm and its parameters; types and operation are the defaults and count for nothing.
     pub config: KernelConfig,
+    /// What the prices are good for.
+    pub purpose: Purpose,
     /// The matrices that the prices are for.
     pub footprint: Footprint,
     /// Of a unit of each term.
@@ -99,7 +121,7 @@ pub enum ModelError {
     },
     /// A line does not have a value for each name, or one is no finite number from 0 on.
     #[error(
-        "line {line}: expected an algorithm, its settings, and in_l2 or beyond_l2 with {} finite numbers from 0 on, or nothing",
+        "line {line}: expected an algorithm, its settings, choose or tune, in_l2 or beyond_l2, and {} finite numbers from 0 on",
         NUM_TERMS + 2
     )]
     Values {
@@ -118,7 +140,7 @@ pub enum ModelError {
 
 fn names() -> String {
     let terms = TERMS.iter().map(|(name, _)| *name);
-    let names: Vec<_> = ["algorithm", "settings", "footprint"]
+    let names: Vec<_> = ["algorithm", "settings", "purpose", "footprint"]
         .into_iter()
         .chain(terms)
         .chain(["prepare", "prepare_matrix"])
@@ -141,13 +163,7 @@ impl FromStr for Model {
                     return Err(ModelError::Names { line, expected: names() });
                 }
             } else {
-                let (config, prices) = parsed(line, content)?;
-                match prices {
-                    Some((footprint, prices, prepare)) => {
-                        model.priced.push(Priced { config, footprint, prices, prepare });
-                    }
-                    None => model.measured.push(config),
-                }
+                model.priced.push(parsed(line, content)?);
             }
         }
         match named {
@@ -157,10 +173,7 @@ impl FromStr for Model {
     }
 }
 
-/// For which matrices, prices of a product's terms and of making a plan.
-type Prices = (Footprint, [f64; NUM_TERMS], [f64; 2]);
-
-fn parsed(line: usize, content: &str) -> Result<(KernelConfig, Option<Prices>), ModelError> {
+fn parsed(line: usize, content: &str) -> Result<Priced, ModelError> {
     let wrong = || ModelError::Values { line };
     let mut values = content.split(',');
     let (algorithm, settings) = values.next().zip(values.next()).ok_or_else(wrong)?;
@@ -168,7 +181,8 @@ fn parsed(line: usize, content: &str) -> Result<(KernelConfig, Option<Prices>), 
         settings.split_whitespace().map(|setting| setting.split_once('=')).collect();
     let config = KernelConfig::from_settings(algorithm, settings.ok_or_else(wrong)?)
         .map_err(|source| ModelError::Config { line, source })?;
-    let Some(footprint) = values.next() else { return Ok((config, None)) };
+    let (purpose, footprint) = values.next().zip(values.next()).ok_or_else(wrong)?;
+    let purpose = Purpose::ALL.into_iter().find(|known| known.name() == purpose).ok_or_else(wrong)?;
     let footprint = Footprint::ALL.into_iter().find(|known| known.name() == footprint).ok_or_else(wrong)?;
     let numbers: Vec<f64> = values.map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
     if numbers.len() != NUM_TERMS + 2 || numbers.iter().any(|number| !number.is_finite() || *number < 0.0) {
@@ -176,26 +190,20 @@ fn parsed(line: usize, content: &str) -> Result<(KernelConfig, Option<Prices>), 
     }
     let (prices, prepare) = numbers.split_at(NUM_TERMS);
     let prices = prices.try_into().map_err(|_| wrong())?;
-    Ok((config, Some((footprint, prices, prepare.try_into().map_err(|_| wrong())?))))
+    let prepare = prepare.try_into().map_err(|_| wrong())?;
+    Ok(Priced { config, purpose, footprint, prices, prepare })
 }
 
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.comments.iter().try_for_each(|comment| writeln!(f, "# {comment}"))?;
         writeln!(f, "{}", names())?;
-        let named = |f: &mut fmt::Formatter<'_>, config: &KernelConfig| {
+        for Priced { config, purpose, footprint, prices, prepare } in &self.priced {
             let settings: Vec<_> =
                 own_settings(*config).iter().map(|(key, value)| format!("{key}={value}")).collect();
-            write!(f, "{},{}", config.algorithm().name(), settings.join(" "))
-        };
-        for Priced { config, footprint, prices, prepare } in &self.priced {
-            named(f, config)?;
-            write!(f, ",{}", footprint.name())?;
+            write!(f, "{},{}", config.algorithm().name(), settings.join(" "))?;
+            write!(f, ",{},{}", purpose.name(), footprint.name())?;
             prices.iter().chain(prepare).try_for_each(|price| write!(f, ",{price}"))?;
-            writeln!(f)?;
-        }
-        for config in &self.measured {
-            named(f, config)?;
             writeln!(f)?;
         }
         Ok(())
@@ -208,14 +216,17 @@ mod tests {
 
     #[test]
     fn text_and_model_are_the_same() {
-        let priced = Priced {
+        let of_vector = Priced {
             config: KernelConfig::from_settings("csr_vector", [("threads_per_vector", "16")]).unwrap(),
+            purpose: Purpose::Choose,
             footprint: Footprint::BeyondL2,
             prices: std::array::from_fn(|term| term as f64 / 7.0),
             prepare: [0.25, 1e-3],
         };
-        let measured = vec![KernelConfig::from_settings("hola", [("nnz_per_thread", "16")]).unwrap()];
-        let model = Model { comments: vec!["of a test".to_owned()], priced: vec![priced], measured };
+        let config = KernelConfig::from_settings("hola", [("nnz_per_thread", "16")]).unwrap();
+        let of_hola =
+            Priced { config, purpose: Purpose::Tune, footprint: Footprint::InL2, ..of_vector.clone() };
+        let model = Model { comments: vec!["of a test".to_owned()], priced: vec![of_vector, of_hola] };
         assert_eq!(model.to_string().parse::<Model>().unwrap(), model);
     }
 
@@ -223,17 +234,22 @@ mod tests {
     fn what_is_no_model_is_told_with_its_line() {
         let text = |line: &str| format!("# made up\n{}\n{line}\n", names());
         let error = |text: &str| text.parse::<Model>().unwrap_err().to_string();
-        assert!(error("").starts_with("line 1: expected the names algorithm,settings,footprint,launch,"));
+        assert!(
+            error("").starts_with("line 1: expected the names algorithm,settings,purpose,footprint,launch,")
+        );
         assert!(error("algorithm,settings\n").starts_with("line 1: "));
         assert!(
-            error(&text("dia,,in_l2,1,2")).starts_with("line 3: expected an algorithm, its settings, and ")
+            error(&text("dia,,choose,in_l2,1,2"))
+                .starts_with("line 3: expected an algorithm, its settings, choose or tune, ")
         );
         let numbers =
             ["-1"].into_iter().chain(std::iter::repeat_n("1", NUM_TERMS + 1)).collect::<Vec<_>>().join(",");
-        assert!(error(&text(&format!("dia,,in_l2,{numbers}"))).starts_with("line 3: expected"));
+        assert!(error(&text(&format!("dia,,choose,in_l2,{numbers}"))).starts_with("line 3: expected"));
         let numbers = numbers.replace('-', "");
-        assert!(text(&format!("dia,,in_l2,{numbers}")).parse::<Model>().is_ok());
-        assert!(error(&text(&format!("dia,,l2,{numbers}"))).starts_with("line 3: expected"));
-        assert!(error(&text(&format!("dai,,in_l2,{numbers}"))).starts_with("line 3: "));
+        assert!(text(&format!("dia,,choose,in_l2,{numbers}")).parse::<Model>().is_ok());
+        assert!(error(&text(&format!("dia,,choose,l2,{numbers}"))).starts_with("line 3: expected"));
+        assert!(error(&text(&format!("dia,,race,in_l2,{numbers}"))).starts_with("line 3: expected"));
+        assert!(error(&text("dia,,tune")).starts_with("line 3: expected"));
+        assert!(error(&text(&format!("dai,,choose,in_l2,{numbers}"))).starts_with("line 3: "));
     }
 }
