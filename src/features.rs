@@ -20,8 +20,8 @@ pub struct Features {
     /// Steps that warps take for all rows where so many threads share a row, for each of
     /// [`Features::THREADS_PER_ROW`]: a warp's rows follow one another, and its longest row decides.
     pub warp_steps: [u64; 6],
-    /// Diagonals that hold an entry; `None` where some row is so long that rows stored by diagonals would be mostly fill
-    /// ([`Features::may_be_diagonal`]).
+    /// Diagonals that hold an entry; `None` where the longest row or a group of rows says that rows stored by diagonals would be
+    /// mostly fill ([`Features::may_be_diagonal`]).
     pub num_diagonals: Option<u64>,
     /// Bits that the columns of short stretches of entries set, and of long ones, in all samples.
     pub marked: [u64; 2],
@@ -137,10 +137,34 @@ pub struct Lengths {
 /// Samples of entries that follow one another: of each, how many different sectors of x it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {
+    /// Entries of the matrix.
+    pub nnz: u64,
     /// How many.
     pub count: u64,
     /// Entries of each; the last may have fewer.
     pub length: u64,
+}
+
+impl Samples {
+    /// The first entry of the sample of this number.
+    pub fn begin(&self, number: u64) -> u64 {
+        (u128::from(number) * u128::from(self.nnz) / u128::from(self.count)) as u64
+    }
+
+    fn lengths(&self) -> impl Iterator<Item = u64> {
+        let samples = *self;
+        (0..self.count).map(move |number| samples.length.min(samples.nnz - samples.begin(number)))
+    }
+
+    /// Entries of all of them, those that are in two counted twice.
+    pub fn num_entries(&self) -> u64 {
+        self.lengths().sum()
+    }
+
+    /// Stretches of all of them, of a kind of [`Features::STRETCH`].
+    pub fn stretches(&self, kind: usize) -> u64 {
+        self.lengths().map(|length| length.div_ceil(Features::STRETCH[kind])).sum()
+    }
 }
 
 impl Default for Features {
@@ -171,7 +195,7 @@ impl Features {
     /// Rows of the middle that are compared, at most.
     pub(crate) const COMPARED_ROWS: u64 = 512;
 
-    /// The most diagonals of a grid whose rows are compared, and so the most entries of such a row.
+    /// The most diagonals of a grid whose rows are compared, and the most entries of such a row, which may hold a column twice.
     pub(crate) const COMPARED_DIAGONALS: u64 = 256;
 
     /// The rows that are compared: some in the middle where most entries lie on up to 256 diagonals, as those of a regular grid
@@ -179,6 +203,7 @@ impl Features {
     pub fn compared_rows(&self) -> Option<Range<u64>> {
         let diagonals = self.num_diagonals?;
         let is_grid = diagonals <= Self::COMPARED_DIAGONALS
+            && self.longest_row <= Self::COMPARED_DIAGONALS
             && diagonals.saturating_mul(self.num_rows) <= self.nnz.saturating_mul(2);
         if self.nnz == 0 || !is_grid {
             return None;
@@ -217,10 +242,7 @@ impl Features {
     /// own.
     #[must_use]
     pub fn transposed(&self, columns: &Lengths) -> Features {
-        let stretches = |kind: usize| {
-            let samples = Self::samples(self.nnz);
-            self.nnz.min(samples.count * samples.length).div_ceil(Self::STRETCH[kind])
-        };
+        let stretches = |kind: usize| Self::samples(self.nnz).stretches(kind);
         // No stretch reads more places of x than there are.
         let places = self.num_rows.div_ceil(u64::from(Self::COLS_PER_SECTOR));
         let marked = |kind: usize| self.marked[kind].min(stretches(kind) * places);
@@ -268,11 +290,11 @@ impl Features {
     /// Samples at most.
     pub const MAX_SAMPLES: u64 = 128;
 
-    /// The samples of a matrix with so many entries: disjoint, and all of it where it is small.
+    /// The samples of a matrix with so many entries: all of it where it is small, some entries in two of them.
     pub const fn samples(nnz: u64) -> Samples {
         let count = nnz.div_ceil(Self::STRETCH[1]);
         let count = if count > Self::MAX_SAMPLES { Self::MAX_SAMPLES } else { count };
-        Samples { count, length: Self::STRETCH[1] }
+        Samples { nnz, count, length: Self::STRETCH[1] }
     }
 
     /// Entries at the beginning of each sample whose columns are counted for [`Features::degrees`].
@@ -362,11 +384,10 @@ impl Features {
     /// bit; this is the number that most likely marks as many.
     pub fn sectors_per_entry(&self, kind: usize) -> f64 {
         let samples = Self::samples(self.nnz);
-        let sampled = self.nnz.min(samples.count * samples.length);
-        if sampled == 0 {
+        if samples.count == 0 {
             return 0.0;
         }
-        let stretches = sampled.div_ceil(Self::STRETCH[kind]) as f64;
+        let (sampled, stretches) = (samples.num_entries(), samples.stretches(kind) as f64);
         let bits = f64::from(1u32 << Self::LOG_BITS[kind]);
         let share = (self.marked[kind] as f64 / stretches / bits).min(0.999);
         (-bits * (-share).ln_1p() * stretches / sampled as f64).min(1.0)

@@ -1,9 +1,9 @@
 // analysis: counts what a kernel's time depends on in the structure of a matrix.
 //
 // Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; hashes of some rows in the middle; samples of the values that differ, and that no f32 is equal to; diagonals that hold an entry
-// Bytes:     row offsets once, at most 2^23 column indices and 2^19 more, and 2^17 with their values, and 2^11 values more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
+// Bytes:     row offsets once, at most 2^23 column indices and 2^20 more, and 2^17 with their values, and 2^11 values more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
-// Launch:    blocks of one launch take samples, groups of rows, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows, only where no row is long; then their number
+// Launch:    blocks of one launch take samples, groups of rows, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows, only where rows may lie on few; then their number
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLogShortStretch = 12;
@@ -397,7 +397,7 @@ __device__ __forceinline__ uint64_t mixed(uint64_t number) {
   return number ^ number >> 31;
 }
 
-// A warp hashes a row: how far its entries are from the diagonal, and their values. No regular grid has longer ones.
+// A warp hashes a row: how far its entries are from the diagonal, and their values. Longer ones are compared nowhere.
 __device__ __forceinline__ void hash_rows(uint32_t block, uint32_t num_rows, uint32_t value_bytes,
                                           const OffsetT* __restrict__ row_offsets,
                                           const IndexT* __restrict__ col_indices, const void* __restrict__ values,
@@ -440,7 +440,7 @@ __device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint
       const double read = __longlong_as_double(bits);
       wide += double(float(read)) != read;
     }
-    // Mixing keeps numbers apart, and the one that marks an empty place away.
+    // Mixing keeps numbers apart, and -1 away from what marks an empty place.
     different += insert(table, mixed(bits));
   }
   different = warp_sum(different);

@@ -17,7 +17,7 @@ use crate::suite::{self, SuiteError};
 /// Prices and how good they are.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// The configurations that are worth choosing from, with their prices.
+    /// The configurations that are worth choosing or measuring, with their prices.
     pub model: Model,
     /// Every choice that the model makes among the record's problems.
     pub choices: Vec<Choice>,
@@ -283,10 +283,7 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         };
         let measured: Vec<Measured> = measured.iter().map(of_measured).collect();
         let best_ms: Vec<f64> = own.iter().map(|problem| best[*problem].ms).collect();
-        let is_bare = |measured: &Measured| {
-            let outline = measured.config.outline();
-            outline.prepare.is_empty() && outline.buffers.is_empty()
-        };
+        let is_bare = |measured: &Measured| measured.config.outline().prepare.is_empty();
         let bare: Vec<bool> = measured.iter().map(is_bare).collect();
         let attempt = |most: f64| {
             let table: Table = measured.par_iter().map(|measured| tried(measured, own.len(), most)).collect();
@@ -299,8 +296,8 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
             attempts.min_by(|a, b| a.0.total_cmp(&b.0)).expect("there is one at least");
         for (place, problem) in own.iter().copied().enumerate() {
             let made = |kind| {
-                let (index, ms) = chosen(&table, &selected, place, kind)?;
-                Some(Made { label: measured[index].label.clone(), ms })
+                let (index, tried) = chosen(&table, &selected, place, kind)?;
+                Some(Made { label: measured[index].label.clone(), ms: tried.ms })
             };
             let (Some(fitted), Some(left_out)) = (made(0), made(1)) else { continue };
             let [matrix, value, _] = <[&str; 3]>::from(problems[problem]).map(str::to_owned);
@@ -338,7 +335,10 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         ),
         format!("{} problems.", choices.len()),
         format!("The choice over the best of all that was measured: {}.", of_kinds(&ratios)),
-        format!("The best of the first {FIRST} candidates for tuning over it: {}.", of_kinds(&first_few)),
+        format!(
+            "The best of the first {FIRST} candidates for tuning, by the time of a product alone, over it: {}.",
+            of_kinds(&first_few)
+        ),
         format!("The best of all of them over it: {missed:.3} (largest)."),
     ];
     Ok(Fitted { model, choices })
@@ -480,11 +480,10 @@ fn tried(measured: &Measured, problems: usize, most_weight: f64) -> Vec<Option<T
     found
 }
 
-/// The configuration among `selected` that is predicted to be the fastest, and its measured time.
-fn chosen(table: &Table, selected: &[usize], problem: usize, kind: usize) -> Option<(usize, f64)> {
+/// The configuration among `selected` that is predicted to be the fastest.
+fn chosen(table: &Table, selected: &[usize], problem: usize, kind: usize) -> Option<(usize, Tried)> {
     let tried = selected.iter().filter_map(|index| Some((*index, table[*index][problem]?)));
-    let fastest = tried.min_by(|(_, a), (_, b)| a.predicted[kind].total_cmp(&b.predicted[kind]));
-    fastest.map(|(index, tried)| (index, tried.ms))
+    tried.min_by(|(_, a), (_, b)| a.predicted[kind].total_cmp(&b.predicted[kind]))
 }
 
 /// As many candidates as a budget of two hundred products lets multiply, more or less.
@@ -492,13 +491,14 @@ const FIRST: usize = 15;
 
 /// What the best of the first of these configurations took, in the order in which prices have them.
 fn best_of_first(table: &Table, candidates: &[usize], problem: usize, kind: usize) -> Option<f64> {
-    let mut tried: Vec<Tried> = candidates.iter().filter_map(|index| table[*index][problem]).collect();
+    let known = candidates.iter().filter_map(|index| table[*index][problem]);
+    let mut tried: Vec<Tried> = known.filter(|tried| tried.predicted[kind].is_finite()).collect();
     tried.sort_by(|a, b| a.predicted[kind].total_cmp(&b.predicted[kind]));
     tried.iter().take(FIRST).map(|tried| tried.ms).min_by(f64::total_cmp)
 }
 
-/// What choices are compared with: the fastest of each problem, and the fastest of those that are bare, whose plans have
-/// nothing but the matrix; infinite where none was measured.
+/// What choices are compared with: the fastest of each problem, and the fastest of those that are bare, which prepare nothing;
+/// infinite where none was measured.
 struct Aims<'a> {
     best_ms: &'a [f64],
     bare: &'a [bool],
@@ -559,7 +559,7 @@ fn improved(mut selected: Vec<usize>, table: &Table, aims: &Aims<'_>) -> (f64, V
 
 /// How far choices are from the best: the mean logarithm and its square, so that few that are far count more than many that are
 /// near, with the matrices in the fit and left out; a little for the worst; and a little for choices among those that are bare,
-/// for products that are few and memory that is short. Where nothing is predicted, a choice counts three times the best.
+/// for products that are few. Where nothing is predicted, a choice counts three times the best.
 fn loss(table: &Table, selected: &[usize], aims: &Aims<'_>) -> f64 {
     const NOTHING: f64 = 3.0;
     const WORST: f64 = 0.02;
@@ -567,7 +567,9 @@ fn loss(table: &Table, selected: &[usize], aims: &Aims<'_>) -> f64 {
     let of = |selected: &[usize], best_ms: &[f64], kind| {
         let known = best_ms.iter().enumerate().filter(|(_, best)| best.is_finite());
         let log = |(problem, best): (usize, &f64)| {
-            chosen(table, selected, problem, kind).map_or(NOTHING, |(_, ms)| ms / best).ln()
+            let known =
+                chosen(table, selected, problem, kind).filter(|(_, tried)| tried.predicted[kind].is_finite());
+            known.map_or(NOTHING, |(_, tried)| tried.ms / best).ln()
         };
         let logs: Vec<f64> = known.map(log).collect();
         let mean = logs.iter().map(|log| log + log * log).sum::<f64>() / logs.len().max(1) as f64;

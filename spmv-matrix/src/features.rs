@@ -14,8 +14,8 @@ const BLOCK: usize = 1 << 16;
 /// Rows of a warp whose threads take a row each.
 const WARP: usize = 32;
 
-/// Looks at a structure, in parallel: at every row's length, at samples of the columns, and at every column where rows are
-/// short enough to be stored by diagonals.
+/// Looks at a structure, in parallel: at every row's length, at samples of the columns and of the values, at some rows in the
+/// middle, and at every column where rows may lie on few diagonals.
 pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     let (num_rows, num_cols, nnz) = (a.num_rows() as u64, a.num_cols() as u64, a.nnz() as u64);
     let warps = a.num_rows().div_ceil(WARP);
@@ -191,8 +191,7 @@ fn degrees(num_cols: usize, cols: &[u32]) -> Degrees {
 
 /// The first entries of the sample of this number, so many at most.
 fn sample(cols: &[u32], number: u64, length: u64) -> &[u32] {
-    let count = Features::samples(cols.len() as u64).count;
-    let begin = (u128::from(number) * cols.len() as u128 / u128::from(count)) as usize;
+    let begin = Features::samples(cols.len() as u64).begin(number) as usize;
     &cols[begin..(begin + length as usize).min(cols.len())]
 }
 

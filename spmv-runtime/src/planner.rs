@@ -123,8 +123,8 @@ pub fn candidates(
     listed(false, features, types, operation, l2_bytes, constraints)
 }
 
-/// As [`candidates`], for measuring them: with the configurations without which some matrix would lack a kernel as fast as its
-/// fastest.
+/// As [`candidates`], for measuring them: what would be chosen, then by what is expected of them the others and the
+/// configurations without which some matrix would lack a kernel as fast as its fastest.
 ///
 /// # Errors
 /// As [`candidates`].
@@ -184,7 +184,7 @@ fn listed(
             config.map(|config| Candidate::new(config, "rows repeat: a byte a row is all that is read"));
         match Footprint::of(features, types, l2_bytes) {
             Footprint::BeyondL2 => found.splice(..0, candidate).for_each(drop),
-            Footprint::InL2 if to_measure => found.extend(candidate),
+            Footprint::InL2 if to_measure => found.splice(1..1, candidate).for_each(drop),
             Footprint::InL2 => {}
         }
     }
@@ -337,7 +337,8 @@ fn suited(
     (shape(suited) == shape(config)).then_some(suited)
 }
 
-/// What the model knows, the fastest first; of those that are only there to be measured nothing where nobody does.
+/// What the model knows, the fastest first; where candidates are measured those too that are there for nothing else, behind the
+/// one that would be chosen.
 fn predicted(
     to_measure: bool,
     features: &Features,
@@ -357,7 +358,7 @@ fn predicted(
             prediction.product_ms * 1e3,
             prediction.prepare_ms * 1e3
         );
-        Some(Candidate { config, prediction: Some(prediction), reason })
+        Some((priced.purpose, Candidate { config, prediction: Some(prediction), reason }))
     };
     let footprint = Footprint::of(features, types, l2_bytes);
     let counts =
@@ -369,8 +370,12 @@ fn predicted(
             .prediction
             .map_or(f64::INFINITY, |prediction| prediction.ms_of_product(constraints.products))
     };
-    found.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
-    found
+    found.sort_by(|(_, a), (_, b)| cost(a).total_cmp(&cost(b)));
+    // Whoever measures little has what would be chosen at least.
+    if let Some(chosen) = found.iter().position(|(purpose, _)| *purpose == Purpose::Choose) {
+        found[..=chosen].rotate_right(1);
+    }
+    found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// Rules of thumb: for kernels and operations that the model does not cover, and for what is left where constraints leave
@@ -430,7 +435,8 @@ fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) 
 }
 
 /// Bytes that a plan's workspace takes at least for a matrix of this size: what its buffers take with everything that
-/// preparation will find out taken as zero, and all values where a product does not read those of the matrix.
+/// preparation will find out taken as zero, and all values where a product does not read those of the matrix, encoded where it
+/// may encode them.
 fn least_workspace(program: &Program, config: &KernelConfig, features: &Features) -> u64 {
     // Sizes are those of the arrays.
     let (num_rows, num_cols) = match config.operation() {
@@ -446,11 +452,16 @@ fn least_workspace(program: &Program, config: &KernelConfig, features: &Features
     let kept = program.buffers.iter().filter(|buffer| !buffer.scratch);
     let buffers = kept.fold(0u64, |sum, buffer| sum.saturating_add(buffer.bytes.eval(&size)));
     let reads_values = program.multiply.iter().any(|pass| pass.args.contains(&Arg::Values));
+    let value_bytes = match config.algorithm() {
+        Algorithm::Special(special) if special.encoding == 1 => config.types().value.size().min(4),
+        Algorithm::Special(special) if special.encoding == 2 => 1,
+        _ => config.types().value.size(),
+    };
     match config.algorithm() {
         // What is read for all rows that repeat are the values of one.
         Algorithm::RowPatterns(_) => buffers,
         _ if reads_values => buffers,
-        _ => buffers.max(features.nnz.saturating_mul(config.types().value.size() as u64)),
+        _ => buffers.max(features.nnz.saturating_mul(value_bytes as u64)),
     }
 }
 
@@ -461,7 +472,10 @@ mod tests {
     #[test]
     fn the_prices_are_those_of_configurations_that_exist() {
         assert!(SM_90.priced.len() >= 4);
-        for priced in &SM_90.priced {
+        for (place, priced) in SM_90.priced.iter().enumerate() {
+            let is_same =
+                |other: &Priced| other.config == priced.config && other.footprint == priced.footprint;
+            assert!(!SM_90.priced[..place].iter().any(is_same), "{}", priced.config);
             assert!(
                 priced.prices.iter().all(|price| price.is_finite() && *price >= 0.0),
                 "{}",
@@ -504,7 +518,42 @@ mod tests {
         let expected =
             |candidate: &Candidate| candidate.prediction.map(|prediction| prediction.ms_of_product(1000));
         let predicted: Vec<f64> = found.iter().filter_map(expected).collect();
-        assert!(predicted.is_sorted() && predicted.len() > to_choose.len());
+        assert!(predicted[1..].is_sorted() && predicted.len() > to_choose.len());
+        assert_eq!(found[0].config, to_choose[0].config);
+    }
+
+    #[test]
+    fn rows_that_repeat_are_measured_early() {
+        let mut features = Features::of_size((1 << 16, 1 << 16), 5 << 16);
+        (features.longest_row, features.num_diagonals, features.different_rows) = (5, Some(5), Some(1));
+        features.warp_steps = Features::THREADS_PER_ROW.map(|threads| 5 * (2 << 10) * u64::from(threads));
+        let types = KernelConfig::named("csr_vector").unwrap().build().unwrap().types();
+        let place = |to_measure, l2_bytes| {
+            let found = listed(
+                to_measure,
+                &features,
+                types,
+                Operation::NonTranspose,
+                l2_bytes,
+                &Constraints::default(),
+            );
+            let repeats =
+                |candidate: &Candidate| matches!(candidate.config.algorithm(), Algorithm::RowPatterns(_));
+            found.unwrap().iter().position(repeats)
+        };
+        assert_eq!([place(true, 50 << 20), place(false, 50 << 20)], [Some(1), None]);
+        assert_eq!([place(true, 1 << 20), place(false, 1 << 20)], [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn values_that_are_encoded_need_less_memory() {
+        let features = Features::of_size((1 << 20, 1 << 20), 1 << 24);
+        let least = |encoding: &str| {
+            let config =
+                KernelConfig::from_settings("special", [("value", "f64"), ("encoding", encoding)]).unwrap();
+            least_workspace(&config.outline(), &config, &features) >> 24
+        };
+        assert_eq!(["0", "1", "2"].map(least), [8, 4, 1]);
     }
 
     #[test]

@@ -51,7 +51,21 @@ fn structures() -> Vec<CsrMatrix<f64>> {
         stretches_of_diagonals(),
         generated("fem", &[("nx", 5.0), ("ny", 6.0), ("nz", 4.0), ("unknowns", 6.0)]),
         long_band(),
+        long_rows_on_a_diagonal(),
     ]
+}
+
+/// Rows of one entry, then rows that hold their diagonal entry 300 times: few diagonals, and more entries than are compared.
+fn long_rows_on_a_diagonal() -> CsrMatrix<f64> {
+    let times = |row: u32| if row < 24 { 1 } else { 300 };
+    let entries: Vec<u32> = (0..600).flat_map(|row| std::iter::repeat_n(row, times(row))).collect();
+    let row_offsets = (0..600).scan(0, |end, row| {
+        *end += times(row) as u32;
+        Some(*end)
+    });
+    let row_offsets = std::iter::once(0).chain(row_offsets).collect();
+    let values = (0..entries.len()).map(|place| f64::from(place as u32)).collect();
+    CsrMatrix::new(600, 600, row_offsets, entries, values).unwrap()
 }
 
 /// Rows of which 12 are in a group and 24 are too many.
@@ -169,6 +183,9 @@ fn features_are_what_they_say() {
     assert_eq!((found.warp_steps[0], found.warp_steps[5]), (32 * 3, 1000));
     // 125 sectors of 8 columns, all in one stretch.
     assert!((found.sectors_per_entry(0) * 2998.0 - 125.0).abs() < 3.0);
+    // Of an entry more than a sample has, there are two samples, and they overlap.
+    let longer = features(&generated("diagonal", &[("n", f64::from((1 << 16) + 1))]));
+    assert!([0, 1].iter().all(|kind| (longer.sectors_per_entry(*kind) - 0.125).abs() < 0.006));
     // 998 columns of 3 entries and two of 2, none of which is hot.
     assert_eq!(found.degrees.cols[..3], [0, 0, 1000]);
     assert_eq!((found.degrees.entries[2], found.degrees.hot_share(999)), (2998, 0.0));

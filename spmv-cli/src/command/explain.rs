@@ -171,7 +171,7 @@ impl Report for ExplainReport {
         )?;
         match num_diagonals {
             Some(diagonals) => fact(out, "diagonals", diagonals)?,
-            None => fact(out, "diagonals", "not counted: some row is much longer than the others")?,
+            None => fact(out, "diagonals", "not counted: rows stored by diagonals would be mostly fill")?,
         }
         if let Some(different) = self.features.different_rows {
             fact(

@@ -17,10 +17,12 @@ use crate::report::{OutputArgs, Report, print_table, table};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The structure of every matrix of the records is looked at again, so they must be those of a
-suite. A model is a line of prices for each configuration that is worth choosing: what a GB of
-the matrix, a read of x, a step of a lane cost (`spmv explain` shows them on a matrix). It is
-fitted to relative errors with no price below 0; configurations are added as long as the
-choices get better. `left out` are the choices for a matrix with prices fitted to the others.
+suite or named by how they are made. A model is a line of prices for each configuration that is
+worth choosing, or measuring where it is tuned: what a GB of the matrix, a read of x, a step of
+a lane cost (`spmv explain` shows them on a matrix). It is fitted to relative errors with no
+price below 0; configurations are dropped, added and exchanged as long as the choices get
+better, and those added for `spmv tune` without which some matrix would lack a kernel nearly as
+fast as its fastest. `left out` are the choices for a matrix with prices fitted to the others.
 Times are cold ones, and halfway (geometrically) between cold and warm for matrices that fit
 the L2 cache. What several of the records measured counts as in the last of them.
 With --judge, what the model chooses for matrices that it was not fitted to is told too.

@@ -65,16 +65,18 @@ pub struct Tune {
 }
 
 const AFTER_HELP: &str = "\
-The candidates are those of `spmv explain` and every configuration that was the fastest for some
-measured matrix. They are compiled on all cores while others run. A product is timed by events,
-after another one of the same kernel; whoever is clearly behind the fastest is measured no more,
-and the others in turn, so that what disturbs the device disturbs all of them. What is compared
-is the median, with a product's share of making the plan (--products). The simulator has no time:
-there a product costs what it counts, 4 for each sector of global memory and each atomic, 1 for
-each instruction of a warp.
+The candidates are those of `spmv explain` and the configurations without which some measured
+matrix would lack a kernel nearly as fast as its fastest; first comes what `spmv run` would
+choose, then the others by what is expected of them. They are compiled on all cores while others
+run. A product is timed by events, after another one of the same kernel; whoever is clearly
+behind the fastest is measured no more, and the others in turn, so that what disturbs the device
+disturbs all of them. What is compared is the median, with a product's share of making the plan
+(--products). The simulator has no time: there a product costs what it counts, 4 for each sector
+of global memory and each atomic, 1 for each instruction of a warp.
 
-What was found is kept beside the compiled kernels, for this structure, whatever its values, and
-these types, operation, constraints, device and version; `spmv cache clear` deletes it.
+What was found is kept beside the compiled kernels, for this structure, whatever its values (a
+kernel that was found for values that are few stores others as they are), and these types,
+operation, constraints, device and version; `spmv cache clear` deletes it.
 
 Examples:
   spmv tune A.mtx

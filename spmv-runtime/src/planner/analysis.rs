@@ -11,9 +11,9 @@ use crate::matrix_source::DeviceMatrix;
 
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
-    /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets and at
-    /// most 2²³ column indices and some more, or, where no row is long, all of them twice, and of a regular grid some rows
-    /// with their values; waits for that. Takes a bit a diagonal
+    /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets, at
+    /// most 2²³ column indices and some more, up to 512 rows in the middle with their values and 2,048 values more, and, where
+    /// rows may lie on few diagonals, all row offsets and column indices once more; waits for that. Takes a bit a diagonal
     /// and 4 bytes a column, 4 MiB at most, of device memory; up to 8 MiB of it stay with the device.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ impl Footprint {
 pub enum Purpose {
     /// To choose it, and to say when it is measured.
     Choose,
-    /// To say when it is measured: without it some matrix would lack a kernel as fast as its fastest, but choices would be worse
+    /// To say when and whether it is measured: without it some matrix would lack a kernel as fast as its fastest, but choices would be worse
     /// with it.
     Tune,
 }

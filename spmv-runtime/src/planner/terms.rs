@@ -9,7 +9,10 @@ pub const TERMS: &[(&str, &str)] = &[
         "launch",
         "a product; two where `special` or `csr_adaptive` cuts rows, whose pieces are added when all are there",
     ),
-    ("matrix", "GB of the matrix as it is stored for the product, fill counted"),
+    (
+        "matrix",
+        "GB of the matrix as it is stored for the product, fill counted; of encoded values what decoding takes as long as",
+    ),
     ("rows", "GB of row offsets and y"),
     ("x", "GB of x that is read once; for kernels that multiply tiles: once for each tile of rows"),
     ("near", "10^9 reads of a sector of x that the block has not read just before"),

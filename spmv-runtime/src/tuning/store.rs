@@ -14,7 +14,7 @@ use crate::planner::{Constraints, usual_types};
 use super::Unit;
 
 /// What a kernel was found for: another structure, type, operation, constraint, device or version of this crate is another
-/// question. Values do not count.
+/// question. Values do not count: a kernel that was found for values that can be encoded stores others as they are.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Question {
