@@ -17,8 +17,8 @@ pub struct AnalysisProgram {
     /// Bytes of the buffer of `structure`: the counters, the entries that samples have in columns, a bit a diagonal.
     pub structure_bytes: Expr,
     /// Passes that look at row offsets, at samples of column indices, at groups of rows, at some rows in the middle with their
-    /// values and at samples of the values, then at what samples have in
-    /// columns and, where what was counted says that they are worth it, at the diagonals of all entries.
+    /// values and at samples of the values, then at what samples have in columns and, where what was counted says that they
+    /// are worth it, at the diagonals of all entries.
     pub structure: [Pass; 3],
     /// Bytes of the buffer of `columns`: the counters, the length of every column.
     pub columns_bytes: Expr,

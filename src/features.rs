@@ -151,19 +151,20 @@ impl Samples {
         (u128::from(number) * u128::from(self.nnz) / u128::from(self.count)) as u64
     }
 
-    fn lengths(&self) -> impl Iterator<Item = u64> {
-        let samples = *self;
-        (0..self.count).map(move |number| samples.length.min(samples.nnz - samples.begin(number)))
+    /// Entries of the last one, the only one that may be shorter than the others.
+    fn last(&self) -> u64 {
+        self.length.min(self.nnz.div_ceil(self.count.max(1)))
     }
 
     /// Entries of all of them, those that are in two counted twice.
     pub fn num_entries(&self) -> u64 {
-        self.lengths().sum()
+        self.count.saturating_sub(1) * self.length + self.last()
     }
 
     /// Stretches of all of them, of a kind of [`Features::STRETCH`].
     pub fn stretches(&self, kind: usize) -> u64 {
-        self.lengths().map(|length| length.div_ceil(Features::STRETCH[kind])).sum()
+        let stretch = Features::STRETCH[kind];
+        self.count.saturating_sub(1) * (self.length / stretch) + self.last().div_ceil(stretch)
     }
 }
 

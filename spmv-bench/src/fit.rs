@@ -728,6 +728,13 @@ mod tests {
         assert!((found[0] - 1.6 / 3.0).abs() < 1e-6);
     }
 
+    /// Those that [`select`] finds, in ascending order.
+    fn selected(table: &Table, best_ms: &[f64], bare: &[bool]) -> Vec<usize> {
+        let mut selected = select(table, &Aims::new(table, best_ms, bare));
+        selected.sort();
+        selected
+    }
+
     #[test]
     fn configurations_are_selected_by_the_choices_that_follow() {
         let tried = |predicted: f64, ms: f64| Some(Tried { predicted: [predicted; 2], ms });
@@ -737,9 +744,7 @@ mod tests {
             vec![tried(2.0, 2.0), tried(2.0, 2.0)],
             vec![tried(0.5, 9.0), tried(0.5, 9.0)],
         ];
-        let mut selected = select(&table, &Aims::new(&table, &[1.0, 2.0], &[false; 3]));
-        selected.sort();
-        assert_eq!(selected, [0, 1]);
+        assert_eq!(selected(&table, &[1.0, 2.0], &[false; 3]), [0, 1]);
     }
 
     #[test]
@@ -751,24 +756,18 @@ mod tests {
             vec![tried(2.0, 5.0), tried(0.5, 1.0)],
             vec![tried(0.6, 1.0), tried(3.0, 9.0)],
         ];
-        let mut selected = select(&table, &Aims::new(&table, &[1.0, 1.0], &[false; 3]));
-        selected.sort();
-        assert_eq!(selected, [1, 2]);
+        assert_eq!(selected(&table, &[1.0, 1.0], &[false; 3]), [1, 2]);
     }
 
     #[test]
-    fn what_needs_no_plan_is_selected_although_others_are_faster() {
+    fn what_prepares_nothing_is_selected_although_others_are_faster() {
         let tried = |predicted: f64, ms: f64| Some(Tried { predicted: [predicted; 2], ms });
         let table = vec![
             vec![tried(1.0, 1.0), tried(1.0, 1.0)],
             vec![tried(9.0, 9.0), tried(1.5, 1.5)],
             vec![tried(2.0, 2.0), tried(2.0, 2.0)],
         ];
-        let selected = |bare: &[bool]| {
-            let mut selected = select(&table, &Aims::new(&table, &[1.0, 1.0], bare));
-            selected.sort();
-            selected
-        };
+        let selected = |bare: &[bool]| selected(&table, &[1.0, 1.0], bare);
         assert_eq!(selected(&[false; 3]), [0]);
         assert_eq!(selected(&[false, true, true]), [0, 1, 2]);
         assert_eq!(selected(&[false, true, false]), [0, 1]);

@@ -135,7 +135,15 @@ pub fn candidates_to_measure(
     l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
-    listed(true, features, types, operation, l2_bytes, constraints)
+    let chosen = candidates(features, types, operation, l2_bytes, constraints)?.into_iter().next();
+    let mut found = listed(true, features, types, operation, l2_bytes, constraints)?;
+    // Whoever measures little has what would be chosen at least.
+    let is_chosen =
+        |candidate: &Candidate| chosen.as_ref().is_some_and(|chosen| chosen.config == candidate.config);
+    if let Some(place) = found.iter().position(is_chosen) {
+        found[..=place].rotate_right(1);
+    }
+    Ok(found)
 }
 
 /// A configuration that does for any structure, known by its size alone; the best first.
@@ -183,9 +191,8 @@ fn listed(
         let candidate =
             config.map(|config| Candidate::new(config, "rows repeat: a byte a row is all that is read"));
         match Footprint::of(features, types, l2_bytes) {
-            Footprint::BeyondL2 => found.splice(..0, candidate).for_each(drop),
-            Footprint::InL2 if to_measure => found.splice(1..1, candidate).for_each(drop),
-            Footprint::InL2 => {}
+            Footprint::InL2 if !to_measure => {}
+            _ => found.splice(..0, candidate).for_each(drop),
         }
     }
     let rules = rules(operation, features, constraints).into_iter();
@@ -337,8 +344,7 @@ fn suited(
     (shape(suited) == shape(config)).then_some(suited)
 }
 
-/// What the model knows, the fastest first; where candidates are measured those too that are there for nothing else, behind the
-/// one that would be chosen.
+/// What the model knows, the fastest first; where candidates are measured, those too that are there for nothing else.
 fn predicted(
     to_measure: bool,
     features: &Features,
@@ -358,7 +364,7 @@ fn predicted(
             prediction.product_ms * 1e3,
             prediction.prepare_ms * 1e3
         );
-        Some((priced.purpose, Candidate { config, prediction: Some(prediction), reason }))
+        Some(Candidate { config, prediction: Some(prediction), reason })
     };
     let footprint = Footprint::of(features, types, l2_bytes);
     let counts =
@@ -370,12 +376,8 @@ fn predicted(
             .prediction
             .map_or(f64::INFINITY, |prediction| prediction.ms_of_product(constraints.products))
     };
-    found.sort_by(|(_, a), (_, b)| cost(a).total_cmp(&cost(b)));
-    // Whoever measures little has what would be chosen at least.
-    if let Some(chosen) = found.iter().position(|(purpose, _)| *purpose == Purpose::Choose) {
-        found[..=chosen].rotate_right(1);
-    }
-    found.into_iter().map(|(_, candidate)| candidate).collect()
+    found.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    found
 }
 
 /// Rules of thumb: for kernels and operations that the model does not cover, and for what is left where constraints leave
@@ -492,7 +494,10 @@ mod tests {
         features.warp_steps = Features::THREADS_PER_ROW.map(|threads| (4 << 20) * u64::from(threads));
         let types = KernelConfig::named("csr_vector").unwrap().build().unwrap().types();
         let constraints = Constraints::default();
-        let found = listed(true, &features, types, Operation::NonTranspose, 50 << 20, &constraints).unwrap();
+        let to_measure = |l2_bytes| {
+            candidates_to_measure(&features, types, Operation::NonTranspose, l2_bytes, &constraints).unwrap()
+        };
+        let found = to_measure(50 << 20);
         for (place, candidate) in found.iter().enumerate() {
             assert!(
                 !found[..place].iter().any(|other| other.config == candidate.config),
@@ -506,20 +511,24 @@ mod tests {
                 assert!(special.piece >= 200 && special.sigma > 1 && special.resident == 0, "{special:?}");
             }
         }
-        let l2_bytes = 2 << 30;
-        let in_l2 = listed(true, &features, types, Operation::NonTranspose, l2_bytes, &constraints).unwrap();
+        let in_l2 = to_measure(2 << 30);
         assert!(in_l2.len() > 2 && in_l2.iter().all(|candidate| candidate.config.loads() == Loads::Cached));
         let to_choose =
-            listed(false, &features, types, Operation::NonTranspose, 50 << 20, &constraints).unwrap();
+            candidates(&features, types, Operation::NonTranspose, 50 << 20, &constraints).unwrap();
         let specials =
             |found: &[Candidate]| found.iter().filter(|candidate| shape(candidate.config).is_some()).count();
         assert!(specials(&found) > specials(&to_choose) && specials(&to_choose) > 2);
-        // What is measured is in the order of what is expected of it, chosen for that or not.
+        // What would be chosen is measured first, then all in the order of what is expected of them.
         let expected =
             |candidate: &Candidate| candidate.prediction.map(|prediction| prediction.ms_of_product(1000));
         let predicted: Vec<f64> = found.iter().filter_map(expected).collect();
         assert!(predicted[1..].is_sorted() && predicted.len() > to_choose.len());
         assert_eq!(found[0].config, to_choose[0].config);
+        let constraints = Constraints { max_extra_bytes: Some(1 << 16), deterministic: true, ..constraints };
+        let first = [candidates, candidates_to_measure].map(|list| {
+            list(&features, types, Operation::NonTranspose, 50 << 20, &constraints).unwrap()[0].config
+        });
+        assert_eq!(first[0], first[1]);
     }
 
     #[test]
@@ -528,15 +537,10 @@ mod tests {
         (features.longest_row, features.num_diagonals, features.different_rows) = (5, Some(5), Some(1));
         features.warp_steps = Features::THREADS_PER_ROW.map(|threads| 5 * (2 << 10) * u64::from(threads));
         let types = KernelConfig::named("csr_vector").unwrap().build().unwrap().types();
+        let constraints = Constraints::default();
         let place = |to_measure, l2_bytes| {
-            let found = listed(
-                to_measure,
-                &features,
-                types,
-                Operation::NonTranspose,
-                l2_bytes,
-                &Constraints::default(),
-            );
+            let list = if to_measure { candidates_to_measure } else { candidates };
+            let found = list(&features, types, Operation::NonTranspose, l2_bytes, &constraints);
             let repeats =
                 |candidate: &Candidate| matches!(candidate.config.algorithm(), Algorithm::RowPatterns(_));
             found.unwrap().iter().position(repeats)
