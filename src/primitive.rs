@@ -2,13 +2,119 @@
 //! algorithm declares for a primitive takes its arguments in the order given here.
 
 use crate::config::{ConfigError, KernelConfig};
-use crate::expr::Expr;
-use crate::program::{Arg, Pass};
-use crate::types::IndexType;
+use crate::expr::{Expr, Variable};
+use crate::program::{Arg, Buffer, Pass};
+use crate::types::{IndexType, ValueType};
 
 /// Blocks of the passes that read every entry: enough to fill a GPU, few enough for one block to scan what they
 /// found.
 const MAX_BLOCKS: u32 = 1024;
+
+/// Values of a layout that are stored as less than they are where nothing is lost (`primitives/value_encoding.cuh`): what finds
+/// out whether that is so, and what follows.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueEncoding {
+    /// 0 as they are, 1 as f32, 2 by places in a table.
+    encoding: u32,
+    threads_per_block: u32,
+    /// Different values up to which they are stored by their places.
+    most_distinct: u32,
+    /// Buffers of the table, of the hash table that it is made of, and of what is found.
+    table: usize,
+    hashed: usize,
+    total: usize,
+    /// How many values no f32 is equal to, or how many there are that differ.
+    found: Expr,
+}
+
+impl ValueEncoding {
+    /// Entries of the table, of 8 bytes; `kMostDistinct` of the template.
+    pub(crate) const TABLE: u32 = 256;
+
+    /// The encoding of that name for such values, of which a table has room for so many; buffers are that of the table, the hash
+    /// table and what is found, which then is known as `found`.
+    pub(crate) fn new(
+        encoding: u32,
+        config: &KernelConfig,
+        most_distinct: u32,
+        [table, hashed, total]: [usize; 3],
+        found: Expr,
+    ) -> ValueEncoding {
+        let threads_per_block = config.threads_per_block();
+        let encoding = Self::of(encoding, config.types().value);
+        ValueEncoding { encoding, threads_per_block, most_distinct, table, hashed, total, found }
+    }
+
+    /// What such values are encoded as: those of 4 bytes or fewer are not narrowed.
+    pub(crate) fn of(encoding: u32, value: ValueType) -> u32 {
+        if encoding == 1 && value != ValueType::F64 { 0 } else { encoding }
+    }
+
+    /// Whether there is anything to find out.
+    pub(crate) fn is_any(&self) -> bool {
+        self.encoding > 0
+    }
+
+    /// The pass that finds out, and what its count is called.
+    pub(crate) fn look(&self) -> Option<(Pass, &'static str)> {
+        let nnz = Expr::from(Variable::Nnz);
+        let pass = |kernel: &str, threads: Expr, buffers: &[usize]| {
+            let values = vec![Arg::Size(nnz.clone(), IndexType::U64), Arg::Values];
+            let args = [values, buffers.iter().copied().map(Arg::Buffer).collect()].concat();
+            Pass::of_threads(kernel, threads, self.threads_per_block, args)
+        };
+        match self.encoding {
+            0 => None,
+            1 => Some((pass("spmv_encoding_others", nnz.clone(), &[self.total]), "other_values")),
+            // A block has a table of its own, and should have values enough to pay for it.
+            _ => {
+                let kernel = "spmv_encoding_distinct";
+                Some((pass(kernel, nnz.clone().div_ceil(64), &[self.hashed, self.total]), "distinct_values"))
+            }
+        }
+    }
+
+    /// The pass that makes the table.
+    pub(crate) fn make_table(&self) -> Option<Pass> {
+        let a_block = self.if_encoded() * self.threads_per_block;
+        let args = vec![Arg::Buffer(self.hashed), Arg::Buffer(self.table)];
+        let kernel = "spmv_encoding_table";
+        (self.encoding == 2).then(|| Pass::of_threads(kernel, a_block, self.threads_per_block, args))
+    }
+
+    /// Values that differ, where they are stored by places in a table.
+    pub(crate) fn distinct(&self) -> Expr {
+        if self.encoding == 2 { self.found.clone() } else { 0.into() }
+    }
+
+    /// One where values are stored as they are, else zero.
+    pub(crate) fn if_as_given(&self) -> Expr {
+        match self.encoding {
+            0 => 1.into(),
+            1 => Expr::from(1).min(self.found.clone()),
+            _ => Expr::from(1).min(self.found.clone().minus(self.most_distinct)),
+        }
+    }
+
+    pub(crate) fn if_encoded(&self) -> Expr {
+        Expr::from(1).minus(self.if_as_given())
+    }
+
+    /// Bytes of an encoded value.
+    pub(crate) fn bytes(&self) -> u32 {
+        if self.encoding == 1 { 4 } else { 1 }
+    }
+
+    /// The table, the hash table and what is found.
+    pub(crate) fn buffers(&self) -> [Buffer; 3] {
+        let if_table = |bytes: u32| if self.encoding == 2 { bytes } else { 0 };
+        [
+            Buffer::new("table", if_table(Self::TABLE * 8)),
+            Buffer::new("hashed_values", if_table(Self::TABLE * 4 * 8)).zeroed().scratch(),
+            Buffer::new("other_values", 8).zeroed().scratch(),
+        ]
+    }
+}
 
 /// An exclusive scan (`primitives/grid_scan.cuh`) of what `entry_args` describe, in three passes.
 #[derive(Clone, Debug)]

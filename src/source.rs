@@ -55,6 +55,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("primitives/partition.cuh", include_str!("../templates/primitives/partition.cuh")),
     ("primitives/radix_sort.cuh", include_str!("../templates/primitives/radix_sort.cuh")),
     ("primitives/grid_scan_kernels.cuh", include_str!("../templates/primitives/grid_scan_kernels.cuh")),
+    ("primitives/value_encoding.cuh", include_str!("../templates/primitives/value_encoding.cuh")),
     ("primitives/radix_sort_kernels.cuh", include_str!("../templates/primitives/radix_sort_kernels.cuh")),
 ];
 

@@ -1,33 +1,26 @@
-// dia: diagonals that hold an entry are stored whole, without columns; a thread two rows, four of values of 2 bytes.
+// dia: diagonals that hold an entry are stored whole, without columns; a thread two rows, four of values of 1 or 2 bytes.
 //
 // Formula:   y[r] <- alpha * sum over d of diagonals[d][r] * x[r + offsets[d]] + beta * y[r], over the diagonals that meet row r within A
 // Paper:     Bell and Garland 2009 (DIA kernel)
 // Suits:     few diagonals, nearly full: stencils, tridiagonal and banded matrices
 // Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
-// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32, times the diagonals; 8 a diagonal, which stay in L1; keeps its own values
+// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32 (64 of values of 2 bytes, 128 of 1), times the diagonals; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; keeps its own values
 // Guarantee: bit-reproducible; a row is one chain in the order of the diagonals; fill never meets x
-// Launch:    a thread two rows, a warp apart, or four that follow one another; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise
+// Launch:    a thread two or four rows, a warp apart; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
+constexpr int kEncoding = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/unsigned.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
+#include "primitives/value_encoding.cuh"
 #endif
 
-// Rows that follow one another, whose slots a thread loads at once; such packs of a thread, a warp apart; diagonals whose
-// loads are in flight together: as many bytes, however small the values are.
-constexpr int kPack = sizeof(ValueT) == 2 ? 2 : 1;
-constexpr int kPacks = 2;
-constexpr int kSteps = 3;
-constexpr int kApart = 32 * kPack;
-constexpr int kWarpRows = kApart * kPacks;
 // Diagonals up to which nobody looks for those that meet a warp's rows.
 constexpr uint32_t kFewDiagonals = 64;
 
-// A slot is the bits of a value, inverted: memory full of zeros is fill, and a stored zero is not. The one NaN whose bits
-// are all ones becomes another.
 template <int kBytes>
 struct SlotOf {
   using Type = typename UnsignedOf<kBytes>::Type;
@@ -49,30 +42,56 @@ template <>
 struct SlotOf<16> {
   using Type = WideSlot;
 };
-using SlotT = SlotOf<sizeof(ValueT)>::Type;
-using PackT = SlotOf<kPack * sizeof(ValueT)>::Type;
 
-__device__ __forceinline__ SlotT slot_of(ValueT value) {
-  const SlotT slot = ~*reinterpret_cast<const SlotT*>(&value);
-  return slot == 0 ? SlotT(1) : slot;
-}
-__device__ __forceinline__ ValueT value_of(SlotT slot) {
-  slot = ~slot;
-  return *reinterpret_cast<const ValueT*>(&slot);
-}
+// How values that are stored as StoredT lie in slots. A slot is the bits of a value, inverted, or one more than its place in a
+// table: memory full of zeros is fill, and a stored zero is not. The one NaN whose bits are all ones becomes another.
+template <typename StoredT>
+struct Slots {
+  static constexpr int kBytes = sizeof(StoredT);
+  static constexpr bool kIsPlace = kBytes == 1;
+  // Rows, a warp apart, whose slots a thread loads at once; such packs of a thread; diagonals whose loads are in flight
+  // together.
+  static constexpr int kPack = kBytes < 4 ? 4 / kBytes : 1;
+  static constexpr int kPacks = kIsPlace && sizeof(XT) > 4 ? 1 : 2;
+  static constexpr int kSteps = kPacks == 1 ? 4 : 3;
+  static constexpr int kApart = 32 * kPack;
+  static constexpr int kWarpRows = kApart * kPacks;
 
-// The slot of this place in a pack.
-template <typename Pack>
-__device__ __forceinline__ SlotT slot_in(Pack pack, int place) {
-  if constexpr (kPack == 1) {
-    return pack;
-  } else {
-    return SlotT(pack >> 16 * place);
+  using SlotT = typename SlotOf<kBytes>::Type;
+  using PackT = typename SlotOf<kBytes * kPack>::Type;
+
+  static __device__ __forceinline__ SlotT slot(StoredT value) {
+    const SlotT bits = *reinterpret_cast<const SlotT*>(&value);
+    if constexpr (kIsPlace) return SlotT(bits + 1);
+    const SlotT slot = ~bits;
+    return slot == 0 ? SlotT(1) : slot;
   }
-}
+  // The first entry of the table is that of fill.
+  static __device__ __forceinline__ ValueT value(SlotT slot, const ValueT* table) {
+    if constexpr (!kIsPlace) slot = ~slot;
+    return decode(*reinterpret_cast<const StoredT*>(&slot), table);
+  }
+  // The slot of this row of a pack.
+  static __device__ __forceinline__ SlotT in(PackT pack, int row) {
+    if constexpr (kPack == 1) {
+      return pack;
+    } else {
+      return SlotT(pack >> 8 * kBytes * row);
+    }
+  }
+  // Where a row's slot is on a diagonal.
+  static __device__ __forceinline__ uint32_t place(uint32_t row) {
+    return row / kApart * kApart + row % 32 * kPack + row / 32 % kPack;
+  }
+};
+using GivenSlots = Slots<ValueT>;
+using EncodedSlots = Slots<EncodedT>;
 
-// Diagonals are this far apart: whole warps of rows.
-__device__ __forceinline__ uint64_t dia_stride(uint32_t num_rows) { return (uint64_t(num_rows) + 31) / 32 * 32; }
+// Diagonals are this far apart: whole warps of packs.
+__device__ __forceinline__ uint64_t dia_stride(uint32_t num_rows) {
+  constexpr int kMost = GivenSlots::kApart > EncodedSlots::kApart ? GivenSlots::kApart : EncodedSlots::kApart;
+  return (uint64_t(num_rows) + kMost - 1) / kMost * kMost;
+}
 
 // Every diagonal of A has a number, rising from the lower left corner, and a bit that says whether it holds an entry.
 struct Diagonals {
@@ -194,7 +213,9 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                  const ValueT* __restrict__ values, const uint32_t* __restrict__ bits,
                  const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_layers,
-                 uint32_t num_disordered, uint32_t* position_counts, SlotT* __restrict__ slots) {
+                 uint32_t num_disordered, uint32_t* position_counts, uint32_t is_encoded, uint32_t num_distinct,
+                 const uint64_t* __restrict__ table, GivenSlots::SlotT* __restrict__ slots,
+                 EncodedSlots::SlotT* __restrict__ encoded_slots) {
   await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
@@ -206,7 +227,13 @@ spmv_dia_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, con
     const uint32_t rank = diagonals.rank(diagonals.number(row, __ldg(col_indices + j - 1)));
     uint32_t layer = __ldg(first_layers + rank);
     if (num_disordered > 0) layer += --position_counts[rank * stride + row];
-    slots[layer * stride + row] = slot_of(__ldg(values + j - 1));
+    const ValueT value = __ldg(values + j - 1);
+    if (kIsEncoded && is_encoded != 0) {
+      const EncodedT encoded = EncodingT::stored(value, num_distinct, table);
+      encoded_slots[layer * stride + EncodedSlots::place(row)] = EncodedSlots::slot(encoded);
+    } else {
+      slots[layer * stride + GivenSlots::place(row)] = GivenSlots::slot(value);
+    }
   }
 }
 
@@ -227,34 +254,33 @@ __device__ __forceinline__ uint32_t first_diagonal(uint32_t num_diagonals, const
 
 // The rows of a warp, and of them those of a thread.
 struct WarpRows {
-  uint32_t num_rows, warp_row, lane_row;
+  uint32_t num_rows, warp_row, lane;
   uint64_t num_cols;
   bool are_all;
 
-  __device__ __forceinline__ uint32_t row(int pack, int place) const {
-    return warp_row + lane_row + pack * kApart + place;
-  }
+  __device__ __forceinline__ uint32_t row(int number) const { return warp_row + lane + 32 * number; }
 };
 
 // Adds kCount diagonals to the sums of a thread's rows.
-template <int kCount>
+template <typename In, int kCount, int kRows>
 __device__ __forceinline__ void add_diagonals(const WarpRows& rows, const int64_t* __restrict__ offsets,
-                                              const SlotT* __restrict__ slots, uint64_t stride,
-                                              const XT* __restrict__ x, AccumT (*sums)[kPack]) {
-  PackT loaded[kCount][kPacks];
-  XT entries[kCount][kPacks][kPack];
+                                              const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                              const ValueT* table, const XT* __restrict__ x, AccumT (&sums)[kRows]) {
+  typename In::PackT loaded[kCount][In::kPacks];
+  XT entries[kCount][kRows];
 #pragma unroll
   for (int s = 0; s < kCount; ++s) {
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
+    for (int p = 0; p < In::kPacks; ++p) {
       // Behind the last row a pack has fill.
-      const bool is_there = rows.are_all || rows.row(p, 0) < rows.num_rows;
-      const auto* pack = reinterpret_cast<const PackT*>(slots + s * stride + rows.row(p, 0));
-      loaded[s][p] = is_there ? __ldcs(pack) : PackT(0);
+      const bool is_there = rows.are_all || rows.row(p * In::kPack) < rows.num_rows;
+      const uint32_t place = rows.warp_row + rows.lane * In::kPack + p * In::kApart;
+      const auto* pack = reinterpret_cast<const typename In::PackT*>(slots + s * stride + place);
+      loaded[s][p] = is_there ? __ldcs(pack) : typename In::PackT(0);
     }
   }
   // Where all rows of a warp are there, and all of their columns, nothing is looked at one by one.
-  const int64_t last_inside = int64_t(rows.num_cols) - kWarpRows;
+  const int64_t last_inside = int64_t(rows.num_cols) - In::kWarpRows;
   int64_t first_cols[kCount];
   bool are_inside = rows.are_all;
 #pragma unroll
@@ -266,70 +292,87 @@ __device__ __forceinline__ void add_diagonals(const WarpRows& rows, const int64_
 #pragma unroll
     for (int s = 0; s < kCount; ++s) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        const XT* from = x + (first_cols[s] + rows.lane_row + p * kApart);
-#pragma unroll
-        for (int r = 0; r < kPack; ++r) entries[s][p][r] = __ldg(from + r);
-      }
+      for (int r = 0; r < kRows; ++r) entries[s][r] = __ldg(x + (first_cols[s] + rows.lane) + 32 * r);
     }
   } else {
 #pragma unroll
     for (int s = 0; s < kCount; ++s) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-        for (int r = 0; r < kPack; ++r) {
-          const int64_t col = first_cols[s] + rows.lane_row + p * kApart + r;
-          const bool is_there = uint64_t(col) < rows.num_cols && rows.row(p, r) < rows.num_rows;
-          entries[s][p][r] = is_there ? __ldg(x + col) : XT(0);
-        }
+      for (int r = 0; r < kRows; ++r) {
+        const int64_t col = first_cols[s] + rows.lane + 32 * r;
+        const bool is_there = uint64_t(col) < rows.num_cols && rows.row(r) < rows.num_rows;
+        entries[s][r] = is_there ? __ldg(x + col) : XT(0);
       }
     }
   }
 #pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
+  for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-    for (int r = 0; r < kPack; ++r) {
-#pragma unroll
-      for (int s = 0; s < kCount; ++s) {
-        const SlotT slot = slot_in(loaded[s][p], r);
-        const AccumT value = AccumT(value_of(slot));
-        if (slot != 0) sums[p][r] = multiply_add(value, AccumT(entries[s][p][r]), sums[p][r]);
-      }
+    for (int s = 0; s < kCount; ++s) {
+      const typename In::SlotT slot = In::in(loaded[s][r / In::kPack], r % In::kPack);
+      if (slot != 0) sums[r] = multiply_add(AccumT(In::value(slot, table)), AccumT(entries[s][r]), sums[r]);
     }
+  }
+}
+
+// Adds the diagonals that are left, kCount at most.
+template <typename In, int kCount, int kRows>
+__device__ __forceinline__ void add_last(uint32_t count, const WarpRows& rows, const int64_t* __restrict__ offsets,
+                                         const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                         const ValueT* table, const XT* __restrict__ x, AccumT (&sums)[kRows]) {
+  if constexpr (kCount > 0) {
+    if (count == kCount) {
+      add_diagonals<In, kCount>(rows, offsets, slots, stride, table, x, sums);
+    } else {
+      add_last<In, kCount - 1>(count, rows, offsets, slots, stride, table, x, sums);
+    }
+  }
+}
+
+template <typename In>
+__device__ __forceinline__ void multiply(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals,
+                                         const int64_t* __restrict__ offsets,
+                                         const typename In::SlotT* __restrict__ slots, const ValueT* table,
+                                         const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const uint32_t warp_row = thread / 32 * In::kWarpRows;
+  if (warp_row >= num_rows) return;
+  const WarpRows rows = {num_rows, warp_row, thread % 32, num_cols, warp_row + In::kWarpRows <= num_rows};
+  const uint64_t stride = dia_stride(num_rows);
+  // Of many diagonals, those that meet the warp's rows within A.
+  const bool are_many = num_diagonals > kFewDiagonals;
+  const int64_t lowest = -int64_t(warp_row + In::kWarpRows - 1);
+  const int64_t beyond = int64_t(num_cols) - int64_t(warp_row);
+  uint32_t d = are_many ? first_diagonal(num_diagonals, offsets, lowest) : 0;
+  uint32_t end = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
+  if (skips_product(alpha)) end = d;
+  AccumT sums[In::kPack * In::kPacks] = {};
+  for (; d + In::kSteps <= end; d += In::kSteps) {
+    add_diagonals<In, In::kSteps>(rows, offsets + d, slots + d * stride, stride, table, x, sums);
+  }
+  add_last<In, In::kSteps - 1>(end - d, rows, offsets + d, slots + d * stride, stride, table, x, sums);
+#pragma unroll
+  for (int r = 0; r < In::kPack * In::kPacks; ++r) {
+    if (rows.row(r) < num_rows) store_scaled(y, rows.row(r), sums[r], alpha, beta);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dia(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
-         const SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
+         const GivenSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
          BetaT beta) {
   await_stream();
-  const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  const uint32_t warp_row = thread / 32 * kWarpRows;
-  if (warp_row >= num_rows) return;
-  const WarpRows rows = {num_rows, warp_row, thread % 32 * kPack, num_cols, warp_row + kWarpRows <= num_rows};
-  const uint64_t stride = dia_stride(num_rows);
-  // Of many diagonals, those that meet the warp's rows within A.
-  const bool are_many = num_diagonals > kFewDiagonals;
-  const int64_t lowest = -int64_t(warp_row + kWarpRows - 1);
-  const int64_t beyond = int64_t(num_cols) - int64_t(warp_row);
-  uint32_t d = are_many ? first_diagonal(num_diagonals, offsets, lowest) : 0;
-  uint32_t end = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
-  if (skips_product(alpha)) end = d;
-  AccumT sums[kPacks][kPack] = {};
-  static_assert(kSteps == 3, "one or two diagonals are left");
-  for (; d + kSteps <= end; d += kSteps) add_diagonals<kSteps>(rows, offsets + d, slots + d * stride, stride, x, sums);
-  if (d + 2 == end) {
-    add_diagonals<2>(rows, offsets + d, slots + d * stride, stride, x, sums);
-  } else if (d + 1 == end) {
-    add_diagonals<1>(rows, offsets + d, slots + d * stride, stride, x, sums);
-  }
-#pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
-#pragma unroll
-    for (int r = 0; r < kPack; ++r) {
-      if (rows.row(p, r) < num_rows) store_scaled(y, rows.row(p, r), sums[p][r], alpha, beta);
-    }
+  multiply<GivenSlots>(num_rows, num_cols, num_diagonals, offsets, slots, nullptr, x, y, alpha, beta);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dia_encoded(uint32_t num_rows, uint64_t num_cols, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+                 const EncodedSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y,
+                 AlphaT alpha, BetaT beta, uint32_t num_distinct, const uint64_t* __restrict__ table) {
+  await_stream();
+  __shared__ ValueT shared_table[kTableEntries];
+  read_table(shared_table + (kEncoding == 2 ? 1 : 0), num_distinct, table);
+  if constexpr (kIsEncoded) {
+    multiply<EncodedSlots>(num_rows, num_cols, num_diagonals, offsets, slots, shared_table, x, y, alpha, beta);
   }
 }

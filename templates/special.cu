@@ -23,11 +23,13 @@ constexpr int kResident = 0;
 #include "prelude/scaling.cuh"
 #include "prelude/slots.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/unsigned.cuh"
 #include "prelude/x_packets.cuh"
 #include "prelude/group.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
 #include "primitives/grid_scan_kernels.cuh"
+#include "primitives/value_encoding.cuh"
 #endif
 
 // Slots of a lane in a step, and values of a slot: an entry, or a dense block by rows.
@@ -134,151 +136,6 @@ spmv_special_blocks(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
     }
   }
   if (!fits) atomicAdd(num_misfits, uint64_t(1));
-}
-
-// ---- What values are stored as ----
-
-// Values differ where their bits do. The bits inverted, so that 0 is none; the NaN whose bits are all ones counts as many.
-__device__ __forceinline__ uint64_t value_key(double value) { return ~uint64_t(__double_as_longlong(value)); }
-__device__ __forceinline__ uint64_t value_key(float value) { return ~uint64_t(__float_as_uint(value)); }
-template <typename T>
-__device__ __forceinline__ uint64_t value_key(T value) {
-  return ~uint64_t(value.bits);
-}
-
-// num_others <- how many values are no f32; -0 and all NaNs that come back as they were are.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_special_narrow(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* num_others) {
-  await_stream();
-  if constexpr (kEncoding != 1) return;
-  const uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
-  const ValueT value = i < nnz ? __ldcs(values + i) : ValueT(0);
-  const uint32_t others = __ballot_sync(0xffffffffu, value_key(double(float(value))) != value_key(double(value)));
-  if (others != 0 && threadIdx.x % 32 == 0) atomicAdd(num_others, uint64_t(__popc(others)));
-}
-
-// Different values up to which they are stored by their places in a table; a hash table has four times as many entries.
-constexpr uint32_t kMostDistinct = 256;
-constexpr uint32_t kHashEntries = 4 * kMostDistinct;
-
-// The entry of a hash table from which on a key is looked for.
-__device__ __forceinline__ uint32_t first_entry(uint64_t key) {
-  return uint32_t((key * 0x9e3779b97f4a7c15ull) >> 32) % kHashEntries;
-}
-
-// Where a key is in a hash table, or would be put; kHashEntries where it is not and there is no room.
-__device__ __forceinline__ uint32_t find_key(uint64_t key, const uint64_t* table) {
-  uint32_t entry = first_entry(key);
-  for (uint32_t step = 0; step < kHashEntries; ++step, entry = (entry + 1) % kHashEntries) {
-    if (table[entry] == key || table[entry] == 0) return entry;
-  }
-  return kHashEntries;
-}
-
-// Puts a key that is not zero into a hash table, unless it is full of others.
-template <typename CountT>
-__device__ __forceinline__ void put_key(uint64_t key, uint64_t* table, CountT* count) {
-  uint32_t entry = first_entry(key);
-  for (uint32_t step = 0; step < kHashEntries; ++step, entry = (entry + 1) % kHashEntries) {
-    const uint64_t found = atomicCAS(table + entry, uint64_t(0), key);
-    if (found == 0) atomicAdd(count, CountT(1));
-    if (found == 0 || found == key) return;
-  }
-}
-
-// A block puts values into a hash table of its own, and that into the one of all. num_distinct <- how many there are, or some
-// number above kMostDistinct.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_special_distinct(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* hashed, uint64_t* num_distinct) {
-  await_stream();
-  if constexpr (kEncoding != 2) return;
-  constexpr uint32_t kSteps = 8;
-  __shared__ uint64_t own[kHashEntries];
-  __shared__ uint32_t num_own;
-  for (uint32_t i = threadIdx.x; i < kHashEntries; i += kThreadsPerBlock) own[i] = 0;
-  if (threadIdx.x == 0) num_own = 0;
-  __syncthreads();
-  const uint64_t stride = gridDim.x * uint64_t(kThreadsPerBlock);
-  for (uint64_t first = blockIdx.x * uint64_t(kThreadsPerBlock); first < nnz; first += kSteps * stride) {
-    uint64_t keys[kSteps];
-    bool is_new[kSteps], any_new = false;
-#pragma unroll
-    for (uint32_t step = 0; step < kSteps; ++step) {
-      const uint64_t i = first + step * stride + threadIdx.x;
-      is_new[step] = i < nnz;
-      if (is_new[step]) keys[step] = value_key(__ldcs(values + i));
-    }
-    // Most values are there already, and reading is cheaper.
-#pragma unroll
-    for (uint32_t step = 0; step < kSteps; ++step) {
-      if (!is_new[step]) continue;
-      const uint32_t entry = find_key(keys[step], own);
-      is_new[step] = keys[step] == 0 || entry == kHashEntries || own[entry] == 0;
-      any_new |= is_new[step];
-    }
-    if (__syncthreads_or(any_new) == 0) continue;
-#pragma unroll
-    for (uint32_t step = 0; step < kSteps; ++step) {
-      if (!is_new[step]) continue;
-      if (keys[step] == 0) atomicAdd(&num_own, kMostDistinct + 1);
-      if (keys[step] != 0) put_key(keys[step], own, &num_own);
-    }
-    __syncthreads();
-    if (num_own > kMostDistinct) break;
-  }
-  __syncthreads();
-  if (num_own > kMostDistinct) {
-    if (threadIdx.x == 0) atomicAdd(num_distinct, uint64_t(kMostDistinct) + 1);
-    return;
-  }
-  for (uint32_t i = threadIdx.x; i < kHashEntries; i += kThreadsPerBlock) {
-    if (own[i] != 0) put_key(own[i], hashed, num_distinct);
-  }
-}
-
-// One block: table <- the values, by their keys.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_special_table(const uint64_t* __restrict__ hashed, uint64_t* __restrict__ table) {
-  await_stream();
-  if constexpr (kEncoding != 2) return;
-  __shared__ uint64_t keys[kHashEntries];
-  for (uint32_t i = threadIdx.x; i < kHashEntries; i += kThreadsPerBlock) keys[i] = hashed[i];
-  __syncthreads();
-  for (uint32_t i = threadIdx.x; i < kHashEntries; i += kThreadsPerBlock) {
-    if (keys[i] == 0) continue;
-    uint32_t rank = 0;
-    for (uint32_t k = 0; k < kHashEntries; ++k) rank += keys[k] != 0 && keys[k] < keys[i];
-    table[rank] = keys[i];
-  }
-}
-
-template <int kEncodedAs>
-struct Encoded {
-  using Type = ValueT;
-};
-template <>
-struct Encoded<1> {
-  using Type = float;
-};
-template <>
-struct Encoded<2> {
-  using Type = unsigned char;
-};
-// What has 32 bits or fewer is not narrowed.
-constexpr int kEncodedAs = kEncoding == 1 && sizeof(ValueT) < 8 ? 0 : kEncoding;
-using EncodedT = Encoded<kEncodedAs>::Type;
-
-template <typename T>
-__device__ __forceinline__ T encode(ValueT value, uint32_t num_distinct, const uint64_t* __restrict__ table) {
-  if constexpr (sizeof(T) > 1) {
-    return T(value);
-  } else {
-    uint32_t place = 0;
-    for (uint32_t step = kMostDistinct / 2; step > 0; step /= 2) {
-      if (place + step < num_distinct && __ldg(table + place + step) <= value_key(value)) place += step;
-    }
-    return T(place);
-  }
 }
 
 // ---- Rows are cut and sorted ----
@@ -470,7 +327,7 @@ spmv_special_convert(uint32_t num_pieces, const OffsetT* __restrict__ row_offset
         const ValueT value = col == kNoColumn ? ValueT(0) : __ldg(values + from);
         if (is_encoded != 0) {
           encoded_values[Planes<EncodedT, kSlots * kSlotValues>::place(first + step, lane, i * kSlotValues + v)] =
-              col == kNoColumn ? EncodedT(0) : encode<EncodedT>(value, num_distinct, table);
+              col == kNoColumn ? EncodedT(0) : EncodingT::stored(value, num_distinct, table);
         } else {
           slot_values[Planes<ValueT, kSlots * kSlotValues>::place(first + step, lane, i * kSlotValues + v)] = value;
         }
@@ -516,12 +373,8 @@ __device__ __forceinline__ void unpack_cols(IndexT (&to)[kSlots], const ColT (&c
 
 // The value that is stored so; of fill, which may be any.
 template <typename StoredT>
-__device__ __forceinline__ ValueT decode(StoredT stored, bool is_fill, const ValueT* table) {
-  if constexpr (sizeof(StoredT) == 1) {
-    return is_fill ? ValueT(0) : table[stored];
-  } else {
-    return ValueT(stored);
-  }
+__device__ __forceinline__ ValueT slot_value(StoredT stored, bool is_fill, const ValueT* table) {
+  return sizeof(StoredT) == 1 && is_fill ? ValueT(0) : decode(stored, table);
 }
 
 // sums <- the products of a slice, a lane's share; StoredT is what values are stored as; kInPackets: x is in packets.
@@ -576,7 +429,7 @@ __device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlo
       for (int v = 0; v < kSlots * kSlotValues; ++v) {
         const int i = v / kSlotValues, r = v % kSlotValues / kBlock, c = v % kBlock;
         AccumT& sum = sums[i / kEntriesPerStep][r];
-        const ValueT value = decode(factors[s][v], step_cols[s][i] == kNoColumn, table);
+        const ValueT value = slot_value(factors[s][v], step_cols[s][i] == kNoColumn, table);
         sum = add_slot(step_cols[s][i], value, entries[s][i][c], sum);
       }
     }
@@ -652,13 +505,6 @@ spmv_special(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint3
            upper_cols, values, nullptr, parts, x, y, alpha, beta);
 }
 
-__device__ __forceinline__ void set_value(double& to, uint64_t bits) { to = __longlong_as_double(int64_t(bits)); }
-__device__ __forceinline__ void set_value(float& to, uint64_t bits) { to = __uint_as_float(uint32_t(bits)); }
-template <typename T>
-__device__ __forceinline__ void set_value(T& to, uint64_t bits) {
-  to.bits = uint16_t(bits);
-}
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_special_encoded(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint32_t num_moved,
                      const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ targets,
@@ -668,12 +514,9 @@ spmv_special_encoded(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slice
                      YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_distinct,
                      const uint64_t* __restrict__ table) {
   await_stream();
-  __shared__ ValueT shared_table[kEncodedAs == 2 ? kMostDistinct : 1];
-  if constexpr (kEncodedAs == 2) {
-    for (uint32_t i = threadIdx.x; i < num_distinct; i += kThreadsPerBlock) set_value(shared_table[i], ~table[i]);
-    __syncthreads();
-  }
-  if constexpr (kEncodedAs != 0) {
+  __shared__ ValueT shared_table[kTableEntries];
+  read_table(shared_table, num_distinct, table);
+  if constexpr (kIsEncoded) {
     multiply(num_pieces, kCut > 0 ? num_parts : 0, num_slices, num_moved, permutation, targets, step_offsets, bases,
              cols, upper_cols, values, shared_table, parts, x, y, alpha, beta);
   }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use spmv_runtime::codegen::{ConfigError, Features, KernelConfig, Special, ValueType};
+use spmv_runtime::codegen::{Algorithm, ConfigError, Dia, Features, KernelConfig, Special, ValueType};
 use spmv_runtime::matrix::features;
 use spmv_runtime::planner::{
-    Footprint, Model, NUM_TERMS, Priced, Purpose, laid_out, multiplies_fill, own_settings, shape, terms,
+    Footprint, Model, NUM_TERMS, Priced, Purpose, laid_out, multiplies_fill, own_settings, terms,
 };
 
 use crate::geomean;
@@ -205,15 +205,20 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         if ms < best[problem].ms {
             best[problem] = Made { label: label.clone(), ms };
         }
-        // Its layout follows from the matrix and a shape; the prices are those of the layouts that do.
-        if let Some(shape) = shape(typed) {
+        // Where a layout follows from the matrix, of `special` for a shape, prices are those of the layouts that do.
+        let base = match typed.algorithm() {
+            Algorithm::Special(special) => Some(special.shape(value).into()),
+            Algorithm::Dia(_) => Some(Algorithm::Dia(Dia::default())),
+            _ => None,
+        };
+        if let Some(base) = base {
             let laid_out = laid_out(typed, features, record.head.l2_bytes);
-            if laid_out.map(|config| config.algorithm()) != Ok(typed.algorithm())
-                || !Special::SHAPES.contains(&shape)
-            {
+            let is_shape =
+                |base| !matches!(base, Algorithm::Special(shape) if !Special::SHAPES.contains(&shape));
+            if laid_out.map(|config| config.algorithm()) != Ok(typed.algorithm()) || !is_shape(base) {
                 continue;
             }
-            usual = KernelConfig::builder(shape).build().expect("shapes are allowed");
+            usual = KernelConfig::builder(base).build().expect("shapes are allowed");
             let settings: Vec<_> =
                 own_settings(usual).iter().map(|(key, value)| format!("{key}={value}")).collect();
             label = format!("{} {}", row.contender, settings.join(";"));

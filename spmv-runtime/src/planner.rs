@@ -7,8 +7,9 @@
 use std::sync::LazyLock;
 
 use spmv_codegen::{
-    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Loads, Operation,
-    PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, Types, Variable, special_layout,
+    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Dia, Features, Hola, HolaT, KernelConfig, Loads,
+    Operation, PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, Types, Variable,
+    special_layout,
 };
 
 use crate::device::Device;
@@ -249,8 +250,9 @@ fn ruled(
     }
 }
 
-/// The configuration for a matrix with these features: with the loads that suit it, and where it is `special`, with the
-/// parameters and the block size that follow from them for its [`shape`](Special::shape).
+/// The configuration for a matrix with these features: with the loads that suit it, where it is `special`, with the
+/// parameters and the block size that follow from them for its [`shape`](Special::shape), and where it is `dia`, with the
+/// encoding of values that does.
 ///
 /// # Errors
 /// [`ConfigError`] where the layout does not go with the rest of the configuration.
@@ -267,6 +269,9 @@ fn of_shape(config: KernelConfig, features: &Features) -> Result<KernelConfig, C
         Algorithm::Special(special) => {
             let value = config.types().value;
             with_layout(config, special.shape(value).for_values(value).laid_out(features, value))
+        }
+        Algorithm::Dia(_) => {
+            config.to_builder().algorithm(Dia::laid_out(features, config.types().value)).build()
         }
         _ => Ok(config),
     }
@@ -298,7 +303,7 @@ pub fn usually_laid_out(
 ) -> Result<KernelConfig, ConfigError> {
     let config = match config.algorithm() {
         Algorithm::Special(_) => with_layout(config, special_layout(features, config.types().value))?,
-        _ => config,
+        _ => of_shape(config, features)?,
     };
     with_loads(config, features, l2_bytes)
 }
@@ -317,9 +322,13 @@ pub fn shape(config: KernelConfig) -> Option<Special> {
 
 /// The parameters that prices are for, with their values: the algorithm's, without those that follow from a matrix.
 pub fn own_settings(config: KernelConfig) -> Vec<(&'static str, String)> {
-    let follows = |key: &str| shape(config).is_some() && Special::FOLLOWING.contains(&key);
+    let following = match config.algorithm() {
+        Algorithm::Special(_) => &Special::FOLLOWING[..],
+        Algorithm::Dia(_) => &Dia::FOLLOWING,
+        _ => &[],
+    };
     let own = config.algorithm().spec().parameters.len();
-    config.settings().into_iter().take(own).filter(|(key, _)| !follows(key)).collect()
+    config.settings().into_iter().take(own).filter(|(key, _)| !following.contains(key)).collect()
 }
 
 /// The same algorithm and parameters, or of `special` the shape, for these types and this operation.
@@ -455,8 +464,13 @@ fn least_workspace(program: &Program, config: &KernelConfig, features: &Features
     let buffers = kept.fold(0u64, |sum, buffer| sum.saturating_add(buffer.bytes.eval(&size)));
     let reads_values = program.multiply.iter().any(|pass| pass.args.contains(&Arg::Values));
     let value_bytes = match config.algorithm() {
-        Algorithm::Special(special) if special.encoding == 1 => config.types().value.size().min(4),
-        Algorithm::Special(special) if special.encoding == 2 => 1,
+        Algorithm::Special(Special { encoding, .. }) | Algorithm::Dia(Dia { encoding }) if encoding > 0 => {
+            if encoding == 2 {
+                1
+            } else {
+                config.types().value.size().min(4)
+            }
+        }
         _ => config.types().value.size(),
     };
     match config.algorithm() {

@@ -3,14 +3,18 @@
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
+use crate::features::Features;
 use crate::parameter::parameters;
-use crate::primitive::GridScan;
+use crate::primitive::{GridScan, ValueEncoding};
 use crate::program::{Arg, Buffer, Count, Guarantees, Pass, Slots};
 use crate::types::{IndexType, ValueKind, ValueType};
 
 parameters! {
     /// Diagonals that hold an entry, stored whole and without columns (DIA).
-    pub struct Dia {}
+    pub struct Dia {
+        /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table where at most 255 differ.
+        encoding = 0, one of [0, 1, 2];
+    }
 }
 
 /// Entries of `buffers`.
@@ -25,21 +29,25 @@ const PARTIALS: usize = 7;
 const COUNTS: usize = 8;
 const NUM_FOUND: usize = 9;
 const NUM_STORED: usize = 10;
+const ENCODED_VALUES: usize = 11;
+const TABLE: usize = 12;
+const HASHED: usize = 13;
+const OTHERS: usize = 14;
+
+/// Different values up to which they are stored by their places in a table: a byte has one more, for fill.
+const MOST_DISTINCT: u32 = 255;
 
 /// Rows whose columns do not rise; diagonals that hold an entry; diagonals with those that are stored again for
 /// positions that are there several times.
 const NUM_DISORDERED: Variable = Variable::Count(0);
 const NUM_OCCUPIED: Variable = Variable::Count(1);
 const NUM_DIAGONALS: Variable = Variable::Count(2);
+/// Values that are not kept as f32, or that differ.
+const NUM_OTHERS: Variable = Variable::Count(3);
 
-/// Rows of a thread of the product: `kPacks` of the template times `kPack`.
-fn rows_per_thread(value: ValueType) -> u32 {
-    if value.size() == 2 { 4 } else { 2 }
-}
-
-/// Rows with those that fill up the last warp.
-fn stride() -> Expr {
-    Expr::from(Variable::NumRows).div_ceil(32) * 32
+/// Rows whose values of so many bytes a thread loads at once; `kPack` of the template.
+fn pack(value_bytes: u32) -> u32 {
+    4u32.div_ceil(value_bytes)
 }
 
 /// Words of a bit for each diagonal of the matrix.
@@ -52,54 +60,143 @@ fn if_disordered() -> Expr {
     Expr::from(1).min(NUM_DISORDERED)
 }
 
-fn prepare(config: &KernelConfig) -> Vec<Pass> {
-    let threads_per_block = config.threads_per_block();
-    let num_rows = || Expr::from(Variable::NumRows);
-    let size = |size: Expr| Arg::Size(size, IndexType::U32);
-    let pass = |kernel: &str, threads: Expr, args: Vec<Arg>, buffers: &[usize]| Pass {
-        kernel: kernel.into(),
-        grid: threads.div_ceil(threads_per_block),
-        threads_per_block,
-        shared_bytes: 0,
-        args: args.into_iter().chain(buffers.iter().map(|buffer| Arg::Buffer(*buffer))).collect(),
-    };
-    let scan = |kernel: &str, length: Expr, entries: usize, out: usize, total: usize| GridScan {
-        kernel: kernel.into(),
-        length,
-        threads_per_block,
-        entry_args: vec![Arg::Buffer(entries)],
-        partials: PARTIALS,
-        out,
-        total,
-    };
-    let matrix = || vec![size(num_rows()), Arg::RowOffsets, Arg::ColIndices];
-    let mut passes = vec![pass("spmv_dia_mark", num_rows(), matrix(), &[BITS, COUNTS])];
-    passes.extend(scan("spmv_dia_ranks", num_words(), BITS, RANKS, NUM_FOUND).passes());
-    passes.push(pass(
-        "spmv_dia_layers",
-        num_rows() * if_disordered(),
-        matrix(),
-        &[BITS, RANKS, POSITION_COUNTS, MORE_LAYERS],
-    ));
-    let diagonals = scan("spmv_dia_diagonals", NUM_OCCUPIED.into(), MORE_LAYERS, FIRST_LAYERS, NUM_STORED);
-    passes.extend(diagonals.passes());
-    passes.push(pass(
-        "spmv_dia_offsets",
-        num_words(),
-        vec![size(num_rows()), Arg::Size(num_words(), IndexType::U64)],
-        &[BITS, RANKS, FIRST_LAYERS, OFFSETS],
-    ));
-    let mut convert = matrix();
-    convert.push(Arg::Values);
-    convert.extend([BITS, RANKS, FIRST_LAYERS].map(Arg::Buffer));
-    convert.push(size(NUM_DISORDERED.into()));
-    passes.push(pass("spmv_dia_convert", num_rows(), convert, &[POSITION_COUNTS, SLOT_VALUES]));
-    passes
+/// Rows of a thread of the product; `kPack` times `kPacks` of the template.
+fn rows_per_thread(value_bytes: u32, x: ValueType) -> u32 {
+    let packs = if value_bytes == 1 && x.size() > 4 { 1 } else { 2 };
+    pack(value_bytes) * packs
+}
+
+impl Dia {
+    /// The parameters that follow from a matrix.
+    pub const FOLLOWING: [&str; 1] = ["encoding"];
+
+    /// The layout for a matrix with these features and such values, which are encoded where samples of them say that they can
+    /// be; those of a matrix whose other values cannot are stored as they are.
+    #[must_use]
+    pub fn laid_out(features: &Features, value: ValueType) -> Dia {
+        let encoding = match value {
+            ValueType::F64 | ValueType::F32 if features.values.are_few() => 2,
+            ValueType::F64 if features.values.are_narrow() => 1,
+            _ => 0,
+        };
+        Dia { encoding }
+    }
+
+    /// Bytes whose time a value of this type takes, where all can be encoded.
+    pub fn value_bytes(self, value: ValueType) -> usize {
+        match self.encoding {
+            // One byte more, or two, is what decoding takes as long as.
+            1 if value == ValueType::F64 => 5,
+            2 => 3,
+            _ => value.size(),
+        }
+    }
+
+    fn value_encoding(&self, config: &KernelConfig) -> ValueEncoding {
+        let buffers = [TABLE, HASHED, OTHERS];
+        ValueEncoding::new(self.encoding, config, MOST_DISTINCT, buffers, NUM_OTHERS.into())
+    }
+
+    /// Rows with those that fill up the last warp of packs.
+    fn stride(&self, config: &KernelConfig) -> Expr {
+        let given = config.types().value.size() as u32;
+        let encoding = self.value_encoding(config);
+        let least = if encoding.is_any() { given.min(encoding.bytes()) } else { given };
+        let of_warp = 32 * pack(least);
+        Expr::from(Variable::NumRows).div_ceil(of_warp) * of_warp
+    }
+
+    fn prepare(&self, config: &KernelConfig) -> Vec<Pass> {
+        let threads_per_block = config.threads_per_block();
+        let num_rows = || Expr::from(Variable::NumRows);
+        let size = |size: Expr| Arg::Size(size, IndexType::U32);
+        let pass = |kernel: &str, threads: Expr, args: Vec<Arg>, buffers: &[usize]| Pass {
+            kernel: kernel.into(),
+            grid: threads.div_ceil(threads_per_block),
+            threads_per_block,
+            shared_bytes: 0,
+            args: args.into_iter().chain(buffers.iter().map(|buffer| Arg::Buffer(*buffer))).collect(),
+        };
+        let scan = |kernel: &str, length: Expr, entries: usize, out: usize, total: usize| GridScan {
+            kernel: kernel.into(),
+            length,
+            threads_per_block,
+            entry_args: vec![Arg::Buffer(entries)],
+            partials: PARTIALS,
+            out,
+            total,
+        };
+        let matrix = || vec![size(num_rows()), Arg::RowOffsets, Arg::ColIndices];
+        let mut passes = vec![pass("spmv_dia_mark", num_rows(), matrix(), &[BITS, COUNTS])];
+        passes.extend(scan("spmv_dia_ranks", num_words(), BITS, RANKS, NUM_FOUND).passes());
+        passes.push(pass(
+            "spmv_dia_layers",
+            num_rows() * if_disordered(),
+            matrix(),
+            &[BITS, RANKS, POSITION_COUNTS, MORE_LAYERS],
+        ));
+        let diagonals =
+            scan("spmv_dia_diagonals", NUM_OCCUPIED.into(), MORE_LAYERS, FIRST_LAYERS, NUM_STORED);
+        passes.extend(diagonals.passes());
+        passes.push(pass(
+            "spmv_dia_offsets",
+            num_words(),
+            vec![size(num_rows()), Arg::Size(num_words(), IndexType::U64)],
+            &[BITS, RANKS, FIRST_LAYERS, OFFSETS],
+        ));
+        let mut convert = matrix();
+        convert.push(Arg::Values);
+        convert.extend([BITS, RANKS, FIRST_LAYERS].map(Arg::Buffer));
+        convert.extend([size(NUM_DISORDERED.into()), Arg::Buffer(POSITION_COUNTS)]);
+        let encoding = self.value_encoding(config);
+        passes.extend(encoding.look().map(|(look, _)| look));
+        passes.extend(encoding.make_table());
+        convert.extend([size(encoding.if_encoded()), size(encoding.distinct())]);
+        passes.push(pass("spmv_dia_convert", num_rows(), convert, &[TABLE, SLOT_VALUES, ENCODED_VALUES]));
+        passes
+    }
+
+    /// The product with values stored in this buffer, of a thread so many rows.
+    fn multiply(
+        config: &KernelConfig,
+        kernel: &str,
+        values: usize,
+        rows_per_thread: u32,
+        condition: Expr,
+    ) -> Pass {
+        let threads_per_block = config.threads_per_block();
+        let accumulator = config.types().accumulator;
+        Pass {
+            kernel: kernel.into(),
+            grid: Expr::from(Variable::NumRows).div_ceil(threads_per_block * rows_per_thread) * condition,
+            threads_per_block,
+            shared_bytes: 0,
+            args: vec![
+                Arg::Size(Variable::NumRows.into(), IndexType::U32),
+                Arg::Size(Variable::NumCols.into(), IndexType::U64),
+                Arg::Size(NUM_DIAGONALS.into(), IndexType::U32),
+                Arg::Buffer(OFFSETS),
+                Arg::Buffer(values),
+                Arg::X,
+                Arg::Y,
+                Arg::Alpha(accumulator),
+                Arg::Beta(accumulator),
+            ],
+        }
+    }
 }
 
 impl Plans for Dia {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
         let value = config.types().value;
+        if value.kind() == ValueKind::Complex && self.encoding > 0 {
+            return Err(ConfigError::Combination {
+                key: "encoding",
+                reason: format!(
+                    "dia encodes floating-point values, and value = {value} is complex; use encoding = 0"
+                ),
+            });
+        }
         if !matches!(value.kind(), ValueKind::Integer | ValueKind::Bool) {
             return Ok(());
         }
@@ -114,38 +211,41 @@ impl Plans for Dia {
 
     fn slots(&self, config: &KernelConfig) -> Option<Slots> {
         let diagonals = Expr::from(NUM_OCCUPIED).max(NUM_DIAGONALS);
-        Some(Slots { number: stride() * diagonals, bytes: config.types().value.size() as u32 })
+        Some(Slots { number: self.stride(config) * diagonals, bytes: config.types().value.size() as u32 })
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {
         let types = config.types();
-        let threads_per_block = config.threads_per_block();
-        let product = Pass {
-            kernel: "spmv_dia".into(),
-            grid: Expr::from(Variable::NumRows).div_ceil(threads_per_block * rows_per_thread(types.value)),
-            threads_per_block,
-            shared_bytes: 0,
-            args: vec![
-                Arg::Size(Variable::NumRows.into(), IndexType::U32),
-                Arg::Size(Variable::NumCols.into(), IndexType::U64),
-                Arg::Size(NUM_DIAGONALS.into(), IndexType::U32),
-                Arg::Buffer(OFFSETS),
-                Arg::Buffer(SLOT_VALUES),
-                Arg::X,
-                Arg::Y,
-                Arg::Alpha(types.accumulator),
-                Arg::Beta(types.accumulator),
-            ],
-        };
+        let encoding = self.value_encoding(config);
+        let stride = self.stride(config);
+        let given_bytes = types.value.size() as u32;
+        let rows = rows_per_thread(given_bytes, types.x);
+        let mut products =
+            vec![Self::multiply(config, "spmv_dia", SLOT_VALUES, rows, encoding.if_as_given())];
+        if encoding.is_any() {
+            let rows = rows_per_thread(encoding.bytes(), types.x);
+            let mut encoded =
+                Self::multiply(config, "spmv_dia_encoded", ENCODED_VALUES, rows, encoding.if_encoded());
+            encoded.args.extend([Arg::Size(encoding.distinct(), IndexType::U32), Arg::Buffer(TABLE)]);
+            products.push(encoded);
+        }
+        let [table, hashed_values, other_values] = encoding.buffers();
+        let slots = || stride.clone() * NUM_DIAGONALS;
+        let mut counts = vec![
+            Count { name: "disordered_rows", buffer: COUNTS, entry: 0, after: 0 },
+            Count { name: "occupied_diagonals", buffer: NUM_FOUND, entry: 0, after: 3 },
+            Count { name: "diagonals", buffer: NUM_STORED, entry: 0, after: 7 },
+        ];
+        counts.extend(encoding.look().map(|(_, name)| Count { name, buffer: OTHERS, entry: 0, after: 9 }));
         Plan {
-            prepare: prepare(config),
-            multiply: vec![product],
+            prepare: self.prepare(config),
+            multiply: products,
             buffers: vec![
                 Buffer::new("offsets", Expr::from(NUM_DIAGONALS) * 8),
-                Buffer::new("slot_values", stride() * NUM_DIAGONALS * types.value.size() as u32).zeroed(),
+                Buffer::new("slot_values", slots() * given_bytes * encoding.if_as_given()).zeroed(),
                 Buffer::new("bits", num_words() * 4).zeroed().scratch(),
                 Buffer::new("ranks", (num_words() + 1) * 4).scratch(),
-                Buffer::new("position_counts", stride() * NUM_OCCUPIED * if_disordered() * 4)
+                Buffer::new("position_counts", stride.clone() * NUM_OCCUPIED * if_disordered() * 4)
                     .zeroed()
                     .scratch(),
                 Buffer::new("more_layers", Expr::from(NUM_OCCUPIED) * 4).zeroed().scratch(),
@@ -154,12 +254,12 @@ impl Plans for Dia {
                 Buffer::new("disordered_rows", 8).zeroed().scratch(),
                 Buffer::new("occupied_diagonals", 8).zeroed().scratch(),
                 Buffer::new("diagonals", 8).zeroed().scratch(),
+                Buffer::new("encoded_values", slots() * encoding.bytes() * encoding.if_encoded()).zeroed(),
+                table,
+                hashed_values,
+                other_values,
             ],
-            counts: vec![
-                Count { name: "disordered_rows", buffer: COUNTS, entry: 0, after: 0 },
-                Count { name: "occupied_diagonals", buffer: NUM_FOUND, entry: 0, after: 3 },
-                Count { name: "diagonals", buffer: NUM_STORED, entry: 0, after: 7 },
-            ],
+            counts,
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,

@@ -4,9 +4,9 @@ use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
-use crate::primitive::GridScan;
+use crate::primitive::{GridScan, ValueEncoding};
 use crate::program::{Arg, Buffer, Count, Guarantees, Misfits, Pass, Slots};
-use crate::types::{IndexType, ValueKind, ValueType};
+use crate::types::{IndexType, ValueKind};
 
 parameters! {
     /// Slices of rows packed for one matrix: how rows are grouped, and what columns and values are stored as.
@@ -57,9 +57,6 @@ const OTHERS: usize = 18;
 const MOVED: usize = 19;
 const TOTAL: usize = 20;
 
-/// Different values up to which they are stored by their places in a table; `kMostDistinct` of the template.
-const MOST_DISTINCT: u32 = 256;
-
 /// The passes that prepare a plan, and what they find out, in their order.
 struct Preparation {
     threads_per_block: u32,
@@ -90,8 +87,7 @@ impl Preparation {
 /// What is found out when a plan is made, or is known for the configuration.
 struct Found {
     misfits: Expr,
-    others: Expr,
-    distinct: Expr,
+    encoding: ValueEncoding,
     pieces: Expr,
     cuts: Expr,
     moved: Expr,
@@ -126,8 +122,7 @@ impl Special {
         let mut made = Preparation { threads_per_block, passes: Vec::new(), counts: Vec::new() };
         let mut found = Found {
             misfits: 0.into(),
-            others: 0.into(),
-            distinct: 0.into(),
+            encoding: self.value_encoding(config, 0.into()),
             pieces: self.num_rows(),
             cuts: 0.into(),
             moved: 0.into(),
@@ -139,19 +134,10 @@ impl Special {
             made.pass("blocks", self.num_rows(), args);
             found.misfits = made.count("misfits", MISFITS, 1);
         }
-        let nnz = Expr::from(Variable::Nnz);
-        let values = vec![Arg::Size(nnz.clone(), IndexType::U64), Arg::Values];
-        if self.encoding == 1 {
-            made.pass("narrow", nnz.clone(), [values.clone(), buffers(&[OTHERS])].concat());
-            found.others = made.count("other_values", OTHERS, 1);
-        }
-        if self.encoding == 2 {
-            // A block has a table of its own, and should have values enough to pay for it.
-            made.pass("distinct", nnz.div_ceil(64), [values, buffers(&[HASHED, OTHERS])].concat());
-            found.distinct = made.count("distinct_values", OTHERS, 1);
-            found.others = found.distinct.clone().minus(MOST_DISTINCT);
-            let a_block = self.if_encoded(&found) * threads_per_block;
-            made.pass("table", a_block, buffers(&[HASHED, TABLE]));
+        if let Some((look, name)) = found.encoding.look() {
+            made.passes.push(look);
+            found.encoding = self.value_encoding(config, made.count(name, OTHERS, 1));
+            made.passes.extend(found.encoding.make_table());
         }
         if self.piece > 0 {
             let pieces = [vec![size(&rows), Arg::RowOffsets], buffers(&[PIECE_OFFSETS, CUT_RANKS])];
@@ -193,7 +179,7 @@ impl Special {
             found.wide_steps = made.count("wide_steps", TOTAL, 2);
         }
         let packed = buffers(&[STEP_OFFSETS, WIDE_RANKS, BASES, SLOT_COLS, UPPER_COLS]);
-        let sizes = vec![size(&self.if_encoded(&found)), size(&found.distinct)];
+        let sizes = vec![size(&found.encoding.if_encoded()), size(&found.encoding.distinct())];
         let values = [sizes, buffers(&[TABLE, SLOT_VALUES, ENCODED_VALUES])].concat();
         let matrix = vec![Arg::ColIndices, Arg::Values];
         made.pass("convert", a_warp_a_slice, [of_pieces, matrix, order, packed, values].concat());
@@ -225,10 +211,10 @@ impl Special {
             let grid = blocks.clone() * condition;
             Pass { kernel: kernel.into(), grid, threads_per_block, shared_bytes: 0, args }
         };
-        let mut passes = vec![product("spmv_special", SLOT_VALUES, self.if_as_given(found))];
-        if self.encoding > 0 {
-            let mut encoded = product("spmv_special_encoded", ENCODED_VALUES, self.if_encoded(found));
-            encoded.args.extend([size(found.distinct.clone()), Arg::Buffer(TABLE)]);
+        let mut passes = vec![product("spmv_special", SLOT_VALUES, found.encoding.if_as_given())];
+        if found.encoding.is_any() {
+            let mut encoded = product("spmv_special_encoded", ENCODED_VALUES, found.encoding.if_encoded());
+            encoded.args.extend([size(found.encoding.distinct()), Arg::Buffer(TABLE)]);
             passes.push(encoded);
         }
         if self.piece > 0 {
@@ -241,13 +227,8 @@ impl Special {
         passes
     }
 
-    /// One where values are stored as they are, else zero.
-    fn if_as_given(&self, found: &Found) -> Expr {
-        if self.encoding == 0 { 1.into() } else { Expr::from(1).min(found.others.clone()) }
-    }
-
-    fn if_encoded(&self, found: &Found) -> Expr {
-        Expr::from(1).minus(self.if_as_given(found))
+    fn value_encoding(&self, config: &KernelConfig, found: Expr) -> ValueEncoding {
+        ValueEncoding::new(self.encoding, config, ValueEncoding::TABLE, [TABLE, HASHED, OTHERS], found)
     }
 
     /// Pieces of rows that are cut.
@@ -255,14 +236,9 @@ impl Special {
         (found.pieces.clone() + found.cuts.clone()).minus(self.num_rows())
     }
 
-    /// The layout as it is: values of 32 bits or fewer are not narrowed, and rows of blocks are not cut.
-    fn stored(&self, config: &KernelConfig) -> Special {
-        let narrows = config.types().value == ValueType::F64;
-        Special {
-            encoding: if self.encoding == 1 && !narrows { 0 } else { self.encoding },
-            piece: if self.block > 1 { 0 } else { self.piece },
-            ..*self
-        }
+    /// The layout as it is: rows of blocks are not cut.
+    fn stored(&self) -> Special {
+        Special { piece: if self.block > 1 { 0 } else { self.piece }, ..*self }
     }
 
     fn plan_stored(&self, config: &KernelConfig) -> Plan {
@@ -273,9 +249,10 @@ impl Special {
         let if_narrow_cols = |expr: Expr| if self.col_bits == 16 { expr } else { 0.into() };
         let if_cut = |expr: Expr| if self.piece > 0 { expr } else { 0.into() };
         let if_sorted = |expr: Expr| if self.sigma > 1 { expr } else { 0.into() };
-        let if_table = |bytes: u32| if self.encoding == 2 { bytes } else { 0 };
         let slots = found.steps.clone() * self.step_slots();
-        let values = |bytes: usize| slots.clone() * (self.slot_values() * bytes as u32);
+        let values = |bytes: u32| slots.clone() * (self.slot_values() * bytes);
+        let encoding = &found.encoding;
+        let [table, hashed_values, other_values] = encoding.buffers();
         Plan {
             multiply: self.multiply(config, &found),
             prepare: passes,
@@ -286,12 +263,9 @@ impl Special {
                 Buffer::new("bases", if_narrow_cols(found.steps.clone()) * 4),
                 Buffer::new("slot_cols", slots.clone() * (self.col_bits / 8)),
                 Buffer::new("upper_cols", found.wide_steps.clone() * (self.step_slots() * 2)),
-                Buffer::new("slot_values", values(types.value.size()) * self.if_as_given(&found)),
-                Buffer::new(
-                    "encoded_values",
-                    values(if self.encoding == 1 { 4 } else { 1 }) * self.if_encoded(&found),
-                ),
-                Buffer::new("table", if_table(MOST_DISTINCT * 8)),
+                Buffer::new("slot_values", values(types.value.size() as u32) * encoding.if_as_given()),
+                Buffer::new("encoded_values", values(encoding.bytes()) * encoding.if_encoded()),
+                table,
                 Buffer::new("parts", self.num_parts(&found) * types.accumulator.size() as u32),
                 Buffer::new("cut_rows", found.cuts.clone() * 8),
                 Buffer::new("piece_offsets", if_cut(rows.clone() + 1) * 4).scratch(),
@@ -299,9 +273,9 @@ impl Special {
                 Buffer::new("piece_rows", if_cut(found.pieces.clone()) * 4).scratch(),
                 Buffer::new("wide_ranks", if_narrow_cols(found.steps.clone() + 1) * 4).scratch(),
                 Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
-                Buffer::new("hashed_values", if_table(MOST_DISTINCT * 4 * 8)).zeroed().scratch(),
+                hashed_values,
                 Buffer::new("misfits", 8).zeroed().scratch(),
-                Buffer::new("other_values", 8).zeroed().scratch(),
+                other_values,
                 Buffer::new("moved_rows", 8).zeroed().scratch(),
                 Buffer::new("total", 8).zeroed().scratch(),
             ],
@@ -341,18 +315,18 @@ impl Plans for Special {
     }
 
     fn slots(&self, config: &KernelConfig) -> Option<Slots> {
-        let (_, found) = self.stored(config).prepare(config);
+        let (_, found) = self.stored().prepare(config);
         let number = found.steps * (self.step_slots() * self.slot_values());
         Some(Slots { number, bytes: config.types().value.size() as u32 + self.col_bits / 8 })
     }
 
     fn misfits(&self, config: &KernelConfig) -> Option<Misfits> {
-        let (_, found) = self.stored(config).prepare(config);
+        let (_, found) = self.stored().prepare(config);
         let wanted = "rows of blocks whose entries are whole blocks, in the same order in each row";
         (self.block > 1).then_some(Misfits { number: found.misfits, wanted })
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {
-        self.stored(config).plan_stored(config)
+        self.stored().plan_stored(config)
     }
 }

@@ -58,6 +58,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     }
     let value_bytes = match config.algorithm() {
         Algorithm::Special(layout) => layout.value_bytes(types.value),
+        Algorithm::Dia(layout) => layout.value_bytes(types.value),
         _ => types.value.size(),
     };
     let slot_bytes = value_bytes as f64
