@@ -120,7 +120,7 @@ fn launches(device: &Device) -> Outcome<(Vec<Duration>, Vec<Duration>)> {
     // The same kernel with arguments of its own: what a program without this library would launch.
     let (context, stream) = device.as_cuda().ok_or("not a CUDA device")?;
     context.bind_to_thread()?;
-    let image = plan.kernel().artifact().cubin.as_ptr().cast::<c_void>();
+    let image = plan.kernel().artifact().images[0].cubin.as_ptr().cast::<c_void>();
     // SAFETY: the image is a complete cubin.
     let module = unsafe { result::module::load_data(image) }?;
     // SAFETY: the module was loaded just now.

@@ -223,7 +223,7 @@ impl Case {
         }
         let mut expected = vec![0.0; a.num_rows()];
         cpu_serial(1.0, a, &x, 0.0, &mut expected)?;
-        let module = Module::load(&artifact.ptx)?;
+        let module = Module::load(&artifact.images[0].ptx)?;
         Ok(Case { simulator, module, kernel: pass.kernel.clone(), launch, threads, y, expected })
     }
 

@@ -78,10 +78,14 @@ fn compile_all(programs: &[(KernelConfig, &str)]) {
             let problem = match resources {
                 None => "no resource report",
                 Some(resources) if resources.registers == 0 => "no registers in the resource report",
-                _ if !artifact.ptx.contains(&file) => "the PTX does not name the template by its plain name",
-                _ if !artifact.cubin.starts_with(b"\x7fELF") => "the machine code is no ELF file",
-                _ if !artifact.ptx.contains(&format!(".entry {kernel}(")) => "the PTX lacks the kernel",
-                _ => match check(&artifact.ptx, arch) {
+                _ if !artifact.images[0].ptx.contains(&file) => {
+                    "the PTX does not name the template by its plain name"
+                }
+                _ if !artifact.images[0].cubin.starts_with(b"\x7fELF") => "the machine code is no ELF file",
+                _ if !artifact.images[0].ptx.contains(&format!(".entry {kernel}(")) => {
+                    "the PTX lacks the kernel"
+                }
+                _ => match check(&artifact.images[0].ptx, arch) {
                     Ok(()) => return None,
                     Err(problem) => return Some(format!("{config} for {arch}: {problem}")),
                 },
@@ -190,7 +194,8 @@ fn vector_operations_compile() {
             let (artifact, _) = compiler().compile_vector(entry, arch).unwrap();
             assert_eq!(artifact.kernels.len(), 9, "{entry} for {arch}");
             assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
-            check(&artifact.ptx, arch).unwrap_or_else(|problem| panic!("{entry} for {arch}: {problem}"));
+            check(&artifact.images[0].ptx, arch)
+                .unwrap_or_else(|problem| panic!("{entry} for {arch}: {problem}"));
         }
     }
 }
@@ -207,7 +212,7 @@ fn the_analysis_compiles() {
             for kernel in &artifact.kernels {
                 assert_eq!(kernel.spill_store_bytes, 0, "{offset}, {index} for {arch}: {kernel:?}");
             }
-            check(&artifact.ptx, arch)
+            check(&artifact.images[0].ptx, arch)
                 .unwrap_or_else(|problem| panic!("{offset}, {index} for {arch}: {problem}"));
         }
     }
@@ -219,7 +224,7 @@ fn the_hash_of_structures_compiles() {
         let (artifact, _) = compiler().compile_fingerprint(arch).unwrap();
         assert_eq!(artifact.kernels.len(), 1, "{arch}");
         assert_eq!(artifact.kernels[0].spill_store_bytes, 0, "{arch}");
-        check(&artifact.ptx, arch).unwrap_or_else(|problem| panic!("{arch}: {problem}"));
+        check(&artifact.images[0].ptx, arch).unwrap_or_else(|problem| panic!("{arch}: {problem}"));
     }
 }
 
@@ -274,7 +279,7 @@ fn templates_compile_as_files() {
             driver_version: None,
         };
         let artifact = nvrtc.compile(&request).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert!(!artifact.cubin.is_empty());
+        assert!(!artifact.images[0].cubin.is_empty());
         compiled += 1;
     }
     // The operations on vectors, the analysis and the fingerprint are templates too.

@@ -193,9 +193,10 @@ fn tile_sums(arch: &str, types: [&str; 3], mma: &str, a: &[f64], b: &[f64]) -> V
     ]
     .concat();
     let artifact = cuda::compile(&source, arch).unwrap();
-    let found: Vec<&str> = artifact.ptx.split_whitespace().filter(|word| word.starts_with("mma")).collect();
+    let found: Vec<&str> =
+        artifact.images[0].ptx.split_whitespace().filter(|word| word.starts_with("mma")).collect();
     assert!(found.iter().all(|word| *word == mma) && found.is_empty() == mma.is_empty(), "{found:?} {mma}");
-    let module = Module::load(&artifact.ptx).unwrap();
+    let module = Module::load(&artifact.images[0].ptx).unwrap();
     let mut simulator = Simulator::new();
     let [at_a, at_b, at_sums] = [a.len(), b.len(), 64].map(|len| simulator.allocate(8 * len as u64).unwrap());
     simulator.write(at_a, &to_bytes(a)).unwrap();

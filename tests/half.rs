@@ -25,7 +25,7 @@ fn on_device(arch: &str, numbers: &[f64]) -> Vec<u64> {
            }"#,
     ];
     let artifact = cuda::compile(&source.concat(), arch).unwrap();
-    let module = Module::load(&artifact.ptx).unwrap();
+    let module = Module::load(&artifact.images[0].ptx).unwrap();
     let mut simulator = Simulator::new();
     let bytes = 8 * numbers.len() as u64;
     let [from, to] = [bytes, bytes].map(|bytes| simulator.allocate(bytes).unwrap());

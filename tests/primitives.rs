@@ -66,7 +66,7 @@ fn module(threads: u32, sum_type: &str, bins: u32, arch: &str) -> Module {
     );
     let source = format!("{types}{constants}{}{KERNELS}", primitives.concat());
     let artifact = cuda::compile(&source, arch).unwrap_or_else(|error| panic!("{error}"));
-    Module::load(&artifact.ptx).unwrap()
+    Module::load(&artifact.images[0].ptx).unwrap()
 }
 
 /// Device memory of one test, and launches on it.

@@ -49,7 +49,7 @@ fn source(body: &str) -> String {
 }
 
 fn in_simulator(body: &str) -> Result<String, Box<dyn Error>> {
-    let module = Module::load(&cuda::compile(&source(body), "sm_90")?.ptx)?;
+    let module = Module::load(&cuda::compile(&source(body), "sm_90")?.images[0].ptx)?;
     let mut simulator = Simulator::new();
     let data = simulator.allocate(WORDS as u64 * 4)?;
     simulator.write(data, &vec![0; WORDS / 2 * 4])?;
@@ -68,7 +68,7 @@ fn on_gpu(body: &str) -> Result<String, Box<dyn Error>> {
     // SAFETY: the image is a complete cubin, and the argument has the size of the parameter. What the kernel does
     // wrong is for the sanitizer to see: it stays inside of what the driver maps, or is stopped.
     unsafe {
-        let module = result::module::load_data(artifact.cubin.as_ptr().cast::<c_void>())?;
+        let module = result::module::load_data(artifact.images[0].cubin.as_ptr().cast::<c_void>())?;
         let function = result::module::get_function(module, CString::new("broken")?)?;
         let mut data = result::malloc_sync(WORDS * 4)?;
         result::memset_d8_async(data, 0, WORDS / 2 * 4, stream.cu_stream())?;

@@ -12,7 +12,7 @@ const ARCHS: [u32; 4] = [75, 80, 90, 100];
 
 fn load(source: &str, arch: u32) -> Result<Module, String> {
     let artifact = cuda::compile(source, &format!("sm_{arch}"))?;
-    Module::load(&artifact.ptx).map_err(|error| error.to_string())
+    Module::load(&artifact.images[0].ptx).map_err(|error| error.to_string())
 }
 
 /// Runs a kernel of (in, out) with words of either.

@@ -20,7 +20,7 @@ fn schedules() -> impl Iterator<Item = Schedule> {
 
 fn module(source: &str, arch: &str) -> Module {
     let artifact = compile(source, arch).unwrap_or_else(|error| panic!("{error}"));
-    Module::load(&artifact.ptx).unwrap_or_else(|error| panic!("{arch}: {error}"))
+    Module::load(&artifact.images[0].ptx).unwrap_or_else(|error| panic!("{arch}: {error}"))
 }
 
 fn fault(error: Error) -> Fault {

@@ -220,7 +220,7 @@ impl Raw<'_> {
         // have the sizes of the kernel's parameters and live through the launch; memory is freed once, after
         // the stream is done with it.
         unsafe {
-            let module = result::module::load_data(artifact.cubin.as_ptr().cast::<c_void>())?;
+            let module = result::module::load_data(artifact.images[0].cubin.as_ptr().cast::<c_void>())?;
             let function = result::module::get_function(module, name)?;
             // On the kernel's stream: a copy without one may still be under way when it returns.
             let input = result::malloc_sync(size_of_val(self.words))?;
@@ -248,7 +248,7 @@ impl Raw<'_> {
     }
 
     fn in_simulator(&self, artifact: &Artifact) -> Result<Vec<u64>, Failed> {
-        let module = Module::load(&artifact.ptx)?;
+        let module = Module::load(&artifact.images[0].ptx)?;
         let mut simulator = Simulator::new();
         let input = simulator.allocate(self.words.len() as u64 * 8)?;
         simulator.write(input, &as_bytes(self.words))?;

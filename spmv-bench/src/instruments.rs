@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spmv_runtime::cudarc::driver::result::{self, DriverError};
 use spmv_runtime::cudarc::driver::{CudaContext, CudaStream, sys};
-use spmv_runtime::{CompileRequest, Device, Nvrtc};
+use spmv_runtime::{CompileRequest, Device, Image, Nvrtc};
 
 use crate::quartiles::Quartiles;
 
@@ -395,10 +395,11 @@ fn compile(arch: &str) -> Result<Vec<u8>, String> {
         nvrtc_version: (version.major, version.minor),
         driver_version: None,
     };
-    let artifact = nvrtc.compile(&request).map_err(|error| error.to_string())?;
-    Ok(match artifact.cubin.is_empty() {
-        true => CString::new(artifact.ptx).unwrap_or_default().into_bytes_with_nul(),
-        false => artifact.cubin,
+    let mut images = nvrtc.compile(&request).map_err(|error| error.to_string())?.images;
+    let Image { cubin, ptx } = images.pop().unwrap_or_default();
+    Ok(match cubin.is_empty() {
+        true => CString::new(ptx).unwrap_or_default().into_bytes_with_nul(),
+        false => cubin,
     })
 }
 
@@ -442,7 +443,7 @@ mod tests {
             nvrtc_version: (version.major, version.minor),
             driver_version: None,
         };
-        let module = Module::load(&nvrtc.compile(&request).unwrap().ptx).unwrap();
+        let module = Module::load(&nvrtc.compile(&request).unwrap().images[0].ptx).unwrap();
         let mut simulator = Simulator::new();
         let words: Vec<u8> = (0..4000u32).flat_map(|word| word.to_le_bytes()).collect();
         let [from, to, sink] = [16_000, 16_000, 4].map(|bytes| simulator.allocate(bytes).unwrap());

@@ -56,8 +56,8 @@ impl CompiledFacts {
         CompiledFacts {
             origin: origin.name(),
             arch: arch.to_owned(),
-            cubin_bytes: artifact.cubin.len(),
-            ptx_bytes: artifact.ptx.len(),
+            cubin_bytes: artifact.images.iter().map(|image| image.cubin.len()).sum(),
+            ptx_bytes: artifact.images.iter().map(|image| image.ptx.len()).sum(),
             resources: artifact.kernels.iter().map(ResourceFacts::from).collect(),
         }
     }

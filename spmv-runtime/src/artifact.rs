@@ -15,17 +15,24 @@ pub struct CompileRequest {
     pub driver_version: Option<(u32, u32)>,
 }
 
-/// Machine code and PTX of one compile, with what the compiler said.
+/// What came of a request, with what the compiler said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Artifact {
-    /// Machine code for the requested architecture.
+    /// One or more; every kernel is in one of them.
+    pub images: Vec<Image>,
+    /// NVRTC's log, warnings and resource report included; one after the other where there are several images.
+    pub log: String,
+    /// Resources of every kernel, in the order of the source.
+    pub kernels: Vec<KernelResources>,
+}
+
+/// Machine code and PTX of one call of the compiler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// Machine code for the requested architecture; empty where that is a virtual one.
     pub cubin: Vec<u8>,
     /// PTX of the same compile.
     pub ptx: String,
-    /// NVRTC's log, warnings and resource report included.
-    pub log: String,
-    /// Resources of every kernel, in the order of the report.
-    pub kernels: Vec<KernelResources>,
 }
 
 /// What one kernel takes of a multiprocessor.

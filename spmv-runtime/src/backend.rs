@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::artifact::Artifact;
+use crate::artifact::Image;
 use crate::error::Error;
 
 /// A stream of the backend; 0 is its default.
@@ -103,7 +103,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
     fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<(), Error>;
 
     /// Loads machine code or PTX.
-    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, LoadError>;
+    fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError>;
 
     /// Launches on a stream and returns at once.
     ///
@@ -141,11 +141,42 @@ pub(crate) enum LoadError {
 pub(crate) trait Module: Debug + Send + Sync {
     fn function(&self, name: &str) -> Result<Function, Error>;
 
-    /// Lets launches of a kernel have so much dynamic shared memory a block; the error says what the device has.
+    /// Lets launches of a kernel, of any module of the device, have so much dynamic shared memory a block; the error says what
+    /// the device has.
     fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error>;
 
-    /// Blocks of a kernel that are resident on one multiprocessor at a time.
+    /// Blocks of a kernel, of any module of the device, that are resident on one multiprocessor at a time.
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error>;
+}
+
+/// Modules as one: what was compiled side by side.
+#[derive(Debug)]
+struct Modules(Vec<Arc<dyn Module>>);
+
+/// One module that has the kernels of all.
+pub(crate) fn together(mut modules: Vec<Arc<dyn Module>>) -> Arc<dyn Module> {
+    match modules.len() {
+        1 => modules.remove(0),
+        _ => Arc::new(Modules(modules)),
+    }
+}
+
+impl Module for Modules {
+    fn function(&self, name: &str) -> Result<Function, Error> {
+        let missing = Err(Error::MissingKernel { kernel: name.to_owned() });
+        self.0.iter().fold(missing, |found, module| match found {
+            Err(Error::MissingKernel { .. }) => module.function(name),
+            found => found,
+        })
+    }
+
+    fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
+        self.0[0].allow_shared(function, kernel, bytes)
+    }
+
+    fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
+        self.0[0].resident_blocks(function, threads, shared_bytes)
+    }
 }
 
 /// Device memory that is freed when dropped.

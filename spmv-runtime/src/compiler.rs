@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,39 @@ pub(crate) enum Target {
     Virtual((u32, u32)),
 }
 
+/// How many images an artifact may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Images {
+    /// One, as a file has it.
+    One,
+    /// As many as were compiled side by side, whenever that was.
+    Any,
+}
+
+/// More are not compiled side by side: NVRTC reads one text at a time, 6 to 10 ms each, and makes code of several at once.
+const MAX_IMAGES: usize = 4;
+
+/// Compiles that are under way in this process.
+static COMPILING: AtomicUsize = AtomicUsize::new(0);
+
+/// What a compile has of the cores while it is under way.
+struct Share {
+    size: usize,
+}
+
+impl Share {
+    fn of(cores: usize) -> Share {
+        let compiling = COMPILING.fetch_add(1, Ordering::Relaxed) + 1;
+        Share { size: (cores / compiling).max(1) }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        COMPILING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Where an artifact came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -71,7 +105,7 @@ impl Origin {
 #[derive(Debug)]
 pub struct Compiler {
     disk: DiskCache,
-    artifacts: SingleFlight<(ProgramKey, Target), Arc<Artifact>>,
+    artifacts: SingleFlight<(ProgramKey, Target, Images), Arc<Artifact>>,
 }
 
 impl Compiler {
@@ -92,14 +126,14 @@ impl Compiler {
         &self.disk
     }
 
-    /// Machine code and PTX of a configuration for an architecture, `sm_90` for example; and where it came
+    /// Machine code and PTX of a configuration for an architecture, `sm_90` for example, in one image; and where it came
     /// from. No device is needed.
     ///
     /// # Errors
     /// [`Error::Nvrtc`] where NVRTC is missing or does not know the architecture, [`Error::Compile`] where it
     /// refuses the source.
     pub fn compile(&self, config: &KernelConfig, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
-        self.artifact(ProgramKey::Product(*config), Target::Real(arch.to_owned()))
+        self.one_image(ProgramKey::Product(*config), arch)
     }
 
     /// As [`Compiler::compile`], for the vector operations on entries of one type.
@@ -107,7 +141,7 @@ impl Compiler {
     /// # Errors
     /// As [`Compiler::compile`].
     pub fn compile_vector(&self, entry: ValueType, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
-        self.artifact(ProgramKey::Vector(entry), Target::Real(arch.to_owned()))
+        self.one_image(ProgramKey::Vector(entry), arch)
     }
 
     /// As [`Compiler::compile`], for the analysis of structures with row offsets and column indices of these types.
@@ -120,7 +154,7 @@ impl Compiler {
         index: IndexType,
         arch: &str,
     ) -> Result<(Arc<Artifact>, Origin), Error> {
-        self.artifact(ProgramKey::Analysis(offset, index), Target::Real(arch.to_owned()))
+        self.one_image(ProgramKey::Analysis(offset, index), arch)
     }
 
     /// As [`Compiler::compile`], for the hash of structures.
@@ -128,22 +162,46 @@ impl Compiler {
     /// # Errors
     /// As [`Compiler::compile`].
     pub fn compile_fingerprint(&self, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
-        self.artifact(ProgramKey::Fingerprint, Target::Real(arch.to_owned()))
+        self.one_image(ProgramKey::Fingerprint, arch)
+    }
+
+    fn one_image(&self, key: ProgramKey, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
+        self.images(key, Target::Real(arch.to_owned()), Images::One)
     }
 
     pub(crate) fn artifact(&self, key: ProgramKey, target: Target) -> Result<(Arc<Artifact>, Origin), Error> {
+        // Kernels of a text that somebody edited may have more in common than functions.
+        let images = if matches!(key, ProgramKey::Edited(_)) { Images::One } else { Images::Any };
+        self.images(key, target, images)
+    }
+
+    fn images(
+        &self,
+        key: ProgramKey,
+        target: Target,
+        images: Images,
+    ) -> Result<(Arc<Artifact>, Origin), Error> {
         let mut origin = Origin::Memory;
-        let artifact = self.artifacts.get_or_make((key.clone(), target.clone()), || {
+        let artifact = self.artifacts.get_or_make((key.clone(), target.clone(), images), || {
             let nvrtc = Nvrtc::find()?;
             let request = request(&key, &target, &nvrtc)?;
-            if let Lookup::Hit(artifact) = self.disk.get(&request) {
+            if let Lookup::Hit(artifact) = self.disk.get(&request)
+                && (images == Images::Any || artifact.images.len() == 1)
+            {
                 origin = Origin::Disk;
                 return Ok(Arc::new(artifact));
             }
             origin = Origin::Compiled;
             let started = Instant::now();
-            let artifact = nvrtc.compile(&request)?;
-            tracing::debug!(arch = request.arch, elapsed = ?started.elapsed(), "compiled");
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let share = Share::of(cores.min(MAX_IMAGES));
+            let artifact = match images {
+                Images::One => nvrtc.compile(&request)?,
+                Images::Any => nvrtc.compile_split(&request, share.size)?,
+            };
+            tracing::debug!(
+                arch = request.arch, images = artifact.images.len(), elapsed = ?started.elapsed(), "compiled"
+            );
             self.disk.put(&request, &artifact);
             Ok::<_, Error>(Arc::new(artifact))
         })?;
@@ -157,7 +215,9 @@ impl Compiler {
         {
             self.disk.remove(&request);
         }
-        self.artifacts.remove(&(key, target));
+        for images in [Images::One, Images::Any] {
+            self.artifacts.remove(&(key.clone(), target.clone(), images));
+        }
     }
 
     /// What a device of this architecture loads: machine code where NVRTC knows it, else PTX.
@@ -177,7 +237,7 @@ fn request(key: &ProgramKey, target: &Target, nvrtc: &Nvrtc) -> Result<CompileRe
     };
     Ok(CompileRequest {
         source: key.source(),
-        options: nvrtc::options(&arch, nvrtc.version()),
+        options: nvrtc::options(&arch, nvrtc.version(), !matches!(key, ProgramKey::Edited(_))),
         arch,
         nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
         driver_version: match target {
@@ -230,8 +290,102 @@ impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use crate::cache::CacheLocation;
+    use spmv_codegen::Algorithm;
     use std::thread;
+
+    /// A product takes the same registers wherever it was compiled, and no kernel has variables in common with others.
+    #[test]
+    fn kernels_are_the_same_side_by_side() {
+        let nvrtc = Nvrtc::find().unwrap();
+        for spec in Algorithm::ALL {
+            let config = KernelConfig::named(spec.name).unwrap().value(ValueType::F64).build().unwrap();
+            let key = ProgramKey::Product(config);
+            let request = request(&key, &Target::Real("sm_90".into()), &nvrtc).unwrap();
+            let together = nvrtc.compile(&request).unwrap();
+            let apart = nvrtc.compile_split(&request, usize::MAX).unwrap();
+            let names =
+                |artifact: &Artifact| artifact.kernels.iter().map(|k| k.name.clone()).collect::<Vec<_>>();
+            assert_eq!(names(&apart), names(&together), "{}", spec.name);
+            let multiplies =
+                |kernel: &str| config.program().multiply.iter().any(|pass| pass.kernel == kernel);
+            let registers = |artifact: &Artifact| {
+                let own = artifact.kernels.iter().filter(|kernel| multiplies(&kernel.name));
+                own.map(|kernel| (kernel.registers, kernel.spill_store_bytes)).collect::<Vec<_>>()
+            };
+            assert_eq!(registers(&apart), registers(&together), "{}", spec.name);
+            assert_eq!(
+                [together.images.len(), apart.images.len()],
+                [1, together.kernels.len()],
+                "{}",
+                spec.name
+            );
+            for image in &apart.images {
+                assert!(
+                    !image.cubin.is_empty() && image.ptx.matches(".entry ").count() == 1,
+                    "{}",
+                    spec.name
+                );
+            }
+            let variable = |line: &&str| line.contains(".global ") && line.ends_with("];");
+            assert_eq!(together.images[0].ptx.lines().find(variable), None, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn one_image_is_compiled_where_several_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let compiler = || Compiler::new(DiskCache::open(&CacheLocation::folder(folder.path().join("cache"))));
+        let config = KernelConfig::named("two_phase").unwrap().build().unwrap();
+        let (key, target) = (ProgramKey::Product(config), Target::Real("sm_90".into()));
+        // As on a machine with three cores, whatever this one has.
+        let nvrtc = Nvrtc::find().unwrap();
+        let request = request(&key, &target, &nvrtc).unwrap();
+        compiler().disk().put(&request, &nvrtc.compile_split(&request, 3).unwrap());
+        let (several, origin) = compiler().artifact(key.clone(), target.clone()).unwrap();
+        assert_eq!((several.images.len(), origin), (3, Origin::Disk));
+        let (one, origin) = compiler().compile(&config, "sm_90").unwrap();
+        assert_eq!((one.images.len(), origin), (1, Origin::Compiled));
+        assert_eq!(one.kernels, several.kernels);
+        let (any, origin) = compiler().artifact(key, target).unwrap();
+        assert_eq!((any, origin), (one, Origin::Disk));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_of_the_whole_text() {
+        let nvrtc = Nvrtc::find().unwrap();
+        let kernel =
+            |name: &str, body: &str| format!("extern \"C\" __global__ void {name}(int* a) {{\n{body}\n}}\n");
+        let request = |source: String| CompileRequest {
+            source,
+            options: nvrtc::options("sm_90", nvrtc.version(), true),
+            arch: "sm_90".into(),
+            nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
+            driver_version: None,
+        };
+        let broken = request([kernel("first", "  *a = 1;"), kernel("second", "  *b = 2;")].concat());
+        let error = nvrtc.compile_split(&broken, 2).unwrap_err();
+        assert_eq!(error.log, nvrtc.compile(&broken).unwrap_err().log);
+        assert!(error.log.contains("(5): error"), "{}", error.log);
+        // A kernel that names another is compiled with it.
+        let named =
+            request([kernel("first", "  *a = 1;"), kernel("second", "  *a = first != nullptr;")].concat());
+        let artifact = nvrtc.compile_split(&named, 2).unwrap();
+        assert_eq!((artifact.images.len(), artifact.kernels.len()), (1, 2));
+    }
+
+    #[test]
+    fn compiles_share_the_cores() {
+        let sizes = |alone: usize| {
+            let first = Share::of(alone);
+            let second = Share::of(alone);
+            (first.size, second.size)
+        };
+        // Other tests may be compiling.
+        let (first, second) = sizes(1 << 20);
+        assert!(second < first && second >= (1 << 20) / 64, "{first} {second}");
+        assert_eq!(sizes(1), (1, 1));
+    }
 
     #[test]
     fn one_flight_a_key() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, CudaStream, sys};
 
-use crate::artifact::Artifact;
+use crate::artifact::Image;
 use crate::backend::{
     Backend, DeviceProperties, Function, Launch, LoadError, MAX_ARGS, Module, StreamHandle,
 };
@@ -327,11 +327,10 @@ impl Backend for Cuda {
         }
     }
 
-    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, LoadError> {
+    fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError> {
         self.bind().map_err(LoadError::Failed)?;
-        let ptx =
-            artifact.cubin.is_empty().then(|| CString::new(artifact.ptx.as_bytes()).unwrap_or_default());
-        let image = ptx.as_ref().map_or(artifact.cubin.as_ptr().cast(), |ptx| ptx.as_ptr().cast::<c_void>());
+        let ptx = image.cubin.is_empty().then(|| CString::new(image.ptx.as_bytes()).unwrap_or_default());
+        let image = ptx.as_ref().map_or(image.cubin.as_ptr().cast(), |ptx| ptx.as_ptr().cast::<c_void>());
         // SAFETY: the image is a complete cubin, whose ELF header holds its size, or a C string of PTX.
         let loaded = unsafe { result::module::load_data(image) };
         use sys::CUresult as R;

@@ -10,7 +10,7 @@ use spmv_codegen::{
 };
 
 use crate::artifact::Artifact;
-use crate::backend::{Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
+use crate::backend::{self, Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
 use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Target};
 use crate::cuda::{Cuda, stream_handle};
 use crate::error::Error;
@@ -340,8 +340,10 @@ impl Device {
                 let (artifact, origin) = compiler.artifact(key.clone(), target.clone())?;
                 let compile = started.elapsed();
                 let started = Instant::now();
-                match self.backend().load(&artifact) {
-                    Ok(module) => {
+                let modules = artifact.images.iter().map(|image| self.backend().load(image));
+                match modules.collect::<Result<Vec<_>, _>>() {
+                    Ok(modules) => {
+                        let module = backend::together(modules);
                         let provenance = Provenance { origin, compile, load: started.elapsed() };
                         return Ok(Loaded { module, artifact, provenance });
                     }

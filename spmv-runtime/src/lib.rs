@@ -30,6 +30,7 @@ pub mod planner;
 mod prepare;
 mod scalar;
 mod simulator;
+mod split;
 mod spmv;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ pub use spmv_matrix as matrix;
 pub use spmv_codegen::*;
 pub use spmv_macros::spmv_kernel;
 
-pub use artifact::{Artifact, CompileRequest, KernelResources};
+pub use artifact::{Artifact, CompileRequest, Image, KernelResources};
 pub use backend::DeviceProperties;
 pub use compiler::{Compiler, Origin, Provenance};
 pub use cuda::{devices, driver_version};

@@ -13,8 +13,9 @@ use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use libloading::os::unix::{Library as UnixLibrary, RTLD_GLOBAL, RTLD_NOW};
 
-use crate::artifact::{Artifact, CompileRequest, KernelResources};
+use crate::artifact::{Artifact, CompileRequest, Image, KernelResources};
 use crate::library::{Candidate, FoundBy, Wanted};
+use crate::split::split;
 
 /// Names NVRTC's file or its folder; nothing else is then looked at.
 pub const NVRTC_VARIABLE: &str = "SPMV_NVRTC";
@@ -24,6 +25,9 @@ const NVRTC: Wanted = Wanted {
     majors: &[14, 13, 12],
     wheel_folders: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
 };
+
+/// The first version that compiles kernels on several cores, those of one text and several texts at once.
+const SPLITS_FROM: Version = Version { major: 13, minor: 0 };
 
 /// NVRTC cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -280,11 +284,54 @@ impl Nvrtc {
         Err(NvrtcError::Arch { arch: arch.to_owned(), version: self.version, allowed })
     }
 
-    /// Compiles one request to machine code and PTX.
+    /// Compiles one request to machine code and PTX, in one image.
     ///
     /// # Errors
     /// [`CompileError`] with NVRTC's log.
     pub fn compile(&self, request: &CompileRequest) -> Result<Artifact, CompileError> {
+        // Kernels become machine code side by side, on as many cores as there are; all before that is done one by one.
+        let splits = self.version >= SPLITS_FROM;
+        Ok(in_one(
+            vec![self.image(request, &request.source, splits.then_some("--split-compile=0"))?],
+            request,
+        ))
+    }
+
+    /// As [`compile`](Self::compile), with the kernels in up to so many images, which are compiled side by side.
+    pub(crate) fn compile_split(
+        &self,
+        request: &CompileRequest,
+        max_images: usize,
+    ) -> Result<Artifact, CompileError> {
+        let sources = match self.version >= SPLITS_FROM {
+            true => split(&request.source, max_images),
+            false => Vec::new(),
+        };
+        let [last, others @ ..] = &*sources else { return self.compile(request) };
+        if others.is_empty() {
+            return self.compile(request);
+        }
+        let compiled = std::thread::scope(|scope| {
+            let image = |source| self.image(request, source, None);
+            let others: Vec<_> = others.iter().map(|source| scope.spawn(move || image(source))).collect();
+            let last = image(last);
+            let others = others.into_iter().map(|thread| thread.join().expect("compiling does not panic"));
+            others.chain([last]).collect::<Result<Vec<_>, _>>()
+        });
+        match compiled {
+            Ok(images) => Ok(in_one(images, request)),
+            // What is wrong is said about the whole text, and a kernel that needs another is compiled with it.
+            Err(_) => self.compile(request),
+        }
+    }
+
+    /// Compiles `source` as `request` says; the log comes with it.
+    fn image(
+        &self,
+        request: &CompileRequest,
+        source: &str,
+        option: Option<&str>,
+    ) -> Result<(Image, String), CompileError> {
         let error = |reason: &str, log| CompileError {
             arch: request.arch.clone(),
             version: self.version,
@@ -293,9 +340,9 @@ impl Nvrtc {
         };
         let text =
             |text: &str| CString::new(text).map_err(|_| error("the source holds a NUL byte", String::new()));
-        let source = text(&request.source)?;
-        let options: Vec<CString> =
-            request.options.iter().map(|option| text(option)).collect::<Result<_, _>>()?;
+        let source = text(source)?;
+        let options = request.options.iter().map(String::as_str).chain(option);
+        let options: Vec<CString> = options.map(text).collect::<Result<_, _>>()?;
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let mut program = Program { nvrtc: self, handle: std::ptr::null_mut() };
         // SAFETY: every pointer is valid for the call: C strings and the array of them live until the end of
@@ -326,12 +373,8 @@ impl Nvrtc {
         }
         let ptx = program.fetch(self.ptx_size, self.ptx);
         let ptx = String::from_utf8_lossy(&ptx).trim_end_matches('\0').to_owned();
-        Ok(Artifact {
-            cubin: program.fetch(self.cubin_size, self.cubin),
-            ptx: without_current_folder(ptx),
-            kernels: resources(&log),
-            log,
-        })
+        let cubin = program.fetch(self.cubin_size, self.cubin);
+        Ok((Image { cubin, ptx: without_current_folder(ptx) }, log))
     }
 
     fn describe(&self, result: nvrtcResult) -> String {
@@ -417,6 +460,15 @@ fn builtins_beside(nvrtc: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(is_builtins).collect()
 }
 
+/// An artifact of images with their logs.
+fn in_one(compiled: Vec<(Image, String)>, request: &CompileRequest) -> Artifact {
+    let (images, logs): (_, Vec<String>) = compiled.into_iter().unzip();
+    let log = logs.concat();
+    let mut kernels = resources(&log);
+    kernels.sort_by_key(|kernel| request.source.find(&format!("{}(", kernel.name)));
+    Artifact { images, log, kernels }
+}
+
 /// Reads ptxas's resource report out of a log.
 fn resources(log: &str) -> Vec<KernelResources> {
     let mut kernels: Vec<KernelResources> = Vec::new();
@@ -440,16 +492,17 @@ fn resources(log: &str) -> Vec<KernelResources> {
 
 /// Options of every compile, in order. Contraction is off so that every rounding is in the text; line tables
 /// let tools name CUDA lines; ptxas reports resources into the log. NVRTC's own cache, which 12.9 brought, would
-/// return machine code without that report. Kernels of a text are compiled side by side, on as many cores as there are.
-pub(crate) fn options(arch: &str, version: Version) -> Vec<String> {
+/// return machine code without that report. What is generated needs no declarations of textures, launches from kernels and
+/// the runtime's own types; reading them takes a third of the time of a small text.
+pub(crate) fn options(arch: &str, version: Version, generated: bool) -> Vec<String> {
     let arch = format!("--gpu-architecture={arch}");
     let mut options =
         vec![&*arch, "--std=c++17", "--fmad=false", "--generate-line-info", "--ptxas-options=-v"];
     if version >= (Version { major: 12, minor: 9 }) {
         options.push("--no-cache");
     }
-    if version >= (Version { major: 13, minor: 0 }) {
-        options.push("--split-compile=0");
+    if generated && version >= (Version { major: 12, minor: 4 }) {
+        options.push("--minimal");
     }
     options.into_iter().map(str::to_owned).collect()
 }
@@ -459,17 +512,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nvrtcs_own_cache_is_off_where_there_is_one() {
-        let has =
-            |major, minor| options("sm_90", Version { major, minor }).contains(&"--no-cache".to_owned());
-        assert_eq!([has(12, 0), has(12, 8), has(12, 9), has(13, 0)], [false, false, true, true]);
-    }
-
-    #[test]
-    fn kernels_are_compiled_side_by_side_where_nvrtc_can() {
-        let splits =
-            |major| options("sm_90", Version { major, minor: 0 }).contains(&"--split-compile=0".to_owned());
-        assert_eq!([splits(12), splits(13)], [false, true]);
+    fn options_are_those_that_a_version_knows() {
+        let has = |option: &str, major, minor, generated| {
+            options("sm_90", Version { major, minor }, generated).iter().any(|has| has == option)
+        };
+        let versions = [(12, 0), (12, 3), (12, 4), (12, 8), (12, 9), (13, 0)];
+        let of = |option, generated| versions.map(|(major, minor)| has(option, major, minor, generated));
+        assert_eq!(of("--no-cache", true), [false, false, false, false, true, true]);
+        assert_eq!(of("--minimal", true), [false, false, true, true, true, true]);
+        assert_eq!(of("--minimal", false), [false; 6]);
     }
 
     #[test]

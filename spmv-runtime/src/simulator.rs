@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ptx_sim::{Arg, Counters, Schedule, Simulator};
 
-use crate::artifact::Artifact;
+use crate::artifact::Image;
 use crate::backend::{
     Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle, as_bytes,
 };
@@ -128,8 +128,8 @@ impl Backend for Simulated {
         Ok(())
     }
 
-    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, LoadError> {
-        let module = ptx_sim::Module::load(&artifact.ptx).map_err(|problem| {
+    fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError> {
+        let module = ptx_sim::Module::load(&image.ptx).map_err(|problem| {
             let message = problem.to_string();
             LoadError::Failed(Error::Driver { call: "load", name: "simulator".into(), message })
         })?;
@@ -198,8 +198,10 @@ impl Module for SimulatedModule {
         Ok(Function { handle: index as u64, awaits_stream: false })
     }
 
-    fn allow_shared(&self, _: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
-        let used = self.module.kernel(kernel).map_or(0, |kernel| kernel.shared_bytes);
+    fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
+        let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let used =
+            functions[function.handle as usize].0.kernel(kernel).map_or(0, |kernel| kernel.shared_bytes);
         let available = ptx_sim::MAX_SHARED.saturating_sub(used) as u32;
         if bytes <= available {
             return Ok(());

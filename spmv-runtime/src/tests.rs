@@ -12,7 +12,7 @@ use spmv_codegen::{
 };
 use spmv_matrix::CsrMatrix;
 
-use crate::artifact::Artifact;
+use crate::artifact::Image;
 use crate::backend::{Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
 use crate::cache::{CacheLocation, DiskCache};
 use crate::compiler::{Compiler, Origin, SingleFlight, Target};
@@ -136,15 +136,15 @@ impl Backend for Recorder {
         Ok(())
     }
 
-    fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, LoadError> {
-        self.loads.lock().unwrap().push(!artifact.cubin.is_empty());
+    fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError> {
+        self.loads.lock().unwrap().push(!image.cubin.is_empty());
         let left = self.rejections.load(Ordering::Relaxed);
         if left > 0 {
             self.rejections.store(left - 1, Ordering::Relaxed);
             let error = Error::Driver { call: "load", name: "REJECTED".into(), message: "no".into() };
             return Err(LoadError::Rejected(error));
         }
-        Ok(Arc::new(RecorderModule { ptx: artifact.ptx.clone(), functions: self.functions.clone() }))
+        Ok(Arc::new(RecorderModule { ptx: image.ptx.clone(), functions: self.functions.clone() }))
     }
 
     unsafe fn launch(&self, launch: Launch<'_>, stream: StreamHandle) -> Result<(), Error> {
@@ -182,7 +182,9 @@ struct RecorderModule {
 
 impl Module for RecorderModule {
     fn function(&self, name: &str) -> Result<Function, Error> {
-        assert!(self.ptx.contains(&format!(".entry {name}(")), "{name} is a kernel of the module");
+        if !self.ptx.contains(&format!(".entry {name}(")) {
+            return Err(Error::MissingKernel { kernel: name.to_owned() });
+        }
         let mut functions = self.functions.lock().unwrap();
         functions.push(name.to_owned());
         Ok(Function { handle: functions.len() as u64 - 1, awaits_stream: false })
@@ -620,7 +622,8 @@ fn machine_code_that_is_rejected_gives_way_to_ptx() {
     let (kernel, _) = recorder.device().kernel(&config("csr_scalar")).unwrap();
     // Fresh machine code, rejected; then PTX.
     assert_eq!(*recorder.loads.lock().unwrap(), [true, false]);
-    assert!(kernel.artifact().cubin.is_empty() && kernel.artifact().ptx.contains(".target sm_"));
+    let image = &kernel.artifact().images[0];
+    assert!(image.cubin.is_empty() && image.ptx.contains(".target sm_"));
 }
 
 #[test]

@@ -7,10 +7,10 @@ mod cache_support;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use cache_support::{Fixture, artifact, request};
+use cache_support::{Fixture, artifact, image, request};
 use proptest::prelude::*;
 use spmv_runtime::cache::{CacheLocation, Damage, DiskCache, Key, Lookup};
-use spmv_runtime::{Artifact, CompileRequest, KernelResources};
+use spmv_runtime::{Artifact, CompileRequest, Image, KernelResources};
 
 #[test]
 fn stores_and_finds() {
@@ -92,7 +92,7 @@ fn every_flipped_bit_is_found() {
     let fixture = Fixture::new();
     let cache = fixture.cache();
     let small =
-        Artifact { cubin: vec![7; 40], ptx: "p".into(), log: String::new(), kernels: artifact(1).kernels };
+        Artifact { images: vec![image(vec![7; 40], "p")], log: String::new(), kernels: artifact(1).kernels };
     assert!(cache.put(&request(1), &small));
     let path = fixture.entry(&request(1));
     let whole = fs::read(&path).unwrap();
@@ -219,7 +219,7 @@ fn an_absurd_size_is_not_read() {
         assert_discarded(&fixture, &cache, "sparse"),
         Damage::TooLarge { bytes: 1 << 40, max_bytes: 64 << 20 }
     );
-    let huge = Artifact { cubin: vec![0; 65 << 20], ..artifact(1) };
+    let huge = Artifact { images: vec![image(vec![0; 65 << 20], "")], ..artifact(1) };
     assert!(!cache.put(&request(1), &huge));
     assert_eq!(cache.get(&request(1)), Lookup::Miss);
     assert!(cache.status().problem.is_none());
@@ -260,13 +260,18 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_image()(cubin in prop::collection::vec(any::<u8>(), 0..300), ptx in ".{0,100}") -> Image {
+        Image { cubin, ptx }
+    }
+}
+
+prop_compose! {
     fn any_artifact()(
-        cubin in prop::collection::vec(any::<u8>(), 0..300),
-        ptx in ".{0,100}",
+        images in prop::collection::vec(any_image(), 0..4),
         log in ".{0,100}",
         kernels in prop::collection::vec(any_kernel(), 0..4),
     ) -> Artifact {
-        Artifact { cubin, ptx, log, kernels }
+        Artifact { images, log, kernels }
     }
 }
 

@@ -8,7 +8,7 @@ use spmv_codegen::{IndexType, KernelConfig, Operation, StorageFormat};
 use spmv_matrix::CsrMatrix;
 use spmv_runtime::cache::{CacheLocation, DiskCache, Lookup};
 use spmv_runtime::tuning::{Choice, Question, Unit};
-use spmv_runtime::{Artifact, CompileRequest, Constraints, Device, Fingerprint, KernelResources};
+use spmv_runtime::{Artifact, CompileRequest, Constraints, Device, Fingerprint, Image, KernelResources};
 use tempfile::TempDir;
 
 use super::mutation::{Outcome, Random, edit_byte, how_many, mutate_text};
@@ -89,8 +89,7 @@ impl Folder {
             shared_bytes: 1024,
         };
         let artifact = Artifact {
-            cubin: (0..40).collect(),
-            ptx: ".version 8.0\n".into(),
+            images: vec![Image { cubin: (0..40).collect(), ptx: ".version 8.0\n".into() }],
             log: "ptxas info".into(),
             kernels: vec![resources("spmv"), resources("spmv_prepare")],
         };

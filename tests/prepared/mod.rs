@@ -14,7 +14,7 @@ use spmv_runtime::cache::{CacheLocation, DiskCache};
 pub fn module(config: &KernelConfig) -> Module {
     let compiler = Compiler::new(DiskCache::open(&CacheLocation::off()));
     let (artifact, _) = compiler.compile(config, "sm_90").unwrap();
-    Module::load(&artifact.ptx).unwrap()
+    Module::load(&artifact.images[0].ptx).unwrap()
 }
 
 /// What the `prepare` passes of a program make of a matrix: every buffer by its name, and the counts.

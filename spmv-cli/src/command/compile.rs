@@ -63,8 +63,9 @@ impl Compile {
         let started = Instant::now();
         let (artifact, origin) = Compiler::shared().compile(&config, &self.arch)?;
         let time_ms = quantity::in_ms(started.elapsed());
+        let [image] = &*artifact.images else { unreachable!("it was compiled to one image") };
         if let Some(path) = &self.file {
-            let content = if self.ptx { artifact.ptx.as_bytes() } else { &artifact.cubin };
+            let content = if self.ptx { image.ptx.as_bytes() } else { &image.cubin };
             replace(path, content).map_err(|error| Failure::unwritable(path, error))?;
         }
         self.output.print(&CompileReport {
@@ -74,7 +75,7 @@ impl Compile {
             nvrtc_version: nvrtc.version().to_string(),
             time_ms,
             compiled: CompiledFacts::new(&self.arch, origin, &artifact),
-            ptx: (self.ptx && self.file.is_none()).then(|| artifact.ptx.clone()),
+            ptx: (self.ptx && self.file.is_none()).then(|| image.ptx.clone()),
             written_to: self.file.map(|path| path.display().to_string()),
         })
     }

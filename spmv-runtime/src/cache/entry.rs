@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use super::key::{self, Reader, put_bytes, put_u64};
-use crate::artifact::{Artifact, CompileRequest, KernelResources};
+use crate::artifact::{Artifact, CompileRequest, Image, KernelResources};
 
 const MAGIC: [u8; 8] = *b"spmvKERN";
 
@@ -13,7 +13,7 @@ const NOTE_MAGIC: [u8; 8] = *b"spmvNOTE";
 
 /// Goes up whenever the bytes change, or what is derived from them when they are made (the resources that are
 /// read out of the compiler's log).
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 const CHECKSUM_AT: usize = MAGIC.len() + size_of::<u32>();
 const PAYLOAD_AT: usize = CHECKSUM_AT + blake3::OUT_LEN;
@@ -77,21 +77,19 @@ pub enum Damage {
 }
 
 pub(super) fn encode(request: &[u8], artifact: &Artifact) -> Vec<u8> {
-    let Artifact { cubin, ptx, log, kernels } = artifact;
+    let Artifact { images, log, kernels } = artifact;
+    let image_bytes = images.iter().map(|image| image.cubin.len() + image.ptx.len() + 16).sum::<usize>();
     let kernel_bytes = kernels.iter().map(|k| k.name.len() + 24).sum::<usize>();
     let mut out = Vec::with_capacity(
-        PAYLOAD_AT
-            + request.len()
-            + cubin.len()
-            + ptx.len()
-            + log.len()
-            + kernel_bytes
-            + 5 * size_of::<u64>(),
+        PAYLOAD_AT + request.len() + image_bytes + log.len() + kernel_bytes + 4 * size_of::<u64>(),
     );
     begin(&mut out, MAGIC);
     put_bytes(&mut out, request);
-    put_bytes(&mut out, cubin);
-    put_bytes(&mut out, ptx.as_bytes());
+    put_u64(&mut out, images.len() as u64);
+    for Image { cubin, ptx } in images {
+        put_bytes(&mut out, cubin);
+        put_bytes(&mut out, ptx.as_bytes());
+    }
     put_bytes(&mut out, log.as_bytes());
     put_u64(&mut out, kernels.len() as u64);
     for KernelResources { name, registers, spill_store_bytes, spill_load_bytes, shared_bytes } in kernels {
@@ -184,8 +182,10 @@ fn split(payload: &[u8]) -> Option<(&[u8], &[u8])> {
 
 fn decode_artifact(bytes: &[u8]) -> Option<Artifact> {
     let mut reader = Reader(bytes);
-    let cubin = reader.bytes()?.to_vec();
-    let ptx = reader.string()?;
+    let mut images = Vec::new();
+    for _ in 0..reader.u64()? {
+        images.push(Image { cubin: reader.bytes()?.to_vec(), ptx: reader.string()? });
+    }
     let log = reader.string()?;
     let mut kernels = Vec::new();
     for _ in 0..reader.u64()? {
@@ -198,5 +198,5 @@ fn decode_artifact(bytes: &[u8]) -> Option<Artifact> {
         });
     }
     reader.end()?;
-    Some(Artifact { cubin, ptx, log, kernels })
+    Some(Artifact { images, log, kernels })
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use spmv_runtime::cache::{CacheLocation, DiskCache, Key};
-use spmv_runtime::{Artifact, CompileRequest, KernelResources};
+use spmv_runtime::{Artifact, CompileRequest, Image, KernelResources};
 use tempfile::TempDir;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
@@ -81,11 +81,17 @@ pub fn artifact(n: usize) -> Artifact {
     sized_artifact(n, 300)
 }
 
+pub fn image(cubin: Vec<u8>, ptx: &str) -> Image {
+    Image { cubin, ptx: ptx.into() }
+}
+
 /// Every byte depends on `n`.
 pub fn sized_artifact(n: usize, cubin_bytes: usize) -> Artifact {
     Artifact {
-        cubin: (0..cubin_bytes).map(|i| (i.wrapping_mul(31) ^ n.wrapping_mul(7)) as u8).collect(),
-        ptx: format!(".version 8.0 // {n}\n"),
+        images: vec![image(
+            (0..cubin_bytes).map(|i| (i.wrapping_mul(31) ^ n.wrapping_mul(7)) as u8).collect(),
+            &format!(".version 8.0 // {n}\n"),
+        )],
         log: format!("ptxas info : kernel {n}"),
         kernels: vec![KernelResources {
             name: format!("spmv_{n}"),
