@@ -34,7 +34,7 @@ const PLACES_PER_BLOCK: u32 = 16 * THREADS_PER_BLOCK;
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
 /// blocks of each shape, most diagonals of a group, sectors that warps read together and entries that they read them for,
 /// columns and entries of each degree, hashes of rows, values that differ and that are wide.
-const COUNTERS: u32 = VALUES as u32 + 2;
+const COUNTERS: u32 = VALUES as u32 + 3;
 
 /// Where the sectors are that warps read together.
 const GATHERED: usize = 44 + Features::BLOCK_SHAPES.len() + 1;
@@ -142,8 +142,8 @@ impl AnalysisProgram {
         });
         if value_bytes <= 8 {
             let count = nnz.min(Features::SAMPLED_VALUES);
-            features.values =
-                SampledValues { count, different: counters[VALUES], wide: counters[VALUES + 1] };
+            let [different, wide, uneven] = [0, 1, 2].map(|kind| counters[VALUES + kind]);
+            features.values = SampledValues { count, different, wide, uneven };
         }
         features
     }

@@ -54,12 +54,20 @@ pub struct SampledValues {
     pub different: u64,
     /// How many of these, of a type of 8 bytes and read as f64, no f32 is equal to.
     pub wide: u64,
+    /// How many of these, of a type of 4 or 8 bytes and read as f32 or f64, are no whole numbers from -127 to 127.
+    pub uneven: u64,
 }
 
 impl SampledValues {
     /// Whether an f32 holds every one that was looked at; of a type of 8 bytes that is not f64 it means nothing.
     pub fn are_narrow(&self) -> bool {
         self.count > 0 && self.wide == 0
+    }
+
+    /// Whether every one that was looked at is a whole number from -127 to 127; of a type that is neither f32 nor f64 it means
+    /// nothing.
+    pub fn are_whole(&self) -> bool {
+        self.count > 0 && self.uneven == 0
     }
 
     /// Whether there are so few different ones that a table of 256 most likely has room for all values of the matrix: each of

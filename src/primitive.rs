@@ -14,7 +14,7 @@ const MAX_BLOCKS: u32 = 1024;
 /// out whether that is so, and what follows.
 #[derive(Clone, Debug)]
 pub(crate) struct ValueEncoding {
-    /// 0 as they are, 1 as f32, 2 by places in a table.
+    /// 0 as they are, 1 as f32, 2 by places in a table, 3 as bytes.
     encoding: u32,
     threads_per_block: u32,
     /// Different values up to which they are stored by their places.
@@ -23,7 +23,7 @@ pub(crate) struct ValueEncoding {
     table: usize,
     hashed: usize,
     total: usize,
-    /// How many values no f32 is equal to, or how many there are that differ.
+    /// How many values no f32, or no whole number of a byte, is equal to, or how many there are that differ.
     found: Expr,
 }
 
@@ -65,7 +65,7 @@ impl ValueEncoding {
         };
         match self.encoding {
             0 => None,
-            1 => Some((pass("spmv_encoding_others", nnz.clone(), &[self.total]), "other_values")),
+            1 | 3 => Some((pass("spmv_encoding_others", nnz.clone(), &[self.total]), "other_values")),
             // A block has a table of its own, and should have values enough to pay for it.
             _ => {
                 let kernel = "spmv_encoding_distinct";
@@ -91,7 +91,7 @@ impl ValueEncoding {
     pub(crate) fn if_as_given(&self) -> Expr {
         match self.encoding {
             0 => 1.into(),
-            1 => Expr::from(1).min(self.found.clone()),
+            1 | 3 => Expr::from(1).min(self.found.clone()),
             _ => Expr::from(1).min(self.found.clone().minus(self.most_distinct)),
         }
     }

@@ -93,7 +93,7 @@ impl Special {
         match self.encoding {
             // One byte more, or three, is what decoding takes as long as.
             1 if value == ValueType::F64 => 5,
-            2 => 4,
+            2 | 3 => 4,
             _ => value.size(),
         }
     }
@@ -116,9 +116,11 @@ impl Special {
     pub fn laid_out(self, features: &Features, value: ValueType) -> SpecialLayout {
         let layout = self.grouped(features, value);
         let Special { block, lanes_per_row, .. } = layout.parameters;
-        // Looking values up takes as long as 3 bytes of each, and more where lanes share rows.
+        // What is stored in a byte takes as long as 4, and more where lanes share rows: a step of theirs is few bytes then.
+        let are_shared = block == 1 && lanes_per_row > 1;
         let encoding = match value {
-            ValueType::F64 if features.values.are_narrow() && block == 1 && lanes_per_row > 1 => 1,
+            ValueType::F64 if features.values.are_narrow() && are_shared => 1,
+            ValueType::F64 | ValueType::F32 if features.values.are_whole() && !are_shared => 3,
             ValueType::F64 if features.values.are_few() => 2,
             ValueType::F64 if features.values.are_narrow() => 1,
             ValueType::F32 if features.values.are_few() && block > 1 => 2,
@@ -278,13 +280,14 @@ mod tests {
             (sorted.parameters.sigma, sorted.parameters.resident, sorted.threads_per_block),
             (1024, 0, 256)
         );
-        // Values by samples of them: (how many, how many differ, how many are wide).
-        let encoding = |shape: Special, (count, different, wide), value| {
-            let values = SampledValues { count, different, wide };
+        // Values by samples of them: (how many, how many differ, how many are wide), and how many are uneven.
+        let encoded = |shape: Special, (count, different, wide), uneven, value| {
+            let values = SampledValues { count, different, wide, uneven };
             let layout = shape.laid_out(&Features { values, ..features(22, 22, near) }, value).parameters;
             assert_eq!(layout.shape(value).for_values(value), shape.for_values(value));
             layout.encoding
         };
+        let encoding = |shape, values, value| encoded(shape, values, 1, value);
         for (values, of_f64) in [
             ((2048, 256, 2048), 2),
             ((2048, 257, 2048), 0),
@@ -301,6 +304,15 @@ mod tests {
         assert_eq!(encoding(USUAL, (2048, 9, 0), ValueType::F64), 2);
         assert_eq!(encoding(BY_FOUR, (2048, 9, 0), ValueType::F64), 1);
         assert_eq!(encoding(BY_FOUR, (2048, 9, 9), ValueType::F64), 2);
+        for (shape, value, expected) in [
+            (USUAL, ValueType::F64, 3),
+            (USUAL, ValueType::F32, 3),
+            (USUAL, ValueType::F16, 0),
+            (BY_FOUR, ValueType::F64, 1),
+            (BY_FOUR, ValueType::F32, 0),
+        ] {
+            assert_eq!(encoded(shape, (2048, 9, 0), 0, value), expected);
+        }
         for shape in Special::SHAPES {
             assert_eq!(shape.shape(ValueType::F64), shape);
             assert_eq!(shape.for_values(ValueType::F16).shape(ValueType::F16), shape);

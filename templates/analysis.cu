@@ -1,6 +1,6 @@
 // analysis: counts what a kernel's time depends on in the structure of a matrix.
 //
-// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; hashes of some rows in the middle; samples of the values that differ, and that no f32 is equal to; diagonals that hold an entry
+// Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; hashes of some rows in the middle; samples of the values that differ, that no f32 is equal to, and that are no small whole numbers; diagonals that hold an entry
 // Bytes:     row offsets once, at most 2^23 column indices and 2^20 more, and 2^17 with their values, and 2^11 values more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
 // Launch:    blocks of one launch take samples, groups of rows, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows, only where rows may lie on few; then their number
@@ -45,7 +45,7 @@ struct Counters {
   uint64_t degree_cols[kLengthClasses];
   uint64_t degree_entries[kLengthClasses];
   uint64_t rows[kComparedRows];
-  uint64_t different_values, wide_values;
+  uint64_t different_values, wide_values, uneven_values;
 };
 
 // Behind the counters: what samples have in columns, then a bit a diagonal; or the length of every column.
@@ -421,33 +421,47 @@ __device__ __forceinline__ void hash_rows(uint32_t block, uint32_t num_rows, uin
   if (threadIdx.x % 32 == 0) counters->rows[number] = hash;
 }
 
-// One block takes samples of the values: which of them differ, and which of 8 bytes, read as f64, are no f32.
+// Whether a number is no whole one from -127 to 127, by its bits: -0 is none of them.
+template <typename T, typename Bits>
+__device__ __forceinline__ bool is_uneven(T read, Bits bits) {
+  const T whole = T(read >= T(-127) && read <= T(127) ? int(read) : 0);
+  return *reinterpret_cast<const Bits*>(&whole) != bits;
+}
+
+// One block takes samples of the values: which of them differ, which of 8 bytes, read as f64, are no f32, and which of 4 or 8,
+// read as f32 or f64, are no small whole numbers.
 __device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint32_t value_bytes,
                                              const void* __restrict__ values, Counters* counters) {
   if (value_bytes > 8) return;
   for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
   __syncthreads();
   const uint32_t count = nnz < kSampledValues ? uint32_t(nnz) : kSampledValues;
-  uint32_t different = 0, wide = 0;
+  uint32_t different = 0, wide = 0, uneven = 0;
   for (uint32_t number = threadIdx.x; number < count; number += kThreadsPerBlock) {
     const uint64_t i = nnz < kSampledValues ? number : number * nnz / kSampledValues;
     uint64_t bits;
     if (value_bytes == 1) bits = static_cast<const unsigned char*>(values)[i];
     if (value_bytes == 2) bits = static_cast<const uint16_t*>(values)[i];
-    if (value_bytes == 4) bits = static_cast<const uint32_t*>(values)[i];
+    if (value_bytes == 4) {
+      bits = static_cast<const uint32_t*>(values)[i];
+      uneven += is_uneven(__uint_as_float(uint32_t(bits)), uint32_t(bits));
+    }
     if (value_bytes == 8) {
       bits = static_cast<const uint64_t*>(values)[i];
       const double read = __longlong_as_double(bits);
       wide += double(float(read)) != read;
+      uneven += is_uneven(read, bits);
     }
     // Mixing keeps numbers apart, and -1 away from what marks an empty place.
     different += insert(table, mixed(bits));
   }
   different = warp_sum(different);
   wide = warp_sum(wide);
+  uneven = warp_sum(uneven);
   if (threadIdx.x % 32 == 0) {
     atomicAdd(&counters->different_values, uint64_t(different));
     atomicAdd(&counters->wide_values, uint64_t(wide));
+    atomicAdd(&counters->uneven_values, uint64_t(uneven));
   }
 }
 

@@ -43,16 +43,17 @@ struct SlotOf<16> {
   using Type = WideSlot;
 };
 
-// How values that are stored as StoredT lie in slots. A slot is the bits of a value, inverted, or one more than its place in a
-// table: memory full of zeros is fill, and a stored zero is not. The one NaN whose bits are all ones becomes another.
+// How values that are stored as StoredT lie in slots. A slot is the bits of a value, inverted, or a byte that is not zero: one
+// more than its place in a table, or a whole number as it is encoded. Memory full of zeros is fill, and a stored zero is not. The
+// one NaN whose bits are all ones becomes another.
 template <typename StoredT>
 struct Slots {
   static constexpr int kBytes = sizeof(StoredT);
-  static constexpr bool kIsPlace = kBytes == 1;
+  static constexpr bool kIsByte = kBytes == 1;
   // Rows, a warp apart, whose slots a thread loads at once; such packs of a thread; diagonals whose loads are in flight
   // together.
   static constexpr int kPack = kBytes < 4 ? 4 / kBytes : 1;
-  static constexpr int kPacks = kIsPlace && sizeof(XT) > 4 ? 1 : 2;
+  static constexpr int kPacks = kIsByte && sizeof(XT) > 4 ? 1 : 2;
   static constexpr int kSteps = kPacks == 1 ? 4 : 3;
   static constexpr int kApart = 32 * kPack;
   static constexpr int kWarpRows = kApart * kPacks;
@@ -62,13 +63,13 @@ struct Slots {
 
   static __device__ __forceinline__ SlotT slot(StoredT value) {
     const SlotT bits = *reinterpret_cast<const SlotT*>(&value);
-    if constexpr (kIsPlace) return SlotT(bits + 1);
+    if constexpr (kIsByte) return SlotT(bits + (kEncoding == 2));
     const SlotT slot = ~bits;
     return slot == 0 ? SlotT(1) : slot;
   }
   // The first entry of the table is that of fill.
   static __device__ __forceinline__ ValueT value(SlotT slot, const ValueT* table) {
-    if constexpr (!kIsPlace) slot = ~slot;
+    if constexpr (!kIsByte) slot = ~slot;
     return decode(*reinterpret_cast<const StoredT*>(&slot), table);
   }
   // The slot of this row of a pack.

@@ -62,6 +62,10 @@ impl Packed {
                 let places = device.bytes("encoded_values").iter();
                 (places.map(|place| f64::from_bits(!table[usize::from(*place)])).collect(), 1)
             }
+            3 if !device.bytes("encoded_values").is_empty() => {
+                let stored = device.bytes("encoded_values").iter();
+                (stored.map(|byte| f64::from(i16::from(*byte) - 128)).collect(), 1)
+            }
             _ => (device.doubles("slot_values"), 8),
         };
         let cols = match layout.col_bits {
@@ -173,7 +177,15 @@ fn layouts() -> Vec<Special> {
         Special { rows_per_lane: 4, entries_per_step: 1, sigma: 256, ..usual },
         Special { rows_per_lane: 2, entries_per_step: 2, sigma: 1024, piece: 128, encoding: 1, ..usual },
         Special { lanes_per_row: 32, entries_per_step: 8, encoding: 2, ..usual },
-        Special { lanes_per_row: 4, rows_per_lane: 2, sigma: 4096, piece: 512, col_bits: 32, ..usual },
+        Special {
+            lanes_per_row: 4,
+            rows_per_lane: 2,
+            sigma: 4096,
+            piece: 512,
+            col_bits: 32,
+            encoding: 3,
+            ..usual
+        },
     ]
 }
 
@@ -277,6 +289,36 @@ fn values_are_narrowed_without_loss() {
         let a = from_rows(7, [row.collect()]);
         let counts = check(layout, &a, "values");
         assert_eq!(counts[0], others, "{value}");
+        check_product(layout, &a);
+    }
+}
+
+/// Whole numbers up to 127 are stored as bytes; zero with a sign is none.
+#[test]
+fn whole_numbers_are_stored_as_bytes() {
+    let layout = Special { encoding: 3, ..Special::default() };
+    let whole =
+        |row: u32| (0..3).map(move |k| (k * 5 + row % 7, f64::from((row * 3 + k) % 255) - 127.0)).collect();
+    for (value, others) in [
+        (127.0, 0),
+        (-127.0, 0),
+        (0.0, 0),
+        (-0.0, 1),
+        (128.0, 1),
+        (-128.0, 1),
+        (1.5, 1),
+        (f64::from_bits(4_611_686_018_427_387_905), 1),
+        (f64::NAN, 1),
+        (f64::NEG_INFINITY, 1),
+        (1e300, 1),
+        (1e-300, 1),
+    ] {
+        let a = from_rows(60, (0..500).map(whole).chain([vec![(3, value)]]));
+        let counts = check(layout, &a, "whole numbers");
+        assert_eq!(counts[0], others, "{value}");
+        let config = config(layout);
+        let device = prepare(&config.program(), &prepared::module(&config), &a);
+        assert_eq!(!device.bytes("encoded_values").is_empty(), others == 0, "{value}");
         check_product(layout, &a);
     }
 }

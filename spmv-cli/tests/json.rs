@@ -397,7 +397,7 @@ fn explain() {
     let report = Spmv::new().json("explain ../tests/matrices/gemat12.mtx --products 1000000000000");
     keys(&report, "path features candidates");
     let features = "num_rows num_cols nnz longest_row row_lengths warp_steps num_diagonals different_rows \
-         sampled_values different_values wide_values near far hot";
+         sampled_values different_values wide_values uneven_values near far hot";
     keys(&report["features"], features);
     let candidates = report["candidates"].as_array().unwrap();
     for candidate in candidates {

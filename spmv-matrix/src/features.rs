@@ -62,8 +62,24 @@ fn sampled_values<V: Entry>(values: &[V]) -> SampledValues {
         let number = f64::from_bits(*bits as u64);
         size_of::<V>() == 8 && f64::from(number as f32) != number
     };
+    // Zero with a sign is not the whole number that it is equal to.
+    let is_uneven = |bits: &u128| {
+        let (whole, is_same) = match size_of::<V>() {
+            4 => {
+                let whole = f32::from_bits(*bits as u32) as i8;
+                (whole, f32::from(whole).to_bits() == *bits as u32)
+            }
+            8 => {
+                let whole = f64::from_bits(*bits as u64) as i8;
+                (whole, f64::from(whole).to_bits() == *bits as u64)
+            }
+            _ => return false,
+        };
+        whole == i8::MIN || !is_same
+    };
     let wide = bits.clone().filter(is_wide).count() as u64;
-    SampledValues { count, different: bits.collect::<HashSet<_>>().len() as u64, wide }
+    let uneven = bits.clone().filter(is_uneven).count() as u64;
+    SampledValues { count, different: bits.collect::<HashSet<_>>().len() as u64, wide, uneven }
 }
 
 /// The features of the transpose, as far as they follow from those of the structure and from the lengths of its columns.

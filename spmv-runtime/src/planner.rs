@@ -465,7 +465,7 @@ fn least_workspace(program: &Program, config: &KernelConfig, features: &Features
     let reads_values = program.multiply.iter().any(|pass| pass.args.contains(&Arg::Values));
     let value_bytes = match config.algorithm() {
         Algorithm::Special(Special { encoding, .. }) | Algorithm::Dia(Dia { encoding }) if encoding > 0 => {
-            if encoding == 2 {
+            if encoding > 1 {
                 1
             } else {
                 config.types().value.size().min(4)

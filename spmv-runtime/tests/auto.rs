@@ -138,6 +138,16 @@ fn the_device_looks_at_values_as_the_host_does() {
     assert!(narrow.are_narrow() && !narrow.are_few(), "{narrow:?}");
     assert_eq!(look(&device, a.map_values(|value| 0.0f64.copysign(value))).different, 2);
     assert!(look(&device, a.map_values(|_| f64::NAN)).wide == 2048);
+    // Whole numbers, of which -0 is none.
+    let whole = a.map_values(|value| (value * 127.0).trunc() + 0.0);
+    assert!(look(&device, whole.clone()).are_whole() && look(&device, whole.convert::<f32>()).are_whole());
+    assert_eq!(look(&device, a.map_values(|_| -0.0f64)).uneven, 2048);
+    for beyond in [128.0, -128.0, 0.5, f64::INFINITY] {
+        assert_eq!(look(&device, a.map_values(|_| beyond)).uneven, 2048, "{beyond}");
+        assert_eq!(look(&device, a.map_values(|_| beyond as f32)).uneven, 2048, "{beyond}");
+    }
+    let uneven = random.uneven;
+    assert!(uneven > 2000 && !random.are_whole(), "{random:?}");
     assert!(!look(&device, a.convert::<f32>()).are_few());
     assert!(look(&device, a.convert::<f16>()).different > 1000);
     assert!(look(&device, a.map_values(|value| (value * 4.0) as i8)).are_few());
@@ -169,6 +179,8 @@ fn features_of_the_transpose_are_nearly_those_of_a_transpose() {
     // Of columns as long as rows it is known how many there are, and that they have all entries or nearly.
     assert_eq!(found.degrees.cols, exact.degrees.cols);
     found.degrees = exact.degrees;
+    // Samples of the values are other ones.
+    found.values.uneven = exact.values.uneven;
     assert_eq!(found, exact);
 }
 
@@ -266,10 +278,11 @@ fn rows_that_repeat_are_stored_once() {
 #[test]
 fn values_are_encoded_where_they_can_be_and_stay() {
     let device = device();
-    let encoding = |values, constraints: &Constraints| {
+    let encoding = |values, factor: f64, constraints: &Constraints| {
         let generator = Generator::new("gaussian").unwrap().values(values);
         let generator = generator.set("n", 1000.0).unwrap().set("per_row", 22.0).unwrap();
         let a = generator.set("sigma", 100.0).unwrap().generate::<f64, u32>().unwrap();
+        let a = a.map_values(|value| value * factor);
         let types = KernelConfig::named("csr_vector").unwrap().value(ValueType::F64).build().unwrap().types();
         let on_device = DeviceMatrix::upload(&device, &a, IndexType::U32).unwrap();
         let found = on_device.features().unwrap();
@@ -281,22 +294,25 @@ fn values_are_encoded_where_they_can_be_and_stay() {
                 _ => None,
             })
             .collect();
-        if [Values::Integers, Values::Ones].contains(&values) {
+        // Sums of halves are exact.
+        if [Values::Integers, Values::Ones].contains(&values) && (factor * 2.0).fract() == 0.0 {
             check(&mut Spmv::with(&device, &a, layouts[0].0).unwrap(), &a);
         }
         layouts.into_iter().map(|(_, encoding)| encoding).collect::<BTreeSet<_>>()
     };
     let mut changing = Constraints::default();
     changing.values_change = true;
-    for (values, expected) in [
-        (Values::Random, &[0][..]),
-        (Values::Single, &[1]),
-        (Values::Integers, &[1, 2]),
-        (Values::Ones, &[1, 2]),
+    for (values, factor, expected) in [
+        (Values::Random, 1.0, &[0][..]),
+        (Values::Single, 1.0, &[1]),
+        (Values::Integers, 1.0, &[1, 3]),
+        (Values::Integers, 0.5, &[1, 2]),
+        (Values::Integers, 0.1, &[2]),
+        (Values::Ones, 1.0, &[1, 3]),
     ] {
-        // Where lanes share rows, values that are narrow as well are not looked up in a table.
-        assert!(encoding(values, &Constraints::default()).iter().eq(expected), "{values}");
-        assert!(encoding(values, &changing).iter().eq(&[0]), "{values}");
+        // Where lanes share rows, values that are narrow as well are stored as such.
+        assert!(encoding(values, factor, &Constraints::default()).iter().eq(expected), "{values} {factor}");
+        assert!(encoding(values, factor, &changing).iter().eq(&[0]), "{values} {factor}");
     }
 }
 

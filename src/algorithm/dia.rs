@@ -12,8 +12,8 @@ use crate::types::{IndexType, ValueKind, ValueType};
 parameters! {
     /// Diagonals that hold an entry, stored whole and without columns (DIA).
     pub struct Dia {
-        /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table where at most 255 differ.
-        encoding = 0, one of [0, 1, 2];
+        /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table of 255, 3 whole ones up to 127 as bytes.
+        encoding = 0, one of [0, 1, 2, 3];
     }
 }
 
@@ -75,6 +75,7 @@ impl Dia {
     #[must_use]
     pub fn laid_out(features: &Features, value: ValueType) -> Dia {
         let encoding = match value {
+            ValueType::F64 | ValueType::F32 if features.values.are_whole() => 3,
             ValueType::F64 | ValueType::F32 if features.values.are_few() => 2,
             ValueType::F64 if features.values.are_narrow() => 1,
             _ => 0,
@@ -88,6 +89,7 @@ impl Dia {
             // One byte more, or two, is what decoding takes as long as.
             1 if value == ValueType::F64 => 5,
             2 => 3,
+            3 => 2,
             _ => value.size(),
         }
     }

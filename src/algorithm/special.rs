@@ -25,8 +25,8 @@ parameters! {
         piece = 128, one of [0, 32, 128, 512, 4096];
         /// Bits of a column: 16 with a base a step, and 32 where a step reaches farther; or 32.
         col_bits = 16, one of [16, 32];
-        /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table where at most 256 differ.
-        encoding = 0, one of [0, 1, 2];
+        /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table of 256, 3 whole ones up to 127 as bytes.
+        encoding = 0, one of [0, 1, 2, 3];
         /// Steps whose loads are in flight together.
         unroll = 4, one of [1, 2, 3, 4, 6, 8];
         /// Blocks: 0 as many as slices need, 1 as many as are resident, each with a stretch of slices.

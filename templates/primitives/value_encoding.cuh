@@ -47,6 +47,22 @@ struct ValueEncoding<2, T> {
   }
 };
 
+// As bytes, where all are whole numbers from -127 to 127: 128 more than the number, so that 0 is none.
+template <typename T>
+struct ValueEncoding<3, T> : ValueEncoding<0, T> {
+  using StoredT = unsigned char;
+  static __device__ __forceinline__ int whole(float number) { return number >= -127 && number <= 127 ? int(number) : 0; }
+  static __device__ __forceinline__ bool keeps(T value) {
+    using Bits = typename UnsignedOf<sizeof(T)>::Type;
+    // -0 is not the whole number that it is equal to.
+    const T kept = T(float(whole(float(value))));
+    return *reinterpret_cast<const Bits*>(&kept) == *reinterpret_cast<const Bits*>(&value);
+  }
+  static __device__ __forceinline__ unsigned char stored(T value, uint32_t, const uint64_t*) {
+    return (unsigned char)(whole(float(value)) + 128);
+  }
+};
+
 using EncodingT = ValueEncoding<kEncoding, ValueT>;
 using EncodedT = EncodingT::StoredT;
 constexpr bool kIsEncoded = sizeof(EncodedT) < sizeof(ValueT);
@@ -57,7 +73,7 @@ constexpr bool kIsEncoded = sizeof(EncodedT) < sizeof(ValueT);
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_encoding_others(uint64_t nnz, const ValueT* __restrict__ values, uint64_t* num_others) {
   await_stream();
-  if constexpr (kEncoding != 1) return;
+  if constexpr (kEncoding != 1 && kEncoding != 3) return;
   const uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x;
   const ValueT value = i < nnz ? __ldcs(values + i) : ValueT(0);
   const uint32_t others = __ballot_sync(0xffffffffu, !EncodingT::keeps(value));
@@ -155,10 +171,22 @@ spmv_encoding_table(const uint64_t* __restrict__ hashed, uint64_t* __restrict__ 
   }
 }
 
+// The whole number that is stored so: the byte at the end of a number whose last bit counts as one, less that number and 128.
+template <typename T>
+__device__ __forceinline__ T whole_number(uint32_t stored) {
+  return T(__uint_as_float(0x4b000000u | stored) - 8388736.0f);
+}
+template <>
+__device__ __forceinline__ double whole_number<double>(uint32_t stored) {
+  return __hiloint2double(0x43300000, int(stored)) - 4503599627370624.0;
+}
+
 // The value that is stored so.
 template <typename StoredT>
 __device__ __forceinline__ ValueT decode(StoredT stored, const ValueT* table) {
-  if constexpr (sizeof(StoredT) == 1) {
+  if constexpr (kEncoding == 3 && sizeof(StoredT) == 1) {
+    return whole_number<ValueT>(stored);
+  } else if constexpr (sizeof(StoredT) == 1) {
     return table[stored];
   } else {
     return ValueT(stored);

@@ -53,9 +53,9 @@ JSON (--json), one object:
   path, features (num_rows, num_cols, nnz, longest_row, row_lengths: rows with 0 entries, 1,
   2-3, 4-7, ..., warp_steps for 1, 2, 4, ... 32 threads a row, num_diagonals: null where they
   were not counted, different_rows: among up to 512 of a regular grid, null for others,
-  sampled_values, of these different_values and wide_values that no f32 is equal to, near and
-  far: sectors of x that an entry reads anew, hot: part of the entries in the 40,960 columns that
-  have most), candidates (config, reason, product_us, prepare_us, terms_us by name; null for
+  sampled_values, of these different_values, wide_values that no f32 is equal to and uneven_values
+  that are no whole numbers from -127 to 127, near and far: sectors of x that an entry reads anew,
+  hot: part of the entries in the 40,960 columns that have most), candidates (config, reason, product_us, prepare_us, terms_us by name; null for
   rules of thumb), the best first";
 
 #[derive(Debug, Serialize)]
@@ -78,6 +78,7 @@ struct FeatureFacts {
     sampled_values: u64,
     different_values: u64,
     wide_values: u64,
+    uneven_values: u64,
     near: f64,
     far: f64,
     hot: f64,
@@ -100,6 +101,7 @@ impl From<&Features> for FeatureFacts {
             sampled_values: features.values.count,
             different_values: features.values.different,
             wide_values: features.values.wide,
+            uneven_values: features.values.uneven,
             near: features.sectors_per_entry(0),
             far: features.sectors_per_entry(1),
             hot: features.degrees.hot_share(HOT_COLS),
