@@ -307,7 +307,6 @@ mod tests {
         for (shape, value, expected) in [
             (USUAL, ValueType::F64, 3),
             (USUAL, ValueType::F32, 3),
-            (USUAL, ValueType::F16, 0),
             (BY_FOUR, ValueType::F64, 1),
             (BY_FOUR, ValueType::F32, 0),
         ] {

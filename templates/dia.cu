@@ -54,7 +54,7 @@ struct Slots {
   // together.
   static constexpr int kPack = kBytes < 4 ? 4 / kBytes : 1;
   static constexpr int kPacks = kIsByte && sizeof(XT) > 4 ? 1 : 2;
-  static constexpr int kSteps = kPacks == 1 ? 4 : 3;
+  static constexpr int kSteps = kPacks == 1 || (kIsByte && kEncoding == 3) ? 4 : 3;
   static constexpr int kApart = 32 * kPack;
   static constexpr int kWarpRows = kApart * kPacks;
 
