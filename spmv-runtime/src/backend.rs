@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::artifact::Image;
+use crate::artifact::{Artifact, Image};
 use crate::error::Error;
 
 /// A stream of the backend; 0 is its default.
@@ -149,33 +149,36 @@ pub(crate) trait Module: Debug + Send + Sync {
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error>;
 }
 
-/// Modules as one: what was compiled side by side.
+/// The modules of an artifact's images as one.
 #[derive(Debug)]
-struct Modules(Vec<Arc<dyn Module>>);
+struct Modules {
+    artifact: Arc<Artifact>,
+    modules: Vec<Arc<dyn Module>>,
+}
 
-/// One module that has the kernels of all.
-pub(crate) fn together(mut modules: Vec<Arc<dyn Module>>) -> Arc<dyn Module> {
+/// One module that has the kernels of all images.
+pub(crate) fn together(artifact: &Arc<Artifact>, mut modules: Vec<Arc<dyn Module>>) -> Arc<dyn Module> {
     match modules.len() {
         1 => modules.remove(0),
-        _ => Arc::new(Modules(modules)),
+        _ => Arc::new(Modules { artifact: artifact.clone(), modules }),
     }
 }
 
 impl Module for Modules {
     fn function(&self, name: &str) -> Result<Function, Error> {
-        let missing = Err(Error::MissingKernel { kernel: name.to_owned() });
-        self.0.iter().fold(missing, |found, module| match found {
-            Err(Error::MissingKernel { .. }) => module.function(name),
-            found => found,
-        })
+        // Modules that have it not are not asked: tools that watch the driver would report that as an error.
+        let entry = format!(".entry {name}(");
+        let image = self.artifact.images.iter().position(|image| image.ptx.contains(&entry));
+        let image = image.ok_or_else(|| Error::MissingKernel { kernel: name.to_owned() })?;
+        self.modules[image].function(name)
     }
 
     fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
-        self.0[0].allow_shared(function, kernel, bytes)
+        self.modules[0].allow_shared(function, kernel, bytes)
     }
 
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
-        self.0[0].resident_blocks(function, threads, shared_bytes)
+        self.modules[0].resident_blocks(function, threads, shared_bytes)
     }
 }
 

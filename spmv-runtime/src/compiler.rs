@@ -376,15 +376,12 @@ mod tests {
 
     #[test]
     fn compiles_share_the_cores() {
-        let sizes = |alone: usize| {
-            let first = Share::of(alone);
-            let second = Share::of(alone);
-            (first.size, second.size)
-        };
-        // Other tests may be compiling.
-        let (first, second) = sizes(1 << 20);
-        assert!(second < first && second >= (1 << 20) / 64, "{first} {second}");
-        assert_eq!(sizes(1), (1, 1));
+        const CORES: usize = 1 << 20;
+        let first = Share::of(CORES);
+        let second = Share::of(CORES);
+        // Other tests may be compiling, but not so many.
+        assert!(first.size <= CORES && (CORES / 64..=CORES / 2).contains(&second.size), "{}", second.size);
+        assert_eq!(Share::of(1).size, 1);
     }
 
     #[test]

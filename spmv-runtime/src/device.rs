@@ -343,7 +343,7 @@ impl Device {
                 let modules = artifact.images.iter().map(|image| self.backend().load(image));
                 match modules.collect::<Result<Vec<_>, _>>() {
                     Ok(modules) => {
-                        let module = backend::together(modules);
+                        let module = backend::together(&artifact, modules);
                         let provenance = Provenance { origin, compile, load: started.elapsed() };
                         return Ok(Loaded { module, artifact, provenance });
                     }

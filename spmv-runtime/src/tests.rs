@@ -12,8 +12,8 @@ use spmv_codegen::{
 };
 use spmv_matrix::CsrMatrix;
 
-use crate::artifact::Image;
-use crate::backend::{Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
+use crate::artifact::{Artifact, Image};
+use crate::backend::{self, Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
 use crate::cache::{CacheLocation, DiskCache};
 use crate::compiler::{Compiler, Origin, SingleFlight, Target};
 use crate::device::{Kernel, Native};
@@ -182,9 +182,7 @@ struct RecorderModule {
 
 impl Module for RecorderModule {
     fn function(&self, name: &str) -> Result<Function, Error> {
-        if !self.ptx.contains(&format!(".entry {name}(")) {
-            return Err(Error::MissingKernel { kernel: name.to_owned() });
-        }
+        assert!(self.ptx.contains(&format!(".entry {name}(")), "{name} is a kernel of the module");
         let mut functions = self.functions.lock().unwrap();
         functions.push(name.to_owned());
         Ok(Function { handle: functions.len() as u64 - 1, awaits_stream: false })
@@ -599,6 +597,25 @@ fn kernels_come_from_disk_in_the_next_process() {
     assert_eq!(origin(compiler()), Origin::Disk);
     let other = compiler();
     assert_eq!([origin(other.clone()), origin(other)], [Origin::Disk, Origin::Memory]);
+}
+
+#[test]
+fn kernels_are_looked_for_where_they_are() {
+    let recorder = Recorder::new("sm_90");
+    let image = |ptx: &str| Image { cubin: vec![1], ptx: ptx.into() };
+    let images = vec![image(".entry first(\n.entry first_and_last("), image(".visible .entry second(")];
+    let artifact = Arc::new(Artifact { images, ..Artifact::default() });
+    let modules = artifact.images.iter().map(|image| recorder.load(image).unwrap()).collect();
+    let module = backend::together(&artifact, modules);
+    for kernel in ["second", "first_and_last", "first"] {
+        let function = module.function(kernel).unwrap();
+        assert_eq!(recorder.functions.lock().unwrap()[function.handle as usize], kernel);
+        assert_eq!(module.resident_blocks(function, 32, 0).unwrap(), 4);
+    }
+    for kernel in ["last", "third", ""] {
+        let error = module.function(kernel).unwrap_err();
+        assert!(matches!(error, Error::MissingKernel { kernel: named } if named == kernel), "{kernel}");
+    }
 }
 
 #[test]
