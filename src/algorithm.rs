@@ -1,10 +1,12 @@
 //! The algorithms: one declaration makes the enum and the registry that everything else reads.
 
 use crate::config::{ConfigError, KernelConfig};
+use crate::features::Features;
 use crate::parameter::ParameterSpec;
+use crate::primitive::ValueEncoding;
 use crate::program::{Buffer, Count, Guarantees, Misfits, Pass, Slots};
 use crate::semiring::Semiring;
-use crate::types::Operation;
+use crate::types::{Operation, ValueType};
 
 /// What an algorithm adds to the generated text: how its kernels are launched.
 pub(crate) struct Plan {
@@ -198,10 +200,66 @@ algorithms! {
     sym_csr: SymCsr,
 }
 
+/// The parameter that says how values are stored.
+const ENCODING: &str = "encoding";
+
 impl Algorithm {
     /// The algorithm's name.
     pub fn name(&self) -> &'static str {
         self.spec().name
+    }
+
+    /// How values are stored, its parameter `encoding`; `None` where there is no choice.
+    pub fn encoding(mut self) -> Option<u32> {
+        self.parameter_slot(ENCODING).copied()
+    }
+
+    /// The same with values stored so, where there is a choice.
+    #[must_use]
+    pub fn with_encoding(mut self, encoding: u32) -> Algorithm {
+        if let Some(slot) = self.parameter_slot(ENCODING) {
+            *slot = encoding;
+        }
+        self
+    }
+
+    /// The same for a matrix with these features and such values, which are encoded where samples of them say that they can be
+    /// and there is a choice; those of a matrix whose other values cannot are stored as they are. For `special` see
+    /// [`Special::laid_out`].
+    #[must_use]
+    pub fn encoded_for(self, features: &Features, value: ValueType) -> Algorithm {
+        let encodings = self.spec().parameters.iter().filter(|parameter| parameter.name == ENCODING);
+        let values = &features.values;
+        let suits = |encoding: u32| match (encoding, value) {
+            (3, ValueType::F64 | ValueType::F32) => values.are_whole(),
+            (2, ValueType::F64 | ValueType::F32) => values.are_few(),
+            (1, ValueType::F64) => values.are_narrow(),
+            (encoding, _) => encoding == 0,
+        };
+        // The fewest bytes last.
+        let suited = encodings.flat_map(|parameter| parameter.allowed).rfind(|encoding| suits(**encoding));
+        self.with_encoding(suited.copied().unwrap_or_default())
+    }
+
+    /// Bytes whose time a stored value of this type takes, where all can be encoded.
+    pub fn value_bytes(&self, value: ValueType) -> usize {
+        match (self, self.encoding()) {
+            (Algorithm::Special(layout), _) => layout.value_bytes(value),
+            // What is more than is stored is what decoding takes as long as, and reads of x that decide where values are few bytes.
+            (_, Some(1)) if value == ValueType::F64 => 5,
+            (Algorithm::Dia(_), Some(2)) => 3,
+            (Algorithm::Dia(_), Some(3)) => 2,
+            (_, Some(3)) => 2 + value.size() / 4,
+            _ => value.size(),
+        }
+    }
+
+    /// Bytes of a stored value of this type, where all can be encoded.
+    pub fn stored_value_bytes(&self, value: ValueType) -> usize {
+        match self.encoding() {
+            None | Some(0) => value.size(),
+            Some(encoding) => value.size().min(ValueEncoding::stored_bytes(encoding) as usize),
+        }
     }
 }
 

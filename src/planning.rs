@@ -3,7 +3,7 @@
 use crate::algorithm::Plan;
 use crate::config::KernelConfig;
 use crate::expr::{Expr, Variable};
-use crate::primitive::{GridScan, RadixSort};
+use crate::primitive::{GridScan, RadixSort, ValueEncoding};
 use crate::program::{Arg, Buffer, Count, Guarantees, Pass};
 use crate::types::IndexType;
 
@@ -92,6 +92,32 @@ impl Planning {
             total,
         };
         self.prepare.extend(sort.passes());
+    }
+
+    /// Finds out whether values can be stored by this encoding, without a table.
+    pub(crate) fn encode(&mut self, encoding: u32, config: &KernelConfig) -> ValueEncoding {
+        let total = self.buffer(ValueEncoding::found());
+        let found = count(self.counts.len() as u8);
+        let encoding = ValueEncoding::new(encoding, config, None, total, found);
+        if let Some((look, name)) = encoding.look() {
+            self.prepare.push(look);
+            self.counts.push(Count { name, buffer: total, entry: 0, after: self.prepare.len() - 1 });
+        }
+        encoding
+    }
+
+    /// Values as they are and encoded ones, `number` of each, in memory full of zeros where the other is empty.
+    pub(crate) fn values(
+        &mut self,
+        number: &Expr,
+        encoding: &ValueEncoding,
+        config: &KernelConfig,
+    ) -> [usize; 2] {
+        let given = config.types().value.size() as u32;
+        let as_given = number.clone() * given * encoding.if_as_given();
+        let encoded = number.clone() * encoding.bytes() * encoding.if_encoded();
+        [("slot_values", as_given), ("encoded_values", encoded)]
+            .map(|(name, bytes)| self.buffer(Buffer::new(name, bytes).zeroed()))
     }
 
     /// The plan, with the passes of a product: each row is summed in an order that follows from the plan, though in several

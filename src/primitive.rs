@@ -4,7 +4,7 @@
 use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::program::{Arg, Buffer, Pass};
-use crate::types::{IndexType, ValueType};
+use crate::types::{IndexType, ValueKind, ValueType};
 
 /// Blocks of the passes that read every entry: enough to fill a GPU, few enough for one block to scan what they
 /// found.
@@ -17,32 +17,56 @@ pub(crate) struct ValueEncoding {
     /// 0 as they are, 1 as f32, 2 by places in a table, 3 as bytes.
     encoding: u32,
     threads_per_block: u32,
-    /// Different values up to which they are stored by their places.
-    most_distinct: u32,
-    /// Buffers of the table, of the hash table that it is made of, and of what is found.
-    table: usize,
-    hashed: usize,
+    /// Of an algorithm that has tables.
+    table: Option<ValueTable>,
+    /// Buffer of what is found.
     total: usize,
     /// How many values no f32, or no whole number of a byte, is equal to, or how many there are that differ.
     found: Expr,
+}
+
+/// A table of the values that differ.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValueTable {
+    /// Different values up to which they are stored by their places.
+    pub(crate) most_distinct: u32,
+    /// Buffer of the table.
+    pub(crate) table: usize,
+    /// Buffer of the hash table that it is made of.
+    pub(crate) hashed: usize,
 }
 
 impl ValueEncoding {
     /// Entries of the table, of 8 bytes; `kMostDistinct` of the template.
     pub(crate) const TABLE: u32 = 256;
 
-    /// The encoding of that name for such values, of which a table has room for so many; buffers are that of the table, the hash
-    /// table and what is found, which then is known as `found`.
+    /// The encoding of that name for such values; the buffer is that of what is found, which then is known as `found`. Without a
+    /// table, values are not stored by their places.
     pub(crate) fn new(
         encoding: u32,
         config: &KernelConfig,
-        most_distinct: u32,
-        [table, hashed, total]: [usize; 3],
+        table: Option<ValueTable>,
+        total: usize,
         found: Expr,
     ) -> ValueEncoding {
         let threads_per_block = config.threads_per_block();
         let encoding = Self::of(encoding, config.types().value);
-        ValueEncoding { encoding, threads_per_block, most_distinct, table, hashed, total, found }
+        ValueEncoding { encoding, threads_per_block, table, total, found }
+    }
+
+    /// Refuses to encode values that are no floating-point numbers.
+    pub(crate) fn check(encoding: u32, config: &KernelConfig) -> Result<(), ConfigError> {
+        let value = config.types().value;
+        if encoding == 0 || value.kind() == ValueKind::Float {
+            return Ok(());
+        }
+        let name = config.algorithm().name();
+        Err(ConfigError::Combination {
+            key: "encoding",
+            reason: format!(
+                "{name} encodes floating-point values, and value = {value} is none; use encoding = 0"
+            ),
+        })
     }
 
     /// What such values are encoded as: those of 4 bytes or fewer are not narrowed.
@@ -63,23 +87,23 @@ impl ValueEncoding {
             let args = [values, buffers.iter().copied().map(Arg::Buffer).collect()].concat();
             Pass::of_threads(kernel, threads, self.threads_per_block, args)
         };
-        match self.encoding {
-            0 => None,
-            1 | 3 => Some((pass("spmv_encoding_others", nnz.clone(), &[self.total]), "other_values")),
+        match (self.encoding, self.table) {
+            (0, _) => None,
             // A block has a table of its own, and should have values enough to pay for it.
-            _ => {
+            (2, Some(ValueTable { hashed, .. })) => {
                 let kernel = "spmv_encoding_distinct";
-                Some((pass(kernel, nnz.clone().div_ceil(64), &[self.hashed, self.total]), "distinct_values"))
+                Some((pass(kernel, nnz.clone().div_ceil(64), &[hashed, self.total]), "distinct_values"))
             }
+            _ => Some((pass("spmv_encoding_others", nnz.clone(), &[self.total]), "other_values")),
         }
     }
 
     /// The pass that makes the table.
     pub(crate) fn make_table(&self) -> Option<Pass> {
         let a_block = self.if_encoded() * self.threads_per_block;
-        let args = vec![Arg::Buffer(self.hashed), Arg::Buffer(self.table)];
-        let kernel = "spmv_encoding_table";
-        (self.encoding == 2).then(|| Pass::of_threads(kernel, a_block, self.threads_per_block, args))
+        let ValueTable { table, hashed, .. } = self.table.filter(|_| self.encoding == 2)?;
+        let args = [hashed, table].map(Arg::Buffer).into();
+        Some(Pass::of_threads("spmv_encoding_table", a_block, self.threads_per_block, args))
     }
 
     /// Values that differ, where they are stored by places in a table.
@@ -89,10 +113,10 @@ impl ValueEncoding {
 
     /// One where values are stored as they are, else zero.
     pub(crate) fn if_as_given(&self) -> Expr {
-        match self.encoding {
-            0 => 1.into(),
-            1 | 3 => Expr::from(1).min(self.found.clone()),
-            _ => Expr::from(1).min(self.found.clone().minus(self.most_distinct)),
+        match (self.encoding, self.table) {
+            (0, _) => 1.into(),
+            (2, Some(table)) => Expr::from(1).min(self.found.clone().minus(table.most_distinct)),
+            _ => Expr::from(1).min(self.found.clone()),
         }
     }
 
@@ -102,16 +126,24 @@ impl ValueEncoding {
 
     /// Bytes of an encoded value.
     pub(crate) fn bytes(&self) -> u32 {
-        if self.encoding == 1 { 4 } else { 1 }
+        Self::stored_bytes(self.encoding)
     }
 
-    /// The table, the hash table and what is found.
-    pub(crate) fn buffers(&self) -> [Buffer; 3] {
+    pub(crate) fn stored_bytes(encoding: u32) -> u32 {
+        if encoding == 1 { 4 } else { 1 }
+    }
+
+    /// What is found.
+    pub(crate) fn found() -> Buffer {
+        Buffer::new("other_values", 8).zeroed().scratch()
+    }
+
+    /// The table and the hash table.
+    pub(crate) fn tables(&self) -> [Buffer; 2] {
         let if_table = |bytes: u32| if self.encoding == 2 { bytes } else { 0 };
         [
             Buffer::new("table", if_table(Self::TABLE * 8)),
             Buffer::new("hashed_values", if_table(Self::TABLE * 4 * 8)).zeroed().scratch(),
-            Buffer::new("other_values", 8).zeroed().scratch(),
         ]
     }
 }

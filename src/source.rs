@@ -29,6 +29,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
     ("prelude/unsigned.cuh", include_str!("../templates/prelude/unsigned.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
+    ("prelude/loaded.cuh", include_str!("../templates/prelude/loaded.cuh")),
     ("prelude/x_packets.cuh", include_str!("../templates/prelude/x_packets.cuh")),
     ("prelude/async_copy.cuh", include_str!("../templates/prelude/async_copy.cuh")),
     ("prelude/stage_async.cuh", include_str!("../templates/prelude/stage_async.cuh")),
@@ -56,6 +57,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("primitives/radix_sort.cuh", include_str!("../templates/primitives/radix_sort.cuh")),
     ("primitives/grid_scan_kernels.cuh", include_str!("../templates/primitives/grid_scan_kernels.cuh")),
     ("primitives/value_encoding.cuh", include_str!("../templates/primitives/value_encoding.cuh")),
+    ("primitives/value_table_kernels.cuh", include_str!("../templates/primitives/value_table_kernels.cuh")),
     ("primitives/radix_sort_kernels.cuh", include_str!("../templates/primitives/radix_sort_kernels.cuh")),
 ];
 

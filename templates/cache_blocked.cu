@@ -4,7 +4,7 @@
 // Paper:     cache blocking as in Nishtala, Vuduc, Demmel and Yelick 2007, with shared memory for the cache and places of y for parts of long rows
 // Suits:     columns that reach far: uniform random, wide bands, power laws, few long rows; what loads of x from L2 cost elsewhere
 // Suffers:   fewer entries than sectors of x in nearly all cells (uniform random of millions of rows with few entries); values that change (they are copied when a plan is made)
-// Bytes:     slots * (value + 4) + 8 a warp and cell + rows * (y + 4) + x once; from L2 a column tile for every cell with more entries than it has sectors, a sector for every entry of other cells, and two accumulators a row and block that works on it; keeps its own values and columns
+// Bytes:     slots * (value + 4) + 8 a warp and cell + rows * (y + 4) + x once; from L2 a column tile for every cell with more entries than it has sectors, a sector for every entry of other cells, and two accumulators a row and block that works on it; values take 4 or 1 where they are encoded; keeps its own values and columns
 // Guarantee: bit-reproducible; fill touches no x
 // Launch:    so many blocks of 512 threads, equal shares of the cells, the next two column tiles copied while one is used; then a thread a row, or where few tiles are shared by many blocks the warps of a block 32 rows, a block for rows in many parts; planned on the device by a sort
 
@@ -16,9 +16,12 @@
 #include "prelude/default.cuh"
 constexpr int kSharedKib = 96;
 constexpr int kBlocks = 132;
+constexpr int kEncoding = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/loaded.cuh"
+#include "prelude/unsigned.cuh"
 #include "prelude/async_copy.cuh"
 #include "prelude/stage_async.cuh"
 #include "prelude/group.cuh"
@@ -29,6 +32,7 @@ constexpr int kBlocks = 132;
 #include "primitives/radix_sort.cuh"
 #include "primitives/grid_scan_kernels.cuh"
 #include "primitives/radix_sort_kernels.cuh"
+#include "primitives/value_encoding.cuh"
 #endif
 
 constexpr uint32_t kWarps = 16;
@@ -254,13 +258,14 @@ __device__ __forceinline__ uint32_t slot_place(uint32_t warp, uint32_t slot) {
 }
 
 // Of words, a column in the cell and in the low 16 bits the place of a slot in shared memory, where 0 is nobody's, and
-// of values: those of an entry. What nobody writes is zero, and fill.
+// of values, as they are or encoded: those of an entry. What nobody writes is zero, and fill.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                         const uint2* __restrict__ cells, const SortPair* __restrict__ pairs,
                         const uint16_t* __restrict__ slots, const uint32_t* __restrict__ lane_begins,
                         const uint32_t* __restrict__ units, uint2* __restrict__ buckets,
-                        uint32_t* __restrict__ words, ValueT* __restrict__ slot_values) {
+                        uint32_t* __restrict__ words, uint32_t is_encoded, ValueT* __restrict__ slot_values,
+                        EncodedT* __restrict__ encoded_values) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
@@ -272,7 +277,11 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
   const uint64_t at = (units[bucket] + uint64_t(rank / kRound) * lanes + lane) * kRound + rank % kRound;
   const uint32_t place = slot_place(bucket % kWarps, slots[i]);
   words[at] = (uint32_t(col_indices[entry]) - cells[bucket / kWarps].y) << 16 | place;
-  slot_values[at] = values[entry];
+  if (kIsEncoded && is_encoded != 0) {
+    encoded_values[at] = EncodingT::stored(values[entry], 0, nullptr);
+  } else {
+    slot_values[at] = values[entry];
+  }
 }
 
 // ---- The plan: shares of blocks ----
@@ -343,29 +352,32 @@ __device__ __forceinline__ void begin_staging(uint2 cell, uint32_t num_cols, con
 // them instead would wait for the loads.
 constexpr uint32_t kRoundsAhead = 2;
 
-// What a lane takes in a round. A word of 0 is fill.
+// What a lane takes in a round, with values as they are stored. A word of 0 is fill.
+template <typename StoredT>
 struct Entries {
   uint32_t words[kRound];
-  ValueT values[kRound];
+  Loaded<kRound, StoredT> values;
 
   __device__ __forceinline__ void load(uint2 bucket, uint2 rounds, const uint32_t* __restrict__ slot_words,
-                                       const ValueT* __restrict__ slot_values) {
+                                       const StoredT* __restrict__ slot_values) {
     const uint32_t lane = threadIdx.x % 32, lanes = bucket.y & 63;
     if (rounds.x < rounds.y && lane < lanes) {
       const uint64_t at = (bucket.x + uint64_t(rounds.x) * lanes + lane) * kRound;
       load_streaming<kRound>(words, slot_words + at);
-      load_streaming<kRound>(values, slot_values + at);
+      values.load(slot_values + at);
     } else {
 #pragma unroll
-      for (uint32_t i = 0; i < kRound; ++i) words[i] = 0, values[i] = ValueT(0);
+      for (uint32_t i = 0; i < kRound; ++i) words[i] = 0;
+      values.empty();
     }
   }
 };
 
 // Adds a lane's entries to their slots, of which it has all entries; x begins with column first_col. Neighbours of one slot are added up before, so
 // that the slots' loads are in flight together.
-__device__ __forceinline__ void add_entries(const Entries& entries, const XT* __restrict__ x, uint32_t first_col,
-                                            AccumT* slots) {
+template <typename StoredT>
+__device__ __forceinline__ void add_entries(const Entries<StoredT>& entries, const XT* __restrict__ x,
+                                            uint32_t first_col, AccumT* slots) {
   uint32_t places[kRound];
   AccumT sums[kRound], slot_sums[kRound];
   XT x_entries[kRound];
@@ -382,7 +394,8 @@ __device__ __forceinline__ void add_entries(const Entries& entries, const XT* __
 #pragma unroll
   for (uint32_t i = 0; i < kRound; ++i) {
     const AccumT before = i > 0 && places[i] == places[i - 1] ? sums[i - 1] : kIdentity;
-    sums[i] = combine_reduce(AccumT(entries.values[i]), AccumT(x_entries[i]), first_col + (entries.words[i] >> 16), before);
+    sums[i] = combine_reduce(AccumT(decode(entries.values[i], nullptr)), AccumT(x_entries[i]),
+                             first_col + (entries.words[i] >> 16), before);
   }
 #pragma unroll
   for (uint32_t i = 0; i < kRound; ++i) {
@@ -402,12 +415,12 @@ __device__ __forceinline__ void put_partials(uint32_t tile, uint32_t num_slots, 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kTileThreads, 1)
-spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
-                   const uint2* __restrict__ cells, const uint2* __restrict__ buckets, const uint2* __restrict__ shares,
-                   const uint32_t* __restrict__ words, const ValueT* __restrict__ slot_values,
-                   const XT* __restrict__ x, AccumT* __restrict__ partials) {
-  await_stream();
+template <typename StoredT>
+__device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
+                                         const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
+                                         const uint2* __restrict__ shares, const uint32_t* __restrict__ words,
+                                         const StoredT* __restrict__ slot_values, const XT* __restrict__ x,
+                                         AccumT* __restrict__ partials) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
   AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + kStages * kStageBytes);
@@ -438,7 +451,7 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Alpha
   // Loads run a turn ahead of what is added, into the next cells too.
   uint32_t ahead = c;
   uint2 ahead_buckets[3] = {bucket, bucket_of(c + 1), bucket_of(c + 2)}, ahead_rounds = rounds_of(c, bucket);
-  Entries entries[kRoundsAhead];
+  Entries<StoredT> entries[kRoundsAhead];
   const auto load = [&](uint32_t i) {
     const uint2 rounds = {ahead_rounds.x + i, ahead_rounds.y};
     entries[i].load(ahead_buckets[0], rounds, words, slot_values);
@@ -483,6 +496,27 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Alpha
       put_partials(tile, num_slots, stride, slots, partials);
     }
     bucket = next_bucket;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kTileThreads, 1)
+spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
+                   const uint2* __restrict__ cells, const uint2* __restrict__ buckets, const uint2* __restrict__ shares,
+                   const uint32_t* __restrict__ words, const ValueT* __restrict__ slot_values,
+                   const XT* __restrict__ x, AccumT* __restrict__ partials) {
+  await_stream();
+  multiply(num_cols, num_slots, stride, alpha, cells, buckets, shares, words, slot_values, x, partials);
+}
+
+extern "C" __global__ void __launch_bounds__(kTileThreads, 1)
+spmv_cache_blocked_encoded(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
+                           const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
+                           const uint2* __restrict__ shares, const uint32_t* __restrict__ words,
+                           const EncodedT* __restrict__ slot_values, const XT* __restrict__ x,
+                           AccumT* __restrict__ partials) {
+  await_stream();
+  if constexpr (kIsEncoded) {
+    multiply(num_cols, num_slots, stride, alpha, cells, buckets, shares, words, slot_values, x, partials);
   }
 }
 

@@ -4,12 +4,13 @@
 // Paper:     Liu and Vinter 2015 (CSR5: sigma near the mean row length from 4 to 32, more for long rows); peer in Steinberger et al., Hola
 // Suits:     any distribution of row lengths, where many products pay for the conversion
 // Suffers:   matrices whose values change (they are copied when a plan is made) and rows much shorter than sigma
-// Bytes:     nnz * (value + index) + 4 or 8 for every sigma nonzeros + rows * y + x once, about 28 a tile, and the row offsets of tiles with empty rows; keeps its own values and columns
+// Bytes:     nnz * (value + index) + 4 or 8 for every sigma nonzeros + rows * y + x once, about 28 a tile, and the row offsets of tiles with empty rows; values take 4 or 1 where they are encoded; keeps its own values and columns
 // Guarantee: bit-reproducible; a lane adds its entries in order, fixed trees add the lanes and the tiles of a row
 // Launch:    a warp a tile, which stores the empty rows among its own too, and a thread each of the empty rows where these are very many; tiles of a block that lie within one row bring one piece of it; converted on the device by four passes, once
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kSigma = 16;
+constexpr int kEncoding = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
@@ -17,6 +18,9 @@ constexpr int kSigma = 16;
 #include "prelude/segmented.cuh"
 #include "prelude/spanning_row.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/loaded.cuh"
+#include "prelude/unsigned.cuh"
+#include "primitives/value_encoding.cuh"
 #endif
 
 constexpr uint32_t kTileNnz = 32 * kSigma;
@@ -98,11 +102,12 @@ spmv_csr5_describe(uint32_t num_tiles, const uint32_t* __restrict__ bit_flags, u
   }
 }
 
-// A warp a tile: columns and values in the order in which lanes read them. The last tile is filled up with a column
+// A warp a tile: columns, and values as they are or encoded, in the order in which lanes read them. The last tile is filled up with a column
 // that is there and with zeros, which are never multiplied.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr5_convert(uint32_t num_tiles, OffsetT nnz, const IndexT* __restrict__ col_indices,
-                  const ValueT* __restrict__ values, IndexT* tile_cols, ValueT* tile_values) {
+                  const ValueT* __restrict__ values, uint32_t is_encoded, IndexT* tile_cols, ValueT* tile_values,
+                  EncodedT* encoded_values) {
   await_stream();
   const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
   if (tile >= num_tiles) return;
@@ -111,7 +116,12 @@ spmv_csr5_convert(uint32_t num_tiles, OffsetT nnz, const IndexT* __restrict__ co
     const OffsetT from = first + entry;
     const OffsetT to = first + place(entry / kSigma, entry % kSigma);
     tile_cols[to] = col_indices[min(from, nnz - 1)];
-    tile_values[to] = from < nnz ? values[from] : ValueT(0);
+    const ValueT value = from < nnz ? values[from] : ValueT(0);
+    if (kIsEncoded && is_encoded != 0) {
+      encoded_values[to] = EncodingT::stored(value, 0, nullptr);
+    } else {
+      tile_values[to] = value;
+    }
   }
 }
 
@@ -161,8 +171,8 @@ struct TileRows {
 
 // A lane's entries: rows that begin and end in the lane are stored, or left in `staged`; `head` is what belongs to the row that was open
 // before, the result what belongs to the row that stays open.
-template <bool kFull>
-__device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values,
+template <bool kFull, typename StoredT>
+__device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols, const StoredT* __restrict__ tile_values,
                                            const XT* __restrict__ x, DescriptorT descriptor, int num_entries,
                                            const TileRows& rows, AccumT& head, AccumT* staged, YT* y, AccumT alpha,
                                            BetaT beta) {
@@ -175,12 +185,12 @@ __device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols,
 #pragma unroll 1
   for (int first = 0; first < kSigma; first += kSteps) {
     IndexT cols[kSteps];
-    ValueT values[kSteps];
+    Loaded<4, StoredT> values[kSteps / 4];
     XT entries[kSteps];
 #pragma unroll
     for (int k = 0; k < kSteps; k += 4) load_streaming<4>(cols + k, tile_cols + place(lane, first + k));
 #pragma unroll
-    for (int k = 0; k < kSteps; k += 4) load_streaming<4>(values + k, tile_values + place(lane, first + k));
+    for (int k = 0; k < kSteps; k += 4) values[k / 4].load(tile_values + place(lane, first + k));
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) entries[k] = kFull || first + k < num_entries ? __ldg(x + cols[k]) : XT(0);
 #pragma unroll
@@ -197,21 +207,23 @@ __device__ __forceinline__ AccumT lane_sum(const IndexT* __restrict__ tile_cols,
         ++next;
         sum = 0;
       }
-      sum = multiply_add(AccumT(values[k]), AccumT(entries[k]), sum);
+      sum = multiply_add(AccumT(decode(values[k / 4][k % 4], nullptr)), AccumT(entries[k]), sum);
     }
   }
   return sum;
 }
 
-// The shortest lanes need few registers; unasked, the compiler aims at as few but spills some.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kSigma == 4 ? 2048 / kThreadsPerBlock : 0)
-spmv_csr5(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, const XT* __restrict__ x,
-          YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_tiles, const uint32_t* __restrict__ tile_rows,
-          const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,
-          const uint32_t* __restrict__ empty_offsets, uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows,
-          const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values, AccumT* tails, AccumT* heads,
-          PieceWordT* meetings) {
-  await_stream();
+template <typename StoredT>
+__device__ __forceinline__ void multiply(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets,
+                                         const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta,
+                                         uint32_t num_tiles, const uint32_t* __restrict__ tile_rows,
+                                         const DescriptorT* __restrict__ descriptors,
+                                         const uint32_t* __restrict__ empty_bases,
+                                         const uint32_t* __restrict__ empty_offsets, uint32_t num_empty_rows,
+                                         const uint32_t* __restrict__ empty_rows,
+                                         const IndexT* __restrict__ tile_cols,
+                                         const StoredT* __restrict__ tile_values, AccumT* tails, AccumT* heads,
+                                         PieceWordT* meetings) {
   if (skips_product(alpha)) {
     const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
     for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
@@ -295,5 +307,33 @@ spmv_csr5(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offset
     add_piece<kWarps>(calibrator, last_row, first_tile, last_tile, tile, piece, y, alpha, beta);
   } else if (lane == 0) {
     store_scaled(y, last_row, piece, alpha, beta);
+  }
+}
+
+// The shortest lanes need few registers; unasked, the compiler aims at as few but spills some.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kSigma == 4 ? 2048 / kThreadsPerBlock : 0)
+spmv_csr5(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, const XT* __restrict__ x,
+          YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_tiles, const uint32_t* __restrict__ tile_rows,
+          const DescriptorT* __restrict__ descriptors, const uint32_t* __restrict__ empty_bases,
+          const uint32_t* __restrict__ empty_offsets, uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows,
+          const IndexT* __restrict__ tile_cols, const ValueT* __restrict__ tile_values, AccumT* tails, AccumT* heads,
+          PieceWordT* meetings) {
+  await_stream();
+  multiply(num_rows, nnz, row_offsets, x, y, alpha, beta, num_tiles, tile_rows, descriptors, empty_bases, empty_offsets,
+           num_empty_rows, empty_rows, tile_cols, tile_values, tails, heads, meetings);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr5_encoded(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets, const XT* __restrict__ x,
+                  YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_tiles,
+                  const uint32_t* __restrict__ tile_rows, const DescriptorT* __restrict__ descriptors,
+                  const uint32_t* __restrict__ empty_bases, const uint32_t* __restrict__ empty_offsets,
+                  uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows,
+                  const IndexT* __restrict__ tile_cols, const EncodedT* __restrict__ tile_values, AccumT* tails,
+                  AccumT* heads, PieceWordT* meetings) {
+  await_stream();
+  if constexpr (kIsEncoded) {
+    multiply(num_rows, nnz, row_offsets, x, y, alpha, beta, num_tiles, tile_rows, descriptors, empty_bases, empty_offsets,
+             num_empty_rows, empty_rows, tile_cols, tile_values, tails, heads, meetings);
   }
 }

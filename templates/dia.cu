@@ -16,6 +16,7 @@ constexpr int kEncoding = 0;
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"
 #include "primitives/value_encoding.cuh"
+#include "primitives/value_table_kernels.cuh"
 #endif
 
 // Diagonals up to which nobody looks for those that meet a warp's rows.

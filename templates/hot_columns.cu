@@ -4,15 +4,18 @@
 // Paper:     none; hub vertices kept in a cache as in Zhang, Kiriansky, Mendis, Amarasinghe and Zaharia 2017 (Cagra), and sums of equal shares as in Merrill and Garland 2016, without moving rows, columns or values
 // Suits:     power laws, and whatever has few columns: most loads of x end in shared memory and not in L2
 // Suffers:   columns that are all alike, where a load of x costs what it costs elsewhere
-// Bytes:     nnz * (value + 4.2) + rows * (y + 4) + x once; from L2 the hot part of x for every block, and a sector for every entry in another column; keeps its own columns
+// Bytes:     nnz * (value + 4.2) + rows * (y + 4) + x once; from L2 the hot part of x for every block, and a sector for every entry in another column; keeps its own columns, and values of 4 or 1 where they are encoded
 // Guarantee: bit-reproducible; a row is summed in a fixed tree; nothing but stored entries touches y
 // Launch:    a thread a hot column; a block of up to 1,024 threads a multiprocessor, whose warps take equal shares of the entries in turn; a thread a share for the row that began before it; planned on the device by a sort of the columns
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kSharedKib = 96;
+constexpr int kEncoding = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/loaded.cuh"
+#include "prelude/unsigned.cuh"
 #include "prelude/stage.cuh"
 #include "prelude/segmented.cuh"
 #include "prelude/first_rows.cuh"
@@ -22,6 +25,7 @@ constexpr int kSharedKib = 96;
 #include "primitives/radix_sort.cuh"
 #include "primitives/grid_scan_kernels.cuh"
 #include "primitives/radix_sort_kernels.cuh"
+#include "primitives/value_encoding.cuh"
 #endif
 
 // Fewer where entries and sums are wide: as many registers are left for the others.
@@ -121,6 +125,15 @@ spmv_hot_columns_step_ranks(uint32_t num_steps, uint32_t num_rows, const OffsetT
   step_ranks[step] = ranks[first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > entry; })];
 }
 
+// ---- The plan: values ----
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hot_columns_encode(uint64_t nnz, const ValueT* __restrict__ values, EncodedT* __restrict__ encoded_values) {
+  await_stream();
+  const uint64_t i = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x;
+  if (kIsEncoded && i < nnz) encoded_values[i] = EncodingT::stored(values[i], 0, nullptr);
+}
+
 // ---- The product ----
 
 // hot_x <- x of the hot columns.
@@ -137,28 +150,30 @@ __device__ __forceinline__ uint32_t steps_per_share(uint32_t num_steps) {
   return max(min((num_steps + kFewShares - 1) / kFewShares, kMostSteps), 1u);
 }
 
-// A lane's part of a step.
+// A lane's part of a step, with values as they are stored.
+template <typename StoredT>
 struct Step {
   uint32_t words[kPerLane];
-  ValueT values[kPerLane];
+  Loaded<kPerLane, StoredT> values;
   // The lanes whose entry here is the last of a row.
   uint32_t ends[kPerLane];
   // Rows with entries before that of the step's first entry.
   uint32_t rank;
 };
 
-__device__ __forceinline__ void load_step(Step* step, uint32_t number, uint64_t nnz,
-                                          const uint32_t* __restrict__ words, const ValueT* __restrict__ values,
+template <typename StoredT>
+__device__ __forceinline__ void load_step(Step<StoredT>* step, uint32_t number, uint64_t nnz,
+                                          const uint32_t* __restrict__ words, const StoredT* __restrict__ values,
                                           const uint32_t* __restrict__ step_ends,
                                           const uint32_t* __restrict__ step_ranks) {
   const uint64_t first = uint64_t(number) * kStep + threadIdx.x % 32 * kPerLane;
   if (first + kPerLane <= nnz) {
     load_streaming<kPerLane>(step->words, words + first);
-    load_streaming<kPerLane>(step->values, values + first);
+    step->values.load(values + first);
   } else {
 #pragma unroll
     for (int i = 0; i < kPerLane; ++i) {
-      if (first + i < nnz) step->words[i] = words[first + i], step->values[i] = values[first + i];
+      if (first + i < nnz) step->words[i] = words[first + i], step->values.entry(i) = values[first + i];
     }
   }
   load_streaming<kPerLane>(step->ends, step_ends + uint64_t(number) * kPerLane);
@@ -173,8 +188,9 @@ struct ShareSums {
 };
 
 // Adds a step to what the share has, and stores rows that end, but for the share's first. A row_order of null is none.
-__device__ __forceinline__ void add_step(const Step& step, uint32_t num_entries, const uint32_t* __restrict__ hot_cols,
-                                         const XT* __restrict__ x, const XT* hot_x,
+template <typename StoredT>
+__device__ __forceinline__ void add_step(const Step<StoredT>& step, uint32_t num_entries,
+                                         const uint32_t* __restrict__ hot_cols, const XT* __restrict__ x, const XT* hot_x,
                                          const uint32_t* __restrict__ row_order, YT* y, AlphaT alpha, BetaT beta,
                                          ShareSums* share) {
   const uint32_t lane = threadIdx.x % 32, lanes_before = (1u << lane) - 1;
@@ -209,7 +225,7 @@ __device__ __forceinline__ void add_step(const Step& step, uint32_t num_entries,
     if (is_there(i)) {
       const uint32_t place = step.words[i] & ~kIsHot;
       const uint32_t col = step.words[i] & kIsHot ? __ldg(hot_cols + place) : place;
-      sum = combine_reduce(AccumT(step.values[i]), AccumT(x_entries[i]), col, sum);
+      sum = combine_reduce(AccumT(decode(step.values[i], nullptr)), AccumT(x_entries[i]), col, sum);
     }
     if (ends_row(i)) {
       if (ends_any) {
@@ -243,15 +259,16 @@ __device__ __forceinline__ void add_step(const Step& step, uint32_t num_entries,
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kTileThreads)
-spmv_hot_columns(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t num_steps, uint32_t num_hot,
-                 YT* __restrict__ y, AlphaT alpha, BetaT beta, const uint32_t* __restrict__ words,
-                 const ValueT* __restrict__ values, const uint32_t* __restrict__ step_ends,
-                 const uint32_t* __restrict__ step_ranks, const uint32_t* __restrict__ row_order,
-                 const uint32_t* __restrict__ hot_cols, const XT* __restrict__ x, const XT* __restrict__ hot_x,
-                 AccumT* __restrict__ share_firsts, AccumT* __restrict__ share_tails,
-                 uint32_t* __restrict__ share_ends) {
-  await_stream();
+template <typename StoredT>
+__device__ __forceinline__ void multiply(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t num_steps,
+                                         uint32_t num_hot, YT* __restrict__ y, AlphaT alpha, BetaT beta,
+                                         const uint32_t* __restrict__ words, const StoredT* __restrict__ values,
+                                         const uint32_t* __restrict__ step_ends,
+                                         const uint32_t* __restrict__ step_ranks,
+                                         const uint32_t* __restrict__ row_order, const uint32_t* __restrict__ hot_cols,
+                                         const XT* __restrict__ x, const XT* __restrict__ hot_x,
+                                         AccumT* __restrict__ share_firsts, AccumT* __restrict__ share_tails,
+                                         uint32_t* __restrict__ share_ends) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
   // Rows of which nothing is added up.
@@ -272,9 +289,9 @@ spmv_hot_columns(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t 
   const auto is_step = [=](uint32_t share, uint32_t step) {
     return share < num_shares && share * of_share + step < num_steps;
   };
-  Step steps[kStepsAhead];
+  Step<StoredT> steps[kStepsAhead];
   uint32_t next_share = share_number, next_in_share = 0;
-  const auto load_next = [&](Step* step) {
+  const auto load_next = [&](Step<StoredT>* step) {
     if (is_step(next_share, next_in_share)) {
       load_step(step, next_share * of_share + next_in_share, nnz, words, values, step_ends, step_ranks);
     }
@@ -313,6 +330,34 @@ spmv_hot_columns(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t 
       }
       load_next(steps + u);
     }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kTileThreads)
+spmv_hot_columns(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t num_steps, uint32_t num_hot,
+                 YT* __restrict__ y, AlphaT alpha, BetaT beta, const uint32_t* __restrict__ words,
+                 const ValueT* __restrict__ values, const uint32_t* __restrict__ step_ends,
+                 const uint32_t* __restrict__ step_ranks, const uint32_t* __restrict__ row_order,
+                 const uint32_t* __restrict__ hot_cols, const XT* __restrict__ x, const XT* __restrict__ hot_x,
+                 AccumT* __restrict__ share_firsts, AccumT* __restrict__ share_tails,
+                 uint32_t* __restrict__ share_ends) {
+  await_stream();
+  multiply(nnz, num_rows, num_filled, num_steps, num_hot, y, alpha, beta, words, values, step_ends, step_ranks, row_order,
+           hot_cols, x, hot_x, share_firsts, share_tails, share_ends);
+}
+
+extern "C" __global__ void __launch_bounds__(kTileThreads)
+spmv_hot_columns_encoded(uint64_t nnz, uint32_t num_rows, uint32_t num_filled, uint32_t num_steps, uint32_t num_hot,
+                         YT* __restrict__ y, AlphaT alpha, BetaT beta, const uint32_t* __restrict__ words,
+                         const EncodedT* __restrict__ values, const uint32_t* __restrict__ step_ends,
+                         const uint32_t* __restrict__ step_ranks, const uint32_t* __restrict__ row_order,
+                         const uint32_t* __restrict__ hot_cols, const XT* __restrict__ x, const XT* __restrict__ hot_x,
+                         AccumT* __restrict__ share_firsts, AccumT* __restrict__ share_tails,
+                         uint32_t* __restrict__ share_ends) {
+  await_stream();
+  if constexpr (kIsEncoded) {
+    multiply(nnz, num_rows, num_filled, num_steps, num_hot, y, alpha, beta, words, values, step_ends, step_ranks,
+             row_order, hot_cols, x, hot_x, share_firsts, share_tails, share_ends);
   }
 }
 

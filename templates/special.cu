@@ -30,6 +30,7 @@ constexpr int kResident = 0;
 #include "primitives/grid_scan.cuh"
 #include "primitives/grid_scan_kernels.cuh"
 #include "primitives/value_encoding.cuh"
+#include "primitives/value_table_kernels.cuh"
 #endif
 
 // Slots of a lane in a step, and values of a slot: an entry, or a dense block by rows.

@@ -4,17 +4,20 @@
 // Paper:     Beamer, Asanovic and Patterson 2017 (propagation blocking), with places that are planned once, so that both phases stream
 // Suits:     many columns that reach anywhere, with few entries in any tile of rows and columns: uniform random, wide bands, tall matrices
 // Suffers:   whatever finds x in a cache (the x of every entry goes to memory and comes back), most where x is wide; values that change (they are copied when a plan is made)
-// Bytes:     nnz * (value + 5 + 2 * x) + rows * y + x once; from L2 a column tile for every block that works on it; keeps its own values and columns
+// Bytes:     nnz * (value + 5 + 2 * x) + rows * y + x once; from L2 a column tile for every block that works on it; values take 4 or 1 where they are encoded; keeps its own values and columns
 // Guarantee: bit-reproducible; a row is summed in the order of its entries, in a fixed tree where threads or blocks share it; nothing but stored entries touches y
 // Launch:    as many blocks as are resident, with equal shares of the entries; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kTileKib = 48;
 constexpr int kBinKib = 32;
+constexpr int kEncoding = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/mapped_x.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/loaded.cuh"
+#include "prelude/unsigned.cuh"
 #include "prelude/async_copy.cuh"
 #include "prelude/stage_async.cuh"
 #include "prelude/segmented.cuh"
@@ -25,6 +28,7 @@ constexpr int kBinKib = 32;
 #include "primitives/radix_sort.cuh"
 #include "primitives/grid_scan_kernels.cuh"
 #include "primitives/radix_sort_kernels.cuh"
+#include "primitives/value_encoding.cuh"
 #endif
 
 // Columns of a tile, which places of 16 bits tell apart.
@@ -50,19 +54,21 @@ constexpr uint32_t kEndsRow = 0x8000;
 // Entries that a warp sums at once, and of those a thread's.
 constexpr uint32_t kStep = 256;
 constexpr int kPerLane = 8;
-// Values of them that it loads at once, 16 bytes at most. In memory those of a warp's lanes lie side by side.
-constexpr uint32_t kFitsValues = 16 / sizeof(ValueT);
-constexpr uint32_t kValuesAtOnce = kFitsValues < kPerLane ? kFitsValues : kPerLane;
 constexpr int kMostSteps = kSlots / kStep;
 // Threads of a block of the second phase. A warp's sums of rows lie in shared memory too.
 constexpr uint32_t kSumThreads = (kBinKib >= 64 ? 512 : 256) / (sizeof(AccumT) > 8 ? 2 : 1);
 constexpr uint32_t kSumWarps = kSumThreads / 32;
 
+// Values that a lane loads at once, 16 bytes at most. In memory those of a warp's lanes lie side by side.
+template <typename StoredT>
+constexpr uint32_t kValuesAtOnce = 16 / sizeof(StoredT) < kPerLane ? 16 / sizeof(StoredT) : kPerLane;
+
 // Where the value of an item is in memory.
+template <typename StoredT>
 __device__ __forceinline__ uint64_t value_place(uint64_t item) {
+  constexpr uint32_t kAtOnce = kValuesAtOnce<StoredT>;
   const uint32_t in_step = item % kStep, in_lane = in_step % kPerLane;
-  return item - in_step + in_lane / kValuesAtOnce * (32 * kValuesAtOnce) + in_step / kPerLane * kValuesAtOnce +
-         in_lane % kValuesAtOnce;
+  return item - in_step + in_lane / kAtOnce * (32 * kAtOnce) + in_step / kPerLane * kAtOnce + in_lane % kAtOnce;
 }
 
 // Items are the stored entries in order of rows, and one for each empty row. A bin has as many items as surely fit into
@@ -204,7 +210,7 @@ spmv_two_phase_tile_packets(uint32_t num_tiles, uint32_t nnz, const SortPair* __
 // ---- The plan: what products read ----
 
 // tile_cols <- the columns in tiles of entries; packet_places <- where the packets of bins are; slots, item_values <- where
-// the x of items is in their bins, and their values. What nobody writes is zero.
+// the x of items is in their bins, and their values, as they are or encoded. What nobody writes is zero.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_fill(uint32_t nnz, uint32_t num_tiles, const IndexT* __restrict__ col_indices,
                     const ValueT* __restrict__ values, const uint32_t* __restrict__ befores,
@@ -212,7 +218,8 @@ spmv_two_phase_fill(uint32_t nnz, uint32_t num_tiles, const IndexT* __restrict__
                     const uint32_t* __restrict__ firsts, const uint32_t* __restrict__ packet_begins,
                     const uint32_t* __restrict__ run_places, const uint32_t* __restrict__ bin_packets,
                     uint16_t* __restrict__ tile_cols, uint32_t* __restrict__ packet_places,
-                    uint16_t* __restrict__ slots, ValueT* __restrict__ item_values) {
+                    uint16_t* __restrict__ slots, uint32_t is_encoded, ValueT* __restrict__ item_values,
+                    EncodedT* __restrict__ encoded_values) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
@@ -223,7 +230,11 @@ spmv_two_phase_fill(uint32_t nnz, uint32_t num_tiles, const IndexT* __restrict__
   const uint32_t first_packet = run_places[run] - bin_packets[bin_of(entry, befores, num_tiles)];
   const uint64_t item = uint64_t(entry) + befores[entry];
   slots[item] = uint16_t((1 + first_packet) * kPacket + in_run);
-  item_values[value_place(item)] = values[entry];
+  if (kIsEncoded && is_encoded != 0) {
+    encoded_values[value_place<EncodedT>(item)] = EncodingT::stored(values[entry], 0, nullptr);
+  } else {
+    item_values[value_place<ValueT>(item)] = values[entry];
+  }
 }
 
 // Marks the last item of each row.
@@ -241,10 +252,10 @@ spmv_two_phase_end_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offse
 
 // Columns of a thread's next units of a tile: each is loaded again as soon as it is used.
 struct Columns {
-  uint16_t cols[kUnitsAhead][kUnit];
+  Loaded<kUnit, uint16_t> cols[kUnitsAhead];
 
   __device__ __forceinline__ void load(int u, uint64_t unit, uint64_t end, const uint16_t* __restrict__ tile_cols) {
-    if (unit < end) load_streaming<kUnit>(cols[u], tile_cols + unit * kUnit);
+    if (unit < end) cols[u].load(tile_cols + unit * kUnit);
   }
   __device__ __forceinline__ void begin(uint64_t first, uint64_t end, const uint16_t* __restrict__ tile_cols) {
 #pragma unroll
@@ -269,7 +280,8 @@ __device__ __forceinline__ void gather_units(uint64_t first, uint64_t end, uint3
           const uint32_t col = columns.cols[u][i];
           stored.entries[i] = mapped_x(x[col], first_col + col);
         }
-        reinterpret_cast<typename Stored::Type*>(gathered)[unit] = stored.packet;
+        // Most of it leaves L2 before it is read, and shall not push out what is needed again.
+        __stcs(reinterpret_cast<typename Stored::Type*>(gathered) + unit, stored.packet);
       }
       columns.load(u, unit + kTileThreads * kUnitsAhead, end, tile_cols);
     }
@@ -327,25 +339,25 @@ spmv_two_phase_gather(uint32_t num_cols, uint32_t num_tiles, uint32_t num_packet
 
 // ---- The second phase: sums ----
 
-// A lane's items in a step: slots, two in 32 bits, and values.
+// A lane's items in a step: slots, two in 32 bits, and values as they are stored.
+template <typename StoredT>
 struct Items {
   uint32_t slots[kPerLane / 2];
-  ValueT values[kPerLane];
+  Loaded<kPerLane, StoredT> values;
 
   __device__ __forceinline__ void load(uint64_t step, const uint32_t* __restrict__ item_slots,
-                                       const ValueT* __restrict__ item_values) {
+                                       const StoredT* __restrict__ item_values) {
+    constexpr uint32_t kAtOnce = kValuesAtOnce<StoredT>;
     const uint32_t lane = threadIdx.x % 32;
     load_streaming<kPerLane / 2>(slots, item_slots + (step * 32 + lane) * (kPerLane / 2));
-#pragma unroll
-    for (uint32_t i = 0; i < kPerLane; i += kValuesAtOnce) {
-      load_streaming<kValuesAtOnce>(values + i, item_values + step * kStep + i * 32 + lane * kValuesAtOnce);
-    }
+    values.load(item_values + step * kStep + lane * kAtOnce, 32 * kAtOnce);
   }
 
   // Leaves the ends of rows, and nothing to add. Not while loading, which would then be waited for at once.
   __device__ __forceinline__ void empty() {
 #pragma unroll
-    for (int i = 0; i < kPerLane; ++i) slots[i / 2] &= kEndsRow << 16 | kEndsRow, values[i] = ValueT(0);
+    for (int i = 0; i < kPerLane / 2; ++i) slots[i] &= kEndsRow << 16 | kEndsRow;
+    values.empty();
   }
 };
 
@@ -358,8 +370,9 @@ struct Step {
 };
 
 // Stores the sums of all rows that end in a warp's step but of the first; `sums` has room for one of every item.
-__device__ __forceinline__ void sum_step(const Items& items, uint32_t row, const MappedX* x, AccumT* sums, YT* y,
-                                         AlphaT alpha, BetaT beta, Step* step) {
+template <typename StoredT>
+__device__ __forceinline__ void sum_step(const Items<StoredT>& items, uint32_t row, const MappedX* x, AccumT* sums,
+                                         YT* y, AlphaT alpha, BetaT beta, Step* step) {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t num_ends = 0;
 #pragma unroll
@@ -371,7 +384,7 @@ __device__ __forceinline__ void sum_step(const Items& items, uint32_t row, const
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
     const uint32_t slot = items.slots[i / 2] >> (i % 2 * 16) & 0xffff, place = slot & (kEndsRow - 1);
-    const AccumT added = combine_reduce_mapped(items.values[i], x[place], sum);
+    const AccumT added = combine_reduce_mapped(decode(items.values[i], nullptr), x[place], sum);
     sum = kZerosAddNothing || place != kNoSlot ? added : sum;
     if ((slot & kEndsRow) != 0) {
       *next++ = sum;
@@ -420,23 +433,23 @@ __device__ __forceinline__ void stage_bin(uint32_t num_packets, const uint32_t* 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kSumThreads)
-spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
-                    const uint32_t* __restrict__ item_slots, const ValueT* __restrict__ item_values,
-                    const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ bin_packets,
-                    const uint32_t* __restrict__ packet_places, const MappedX* __restrict__ gathered,
-                    AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
-                    uint32_t* __restrict__ bin_ends) {
-  await_stream();
-  extern __shared__ __align__(16) unsigned char shared_bytes[];
+// The sums of a block's bin; `staged` is shared memory.
+template <typename StoredT>
+__device__ __forceinline__ void sum_bin(MappedX* staged, uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y,
+                                        AlphaT alpha, BetaT beta, const uint32_t* __restrict__ item_slots,
+                                        const StoredT* __restrict__ item_values,
+                                        const uint32_t* __restrict__ step_rows,
+                                        const uint32_t* __restrict__ bin_packets,
+                                        const uint32_t* __restrict__ packet_places,
+                                        const MappedX* __restrict__ gathered, AccumT* __restrict__ bin_firsts,
+                                        AccumT* __restrict__ bin_tails, uint32_t* __restrict__ bin_ends) {
   __shared__ Step steps[kMostSteps];
   __shared__ AccumT sums[kSumWarps][kStep];
-  MappedX* staged = reinterpret_cast<MappedX*>(shared_bytes);
   const bool none = skips_product(alpha);
   const uint32_t bin = blockIdx.x, first_step = bin * steps_per_bin(num_tiles);
   const uint32_t count = min(steps_per_bin(num_tiles), num_steps - first_step);
   uint32_t step = threadIdx.x / 32;
-  Items items;
+  Items<StoredT> items;
   if (step < count) items.load(uint64_t(first_step) + step, item_slots, item_values);
   const uint32_t first_packet = __ldg(bin_packets + bin), num_packets = __ldg(bin_packets + bin + 1) - first_packet;
   if (threadIdx.x == 0) staged[kNoSlot] = MappedX(0);
@@ -447,7 +460,7 @@ spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, 
 #pragma unroll 1
   for (; step < count; step += kSumWarps) {
     const uint32_t row = __ldg(step_rows + first_step + step);
-    Items next_items;
+    Items<StoredT> next_items;
     if (step + kSumWarps < count) next_items.load(uint64_t(first_step) + step + kSumWarps, item_slots, item_values);
     if (none) items.empty();
     sum_step(items, row, staged, sums[threadIdx.x / 32], y, alpha, beta, steps + step);
@@ -473,6 +486,34 @@ spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, 
     } else {
       bin_firsts[bin] = sum;
     }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kSumThreads)
+spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
+                    const uint32_t* __restrict__ item_slots, const ValueT* __restrict__ item_values,
+                    const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ bin_packets,
+                    const uint32_t* __restrict__ packet_places, const MappedX* __restrict__ gathered,
+                    AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
+                    uint32_t* __restrict__ bin_ends) {
+  await_stream();
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  sum_bin(reinterpret_cast<MappedX*>(shared_bytes), num_steps, num_tiles, y, alpha, beta, item_slots, item_values,
+          step_rows, bin_packets, packet_places, gathered, bin_firsts, bin_tails, bin_ends);
+}
+
+extern "C" __global__ void __launch_bounds__(kSumThreads)
+spmv_two_phase_sums_encoded(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
+                            const uint32_t* __restrict__ item_slots, const EncodedT* __restrict__ item_values,
+                            const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ bin_packets,
+                            const uint32_t* __restrict__ packet_places, const MappedX* __restrict__ gathered,
+                            AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
+                            uint32_t* __restrict__ bin_ends) {
+  await_stream();
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  if constexpr (kIsEncoded) {
+    sum_bin(reinterpret_cast<MappedX*>(shared_bytes), num_steps, num_tiles, y, alpha, beta, item_slots, item_values,
+            step_rows, bin_packets, packet_places, gathered, bin_firsts, bin_tails, bin_ends);
   }
 }
 

@@ -62,7 +62,8 @@ impl Tiles for Prepared {
 #[test]
 fn converting_back_gives_the_input() {
     for sigma in [4, 8, 12, 16, 24, 32] {
-        let config = KernelConfig::builder(Csr5 { sigma }).value(ValueType::F64).build().unwrap();
+        let config =
+            KernelConfig::builder(Csr5 { sigma, encoding: 0 }).value(ValueType::F64).build().unwrap();
         assert_eq!(config.types().offset, IndexType::U32);
         let module = prepared::module(&config);
         let program = config.program();

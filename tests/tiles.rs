@@ -1,23 +1,24 @@
 //! What cache_blocked, two_phase and hot_columns could get wrong and small matrices do not show: many row tiles, column tiles
-//! that are copied and columns that are not, rows in many parts, and that their bits never change.
+//! that are copied and columns that are not, rows in many parts, and that their bits never change; for csr5 too, where values
+//! are encoded.
 
 mod structures;
 
-use spmv_codegen::{Algorithm, CacheBlocked, HotColumns, KernelConfig, TwoPhase, ValueType};
+use spmv_codegen::{Algorithm, CacheBlocked, Csr5, HotColumns, KernelConfig, TwoPhase, ValueType};
 use spmv_matrix::CsrMatrix;
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Spmv, Vector};
 
 fn cache_blocked() -> Algorithm {
-    CacheBlocked { shared_kib: 16, blocks: 20 }.into()
+    CacheBlocked { shared_kib: 16, blocks: 20, encoding: 0 }.into()
 }
 
 fn two_phase() -> Algorithm {
-    TwoPhase { tile_kib: 16, bin_kib: 32 }.into()
+    TwoPhase { tile_kib: 16, bin_kib: 32, encoding: 0 }.into()
 }
 
 fn hot_columns() -> Algorithm {
-    HotColumns { shared_kib: 16 }.into()
+    HotColumns { shared_kib: 16, encoding: 0 }.into()
 }
 
 /// y <- 2 A x - y, `times` in a row on one plan, each from y = 1, and the counts of the plan.
@@ -175,6 +176,35 @@ fn fill_touches_no_x() {
         let (products, _) = products(algorithm, Schedule::Natural, &a, &x, 1);
         for (row, (y, expected)) in products[0].iter().zip(expected(&a, &x)).enumerate() {
             assert!(*y == expected || y.is_nan() && expected.is_nan(), "row {row}: {y}, not {expected}");
+        }
+    }
+}
+
+/// Encoded values are those that they were: products have the bits of those that read values as they are, also where a row is
+/// empty and where one value keeps all from being encoded.
+#[test]
+fn encoded_values_change_no_bit() {
+    let whole = uneven(true);
+    let x = structures::random(whole.num_cols(), 13);
+    let with_last = |last: f64| {
+        let mut values = whole.values().to_vec();
+        *values.last_mut().unwrap() = last;
+        let (offsets, cols) = (whole.row_offsets().to_vec(), whole.col_indices().to_vec());
+        CsrMatrix::new(whole.num_rows(), whole.num_cols(), offsets, cols, values).unwrap()
+    };
+    // A value that is as given, as f32, and a whole number of a byte; what of the encodings does not keep it.
+    for (last, others) in [(-127.0, [0, 0]), (0.375, [0, 1]), (-0.0, [0, 1]), (0.1, [1, 1])] {
+        let a = with_last(last);
+        for algorithm in [cache_blocked(), two_phase(), hot_columns(), Csr5::default().into()] {
+            let (as_given, _) = products(algorithm, Schedule::Natural, &a, &x, 1);
+            for (encoding, others) in [1, 3].into_iter().zip(others) {
+                let encoded = algorithm.with_encoding(encoding);
+                assert_eq!(encoded.encoding(), Some(encoding));
+                let (products, counts) = products(encoded, Schedule::Natural, &a, &x, 1);
+                let same = products[0].iter().zip(&as_given[0]).all(|(a, b)| a.to_bits() == b.to_bits());
+                assert!(same, "{}, encoding = {encoding}, {last}", algorithm.name());
+                assert!(counts.contains(&("other_values".into(), others)), "{last}: {counts:?}");
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use spmv_runtime::codegen::{Algorithm, ConfigError, Dia, Features, KernelConfig, Special, ValueType};
+use spmv_runtime::codegen::{Algorithm, ConfigError, Features, KernelConfig, Special, ValueType};
 use spmv_runtime::matrix::features;
 use spmv_runtime::planner::{
     Footprint, Model, NUM_TERMS, Priced, Purpose, laid_out, multiplies_fill, own_settings, terms,
@@ -206,22 +206,27 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
             best[problem] = Made { label: label.clone(), ms };
         }
         // Where a layout follows from the matrix, of `special` for a shape, prices are those of the layouts that do.
-        let base = match typed.algorithm() {
-            Algorithm::Special(special) => Some(special.shape(value).into()),
-            Algorithm::Dia(_) => Some(Algorithm::Dia(Dia::default())),
-            _ => None,
-        };
-        if let Some(base) = base {
-            let laid_out = laid_out(typed, features, record.head.l2_bytes);
-            let is_shape =
-                |base| !matches!(base, Algorithm::Special(shape) if !Special::SHAPES.contains(&shape));
-            if laid_out.map(|config| config.algorithm()) != Ok(typed.algorithm()) || !is_shape(base) {
-                continue;
+        let laid_out = laid_out(typed, features, record.head.l2_bytes);
+        if laid_out.map(|config| config.algorithm()) != Ok(typed.algorithm()) {
+            continue;
+        }
+        match typed.algorithm() {
+            Algorithm::Special(special) => {
+                let shape = special.shape(value);
+                if !Special::SHAPES.contains(&shape) {
+                    continue;
+                }
+                usual = KernelConfig::builder(shape).build().expect("shapes are allowed");
+                let settings: Vec<_> =
+                    own_settings(usual).iter().map(|(key, value)| format!("{key}={value}")).collect();
+                label = format!("{} {}", row.contender, settings.join(";"));
             }
-            usual = KernelConfig::builder(base).build().expect("shapes are allowed");
-            let settings: Vec<_> =
-                own_settings(usual).iter().map(|(key, value)| format!("{key}={value}")).collect();
-            label = format!("{} {}", row.contender, settings.join(";"));
+            algorithm => {
+                let stored_as_given = usual.to_builder().algorithm(algorithm.with_encoding(0)).build();
+                usual = stored_as_given.expect("every encoding is allowed");
+                let params = row.params.split(';').filter(|setting| !setting.starts_with("encoding="));
+                label = format!("{} {}", row.contender, params.collect::<Vec<_>>().join(";"));
+            }
         }
         let Some(terms) = terms(&typed, features, record.head.l2_bytes) else { continue };
         let point = Point {

@@ -7,9 +7,8 @@
 use std::sync::LazyLock;
 
 use spmv_codegen::{
-    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Dia, Features, Hola, HolaT, KernelConfig, Loads,
-    Operation, PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, Types, Variable,
-    special_layout,
+    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Loads, Operation,
+    PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, Types, Variable, special_layout,
 };
 
 use crate::device::Device;
@@ -251,8 +250,8 @@ fn ruled(
 }
 
 /// The configuration for a matrix with these features: with the loads that suit it, where it is `special`, with the
-/// parameters and the block size that follow from them for its [`shape`](Special::shape), and where it is `dia`, with the
-/// encoding of values that does.
+/// parameters and the block size that follow from them for its [`shape`](Special::shape), and of any other with the encoding of
+/// values that does.
 ///
 /// # Errors
 /// [`ConfigError`] where the layout does not go with the rest of the configuration.
@@ -270,10 +269,9 @@ fn of_shape(config: KernelConfig, features: &Features) -> Result<KernelConfig, C
             let value = config.types().value;
             with_layout(config, special.shape(value).for_values(value).laid_out(features, value))
         }
-        Algorithm::Dia(_) => {
-            config.to_builder().algorithm(Dia::laid_out(features, config.types().value)).build()
+        algorithm => {
+            config.to_builder().algorithm(algorithm.encoded_for(features, config.types().value)).build()
         }
-        _ => Ok(config),
     }
 }
 
@@ -324,8 +322,7 @@ pub fn shape(config: KernelConfig) -> Option<Special> {
 pub fn own_settings(config: KernelConfig) -> Vec<(&'static str, String)> {
     let following = match config.algorithm() {
         Algorithm::Special(_) => &Special::FOLLOWING[..],
-        Algorithm::Dia(_) => &Dia::FOLLOWING,
-        _ => &[],
+        _ => &["encoding"],
     };
     let own = config.algorithm().spec().parameters.len();
     config.settings().into_iter().take(own).filter(|(key, _)| !following.contains(key)).collect()
@@ -463,16 +460,7 @@ fn least_workspace(program: &Program, config: &KernelConfig, features: &Features
     let kept = program.buffers.iter().filter(|buffer| !buffer.scratch);
     let buffers = kept.fold(0u64, |sum, buffer| sum.saturating_add(buffer.bytes.eval(&size)));
     let reads_values = program.multiply.iter().any(|pass| pass.args.contains(&Arg::Values));
-    let value_bytes = match config.algorithm() {
-        Algorithm::Special(Special { encoding, .. }) | Algorithm::Dia(Dia { encoding }) if encoding > 0 => {
-            if encoding > 1 {
-                1
-            } else {
-                config.types().value.size().min(4)
-            }
-        }
-        _ => config.types().value.size(),
-    };
+    let value_bytes = config.algorithm().stored_value_bytes(config.types().value);
     match config.algorithm() {
         // What is read for all rows that repeat are the values of one.
         Algorithm::RowPatterns(_) => buffers,

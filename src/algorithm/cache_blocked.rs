@@ -5,7 +5,7 @@ use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
-use crate::primitive::RadixSort;
+use crate::primitive::{RadixSort, ValueEncoding};
 use crate::program::{Arg, Buffer, Pass, Slots};
 use crate::types::{IndexType, ValueType};
 
@@ -16,6 +16,8 @@ parameters! {
         shared_kib = 96, one of [16, 48, 96, 224];
         /// Blocks that share the matrix; best is one a multiprocessor, and results depend on it.
         blocks = 132, one of [20, 64, 108, 132, 148];
+        /// Values: 0 as they are, 1 as f32 where every f64 is one, 3 whole ones up to 127 as bytes.
+        encoding = 0, one of [0, 1, 3];
     }
 }
 
@@ -57,6 +59,7 @@ impl CacheBlocked {
 
 impl Plans for CacheBlocked {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        ValueEncoding::check(self.encoding, config)?;
         RadixSort::check_offset(config, "cache_blocked", "merge_path")
     }
 
@@ -133,11 +136,12 @@ impl Plans for CacheBlocked {
         plan.ranks("units", num_buckets, mark_units, units, Some("units"));
         let stored = count(UNITS) * ROUND;
         let words = plan.buffer(Buffer::new("words", stored.clone() * 4).zeroed());
-        let slot_values =
-            plan.buffer(Buffer::new("slot_values", stored * types.value.size() as u32).zeroed());
+        let encoding = plan.encode(self.encoding, config);
+        let [slot_values, encoded_values] = plan.values(&stored, &encoding, config);
         let fill = [
             vec![Arg::ColIndices, Arg::Values],
-            [cells, pairs, slots, lane_begins, units, buckets, words, slot_values].map(buffer).into(),
+            [cells, pairs, slots, lane_begins, units, buckets, words].map(buffer).into(),
+            vec![size(encoding.if_encoded()), buffer(slot_values), buffer(encoded_values)],
         ];
         plan.prepare("fill", nnz.clone(), fill.concat());
 
@@ -157,11 +161,25 @@ impl Plans for CacheBlocked {
         // Products.
         let sums = (num_blocks.clone() + num_tiles.clone()) * stride.clone();
         let partials = plan.kept("tile_sums", sums, accumulator.size() as u32);
-        let product = [
-            vec![size(num_cols), size(count(SLOTS)), size(stride.clone()), Arg::Alpha(accumulator)],
-            [cells, buckets, shares, words, slot_values].map(buffer).into(),
-            vec![Arg::X, buffer(partials)],
-        ];
+        let product = |kernel: &str, values: usize, condition: Expr| {
+            let args = [
+                vec![
+                    size(num_cols.clone()),
+                    size(count(SLOTS)),
+                    size(stride.clone()),
+                    Arg::Alpha(accumulator),
+                ],
+                [cells, buckets, shares, words, values].map(buffer).into(),
+                vec![Arg::X, buffer(partials)],
+            ];
+            Pass {
+                kernel: kernel.into(),
+                grid: num_blocks.clone() * count(CELLS).min(1) * condition,
+                threads_per_block: 32 * WARPS,
+                shared_bytes: self.shared_kib * 1024,
+                args: args.concat(),
+            }
+        };
         let scaled = || vec![size(stride.clone()), Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
         let sums = |rows: &[usize]| -> Vec<Arg> {
             rows.iter().chain(&[slot_begins, tile_blocks, partials]).copied().map(buffer).collect()
@@ -173,14 +191,11 @@ impl Plans for CacheBlocked {
         let rows_per_block = many.clone() * (threads_per_block - 32) + 32;
         let row_blocks =
             many * num_rows.clone().div_ceil(threads_per_block) + few * num_rows.clone().div_ceil(32);
-        let multiply = vec![
-            Pass {
-                kernel: "spmv_cache_blocked".into(),
-                grid: num_blocks * count(CELLS).min(1),
-                threads_per_block: 32 * WARPS,
-                shared_bytes: self.shared_kib * 1024,
-                args: product.concat(),
-            },
+        let mut multiply = vec![product("spmv_cache_blocked", slot_values, encoding.if_as_given())];
+        if encoding.is_any() {
+            multiply.push(product("spmv_cache_blocked_encoded", encoded_values, encoding.if_encoded()));
+        }
+        multiply.extend([
             Pass {
                 grid: row_blocks,
                 ..plan.pass(
@@ -193,7 +208,7 @@ impl Plans for CacheBlocked {
                 grid: count(LONG_ROWS),
                 ..plan.pass("long_rows", 0.into(), [scaled(), sums(&[long_rows])].concat())
             },
-        ];
+        ]);
         // In whatever order they are added, alpha, beta and two conversions.
         plan.finish(multiply, Expr::from(Variable::RowNnz) + 5, config)
     }

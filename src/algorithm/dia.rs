@@ -3,9 +3,8 @@
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
-use crate::features::Features;
 use crate::parameter::parameters;
-use crate::primitive::{GridScan, ValueEncoding};
+use crate::primitive::{GridScan, ValueEncoding, ValueTable};
 use crate::program::{Arg, Buffer, Count, Guarantees, Pass, Slots};
 use crate::types::{IndexType, ValueKind, ValueType};
 
@@ -67,36 +66,9 @@ fn rows_per_thread(value_bytes: u32, x: ValueType) -> u32 {
 }
 
 impl Dia {
-    /// The parameters that follow from a matrix.
-    pub const FOLLOWING: [&str; 1] = ["encoding"];
-
-    /// The layout for a matrix with these features and such values, which are encoded where samples of them say that they can
-    /// be; those of a matrix whose other values cannot are stored as they are.
-    #[must_use]
-    pub fn laid_out(features: &Features, value: ValueType) -> Dia {
-        let encoding = match value {
-            ValueType::F64 | ValueType::F32 if features.values.are_whole() => 3,
-            ValueType::F64 | ValueType::F32 if features.values.are_few() => 2,
-            ValueType::F64 if features.values.are_narrow() => 1,
-            _ => 0,
-        };
-        Dia { encoding }
-    }
-
-    /// Bytes whose time a value of this type takes, where all can be encoded.
-    pub fn value_bytes(self, value: ValueType) -> usize {
-        match self.encoding {
-            // One byte more, or two, is what decoding takes as long as.
-            1 if value == ValueType::F64 => 5,
-            2 => 3,
-            3 => 2,
-            _ => value.size(),
-        }
-    }
-
     fn value_encoding(&self, config: &KernelConfig) -> ValueEncoding {
-        let buffers = [TABLE, HASHED, OTHERS];
-        ValueEncoding::new(self.encoding, config, MOST_DISTINCT, buffers, NUM_OTHERS.into())
+        let table = ValueTable { most_distinct: MOST_DISTINCT, table: TABLE, hashed: HASHED };
+        ValueEncoding::new(self.encoding, config, Some(table), OTHERS, NUM_OTHERS.into())
     }
 
     /// Rows with those that fill up the last warp of packs.
@@ -191,16 +163,8 @@ impl Dia {
 impl Plans for Dia {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
         let value = config.types().value;
-        if value.kind() == ValueKind::Complex && self.encoding > 0 {
-            return Err(ConfigError::Combination {
-                key: "encoding",
-                reason: format!(
-                    "dia encodes floating-point values, and value = {value} is complex; use encoding = 0"
-                ),
-            });
-        }
         if !matches!(value.kind(), ValueKind::Integer | ValueKind::Bool) {
-            return Ok(());
+            return ValueEncoding::check(self.encoding, config);
         }
         Err(ConfigError::Combination {
             key: "value",
@@ -231,7 +195,7 @@ impl Plans for Dia {
             encoded.args.extend([Arg::Size(encoding.distinct(), IndexType::U32), Arg::Buffer(TABLE)]);
             products.push(encoded);
         }
-        let [table, hashed_values, other_values] = encoding.buffers();
+        let [table, hashed_values] = encoding.tables();
         let slots = || stride.clone() * NUM_DIAGONALS;
         let mut counts = vec![
             Count { name: "disordered_rows", buffer: COUNTS, entry: 0, after: 0 },
@@ -259,7 +223,7 @@ impl Plans for Dia {
                 Buffer::new("encoded_values", slots() * encoding.bytes() * encoding.if_encoded()).zeroed(),
                 table,
                 hashed_values,
-                other_values,
+                ValueEncoding::found(),
             ],
             counts,
             guarantees: Guarantees {

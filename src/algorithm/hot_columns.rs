@@ -1,10 +1,11 @@
 //! x of the columns with most entries in shared memory, equal shares of the entries for warps.
 
 use super::{Plan, Plans};
-use crate::config::KernelConfig;
+use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
+use crate::primitive::ValueEncoding;
 use crate::program::{Arg, Buffer, Pass};
 use crate::types::{IndexType, ValueType};
 
@@ -13,6 +14,8 @@ parameters! {
     pub struct HotColumns {
         /// KiB of x in shared memory; more than 48 needs a device whose blocks may have as much.
         shared_kib = 96, one of [16, 48, 96, 160, 192];
+        /// Values: 0 as they are, 1 as f32 where every f64 is one, 3 whole ones up to 127 as bytes.
+        encoding = 0, one of [0, 1, 3];
     }
 }
 
@@ -36,6 +39,10 @@ impl HotColumns {
 }
 
 impl Plans for HotColumns {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        ValueEncoding::check(self.encoding, config)
+    }
+
     fn plan(&self, config: &KernelConfig) -> Plan {
         let types = config.types();
         let accumulator = types.accumulator;
@@ -73,6 +80,15 @@ impl Plans for HotColumns {
             [vec![size(num_rows.clone()), Arg::RowOffsets], [ranks, step_ranks].map(buffer).into()];
         plan.prepare("step_ranks", num_steps.clone(), find_ranks.concat());
 
+        // Values, where they are not read as the matrix has them.
+        let encoding = plan.encode(self.encoding, config);
+        let encoded_bytes = nnz.clone() * encoding.bytes() * encoding.if_encoded();
+        let encoded_values = plan.buffer(Buffer::new("encoded_values", encoded_bytes));
+        if encoding.is_any() {
+            let encode = vec![entries(), Arg::Values, buffer(encoded_values)];
+            plan.prepare.push(plan.pass("encode", nnz.clone() * encoding.if_encoded(), encode));
+        }
+
         // Products.
         let tile_threads = if types.value.size() + accumulator.size() > 8 { 768 } else { 1024 };
         let blocks_at_most = (num_steps.clone() + num_rows.clone().div_ceil(tile_threads)).max(1);
@@ -85,31 +101,39 @@ impl Plans for HotColumns {
         let alpha = || Arg::Alpha(accumulator);
         let result = || vec![Arg::Y, alpha(), Arg::Beta(accumulator)];
         let gather = [vec![size(num_hot.clone()), alpha(), buffer(hot_cols)], vec![Arg::X, buffer(hot_x)]];
-        let product = [
-            vec![entries()],
-            [num_rows, count(FILLED_ROWS), num_steps.clone(), num_hot.clone()].map(size).into(),
-            result(),
-            vec![buffer(words), Arg::Values],
-            [step_ends, step_ranks, row_order, hot_cols].map(buffer).into(),
-            vec![Arg::X],
-            [hot_x, firsts, tails, ends].map(buffer).into(),
-        ];
+        let sizes = [num_rows, count(FILLED_ROWS), num_steps.clone(), num_hot.clone()];
+        let product = |kernel: &str, values: Arg, condition: Expr| {
+            let args = [
+                vec![entries()],
+                sizes.clone().map(size).into(),
+                result(),
+                vec![buffer(words), values],
+                [step_ends, step_ranks, row_order, hot_cols].map(buffer).into(),
+                vec![Arg::X],
+                [hot_x, firsts, tails, ends].map(buffer).into(),
+            ];
+            Pass {
+                kernel: kernel.into(),
+                grid: num_blocks.clone() * condition,
+                threads_per_block: tile_threads,
+                shared_bytes: self.shared_kib * 1024,
+                args: args.concat(),
+            }
+        };
         let first_rows = [
             vec![size(num_steps)],
             result(),
             [step_ranks, row_order, firsts, tails, ends].map(buffer).into(),
         ];
-        let multiply = vec![
-            plan.pass("gather", num_hot, gather.concat()),
-            Pass {
-                kernel: "spmv_hot_columns".into(),
-                grid: num_blocks,
-                threads_per_block: tile_threads,
-                shared_bytes: self.shared_kib * 1024,
-                args: product.concat(),
-            },
-            plan.pass("first_rows", num_shares, first_rows.concat()),
+        let mut multiply = vec![
+            plan.pass("gather", num_hot.clone(), gather.concat()),
+            product("spmv_hot_columns", Arg::Values, encoding.if_as_given()),
         ];
+        if encoding.is_any() {
+            let values = buffer(encoded_values);
+            multiply.push(product("spmv_hot_columns_encoded", values, encoding.if_encoded()));
+        }
+        multiply.push(plan.pass("first_rows", num_shares, first_rows.concat()));
         // In whatever order they are added, alpha, beta and two conversions.
         plan.finish(multiply, Expr::from(Variable::RowNnz) + 5, config)
     }

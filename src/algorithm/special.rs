@@ -4,7 +4,7 @@ use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
-use crate::primitive::{GridScan, ValueEncoding};
+use crate::primitive::{GridScan, ValueEncoding, ValueTable};
 use crate::program::{Arg, Buffer, Count, Guarantees, Misfits, Pass, Slots};
 use crate::types::{IndexType, ValueKind};
 
@@ -228,7 +228,8 @@ impl Special {
     }
 
     fn value_encoding(&self, config: &KernelConfig, found: Expr) -> ValueEncoding {
-        ValueEncoding::new(self.encoding, config, ValueEncoding::TABLE, [TABLE, HASHED, OTHERS], found)
+        let table = ValueTable { most_distinct: ValueEncoding::TABLE, table: TABLE, hashed: HASHED };
+        ValueEncoding::new(self.encoding, config, Some(table), OTHERS, found)
     }
 
     /// Pieces of rows that are cut.
@@ -252,7 +253,7 @@ impl Special {
         let slots = found.steps.clone() * self.step_slots();
         let values = |bytes: u32| slots.clone() * (self.slot_values() * bytes);
         let encoding = &found.encoding;
-        let [table, hashed_values, other_values] = encoding.buffers();
+        let [table, hashed_values] = encoding.tables();
         Plan {
             multiply: self.multiply(config, &found),
             prepare: passes,
@@ -275,7 +276,7 @@ impl Special {
                 Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
                 hashed_values,
                 Buffer::new("misfits", 8).zeroed().scratch(),
-                other_values,
+                ValueEncoding::found(),
                 Buffer::new("moved_rows", 8).zeroed().scratch(),
                 Buffer::new("total", 8).zeroed().scratch(),
             ],

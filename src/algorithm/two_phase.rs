@@ -5,7 +5,7 @@ use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
-use crate::primitive::RadixSort;
+use crate::primitive::{RadixSort, ValueEncoding};
 use crate::program::{Arg, Buffer, Count, Pass, Slots};
 use crate::types::IndexType;
 
@@ -16,6 +16,8 @@ parameters! {
         tile_kib = 48, one of [16, 32, 48, 96, 192];
         /// KiB of x of a bin's entries; 48 and more needs a device whose blocks may have as much.
         bin_kib = 32, one of [32, 48, 64, 96, 128];
+        /// Values: 0 as they are, 1 as f32 where every f64 is one, 3 whole ones up to 127 as bytes.
+        encoding = 0, one of [0, 1, 3];
     }
 }
 
@@ -47,6 +49,7 @@ impl TwoPhase {
 
 impl Plans for TwoPhase {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        ValueEncoding::check(self.encoding, config)?;
         RadixSort::check_offset(config, "two_phase", "merge_path")
     }
 
@@ -119,12 +122,13 @@ impl Plans for TwoPhase {
         let tile_col_places = plan.buffer(Buffer::new("tile_cols", stored.clone() * 2).zeroed());
         let packet_places = plan.kept("packet_places", count(PACKETS), 4);
         let item_slots = plan.buffer(Buffer::new("item_slots", num_steps.clone() * (2 * STEP)).zeroed());
-        let value_bytes = num_steps.clone() * (types.value.size() as u32 * STEP);
-        let item_values = plan.buffer(Buffer::new("item_values", value_bytes).zeroed());
+        let encoding = plan.encode(self.encoding, config);
+        let [item_values, encoded_values] = plan.values(&(num_steps.clone() * STEP), &encoding, config);
         let fill = [
             vec![tiles(), Arg::ColIndices, Arg::Values],
             [befores, pairs, ranks, firsts, packet_begins, run_places, bin_packets].map(buffer).into(),
-            [tile_col_places, packet_places, item_slots, item_values].map(buffer).into(),
+            [tile_col_places, packet_places, item_slots].map(buffer).into(),
+            vec![size(encoding.if_encoded()), buffer(item_values), buffer(encoded_values)],
         ];
         plan.prepare("fill", nnz.clone(), fill.concat());
         let end_rows = vec![Arg::RowOffsets, buffer(empty_before), buffer(item_slots)];
@@ -143,12 +147,11 @@ impl Plans for TwoPhase {
             [tile_packets, tile_col_places].map(buffer).into(),
             vec![Arg::X, buffer(gathered)],
         ];
-        let sums_args = [
-            vec![size(num_steps), tiles()],
-            result(),
-            [item_slots, item_values, step_rows, bin_packets, packet_places, gathered].map(buffer).into(),
-            left(),
-        ];
+        let sums_args = |values: usize| {
+            let read = [item_slots, values, step_rows, bin_packets, packet_places, gathered];
+            let sizes = vec![size(num_steps.clone()), tiles()];
+            [sizes, result(), read.map(buffer).into(), left()].concat()
+        };
         let first_rows_args = [vec![size(count(BINS)), tiles()], result(), vec![buffer(step_rows)], left()];
         let threads_per_block = plan.threads_per_block;
         // As the template has them.
@@ -167,17 +170,23 @@ impl Plans for TwoPhase {
             args,
         };
         let share = count(PACKETS).div_ceil(tile_threads).min(resident);
-        let multiply = vec![
+        let sums = |kernel: &str, values: usize, condition: Expr| {
+            pass(kernel, sum_threads, count(BINS) * condition, self.bin_kib * 1024, sums_args(values))
+        };
+        let mut multiply = vec![
             pass("gather", tile_threads, share, tile_cols * types.x.size() as u32, gather_args.concat()),
-            pass("sums", sum_threads, count(BINS), self.bin_kib * 1024, sums_args.concat()),
-            pass(
-                "first_rows",
-                threads_per_block,
-                count(BINS).div_ceil(threads_per_block / 32),
-                0,
-                first_rows_args.concat(),
-            ),
+            sums("sums", item_values, encoding.if_as_given()),
         ];
+        if encoding.is_any() {
+            multiply.push(sums("sums_encoded", encoded_values, encoding.if_encoded()));
+        }
+        multiply.push(pass(
+            "first_rows",
+            threads_per_block,
+            count(BINS).div_ceil(threads_per_block / 32),
+            0,
+            first_rows_args.concat(),
+        ));
         // In whatever order they are added, alpha, beta and two conversions.
         plan.finish(multiply, Expr::from(Variable::RowNnz) + 5, config)
     }

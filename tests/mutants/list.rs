@@ -629,8 +629,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "two_phase accumulator=f64",
         "values of a lane that are loaded later are those of the next lane",
-        "in_lane / kValuesAtOnce * (32 * kValuesAtOnce)",
-        "in_lane / kValuesAtOnce * kValuesAtOnce",
+        "in_lane / kAtOnce * (32 * kAtOnce)",
+        "in_lane / kAtOnce * kAtOnce",
     ),
     found(
         "two_phase accumulator=f64",

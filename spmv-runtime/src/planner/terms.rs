@@ -56,12 +56,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     if Slots::are_refused(slots, features.nnz, entry_bytes) || slots > features.nnz.saturating_mul(8) {
         return None;
     }
-    let value_bytes = match config.algorithm() {
-        Algorithm::Special(layout) => layout.value_bytes(types.value),
-        Algorithm::Dia(layout) => layout.value_bytes(types.value),
-        _ => types.value.size(),
-    };
-    let slot_bytes = value_bytes as f64
+    let slot_bytes = config.algorithm().value_bytes(types.value) as f64
         + match config.algorithm() {
             Algorithm::Dia(_) => 0.0,
             // Two places of 16 bits, a quarter of one of 32, and the entry of x that is stored and read again.
