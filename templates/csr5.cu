@@ -102,8 +102,8 @@ spmv_csr5_describe(uint32_t num_tiles, const uint32_t* __restrict__ bit_flags, u
   }
 }
 
-// A warp a tile: columns, and values as they are or encoded, in the order in which lanes read them. The last tile is filled up with a column
-// that is there and with zeros, which are never multiplied.
+// A warp a tile: columns, and values as they are or encoded, in the order in which lanes read them. The last tile is filled up
+// with a column that is there and with zeros, which are never multiplied.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr5_convert(uint32_t num_tiles, OffsetT nnz, const IndexT* __restrict__ col_indices,
                   const ValueT* __restrict__ values, uint32_t is_encoded, IndexT* tile_cols, ValueT* tile_values,
