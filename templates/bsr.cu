@@ -6,7 +6,7 @@
 // Suffers:   entries that do not come in blocks: each brings a block, which is refused from 8 slots a nonzero on; one row of blocks much longer than the others (a warp or less takes it); values that change (they are copied when a plan is made)
 // Bytes:     slots * value + blocks * index + rows of blocks * offset + rows * y + x once, where slots are the blocks times their places; keeps its own values and columns
 // Guarantee: bit-reproducible; a row is one chain a lane and a fixed tree over lanes; fill within A multiplies x, so that x must be finite wherever a stored block passes
-// Launch:    a group two rows of blocks, one after the other; a group is a warp, or about 8 lanes where rows of blocks have few blocks on average; one pass; entries are sorted, blocks found, counted and filled on the device, once
+// Launch:    groups take equal shares of the rows of blocks, a row after the other; a group is a warp, or about 8 lanes where rows of blocks have few blocks on average; one pass; entries are sorted, blocks found, counted and filled on the device, once
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kBlockRows = 3;
@@ -179,11 +179,10 @@ constexpr int kLanesPerBlock = kBlockRows * kLanesPerRow;
 // Blocks that a group reads at a time: a group is a warp where rows of blocks are long, else about 8 lanes.
 constexpr int kLongBlocks = 32 / kLanesPerBlock;
 constexpr int kShortBlocks = larger(1, 8 / kLanesPerBlock);
-// Rows of blocks of a group, one after the other: the offsets of the second are in L1.
-constexpr uint32_t kRowsPerGroup = 2;
-// Values that a lane has under way, and as many entries of x: at most so many, or of so many bytes.
+// Values that a lane has under way, and as many entries of x: at most so many, or of so many bytes; more where 16 bytes take several
+// loads, which leave fewer bytes under way.
 constexpr int kAhead = 16;
-constexpr int kBytesAhead = 64;
+constexpr int kBytesAhead = kPerLane * sizeof(ValueT) == 16 ? 64 : 96;
 
 // The part of a lane in the product of a row of blocks; kWhole: x is in packets and all columns of all blocks are there. The
 // loads of kSteps blocks are in flight together.
@@ -265,10 +264,16 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t 
   const uint32_t mask = (0xffffffffu >> (32 - kLanes)) << (group * kLanes);
   const uint32_t num_block_rows = (num_rows + kBlockRows - 1) / kBlockRows;
   const bool is_whole = num_cols % kCols == 0 && is_in_packets<kPerLane>(x);
-  const uint32_t first = (warp * kGroups + group) * kRowsPerGroup;
+  // Groups take equal shares of the rows of blocks.
+  const uint32_t num_groups = gridDim.x * (kThreadsPerBlock / 32) * kGroups;
+  const uint32_t rows_per_group = (num_block_rows + num_groups - 1) / num_groups;
+  const uint32_t first = min((warp * kGroups + group) * rows_per_group, num_block_rows);
+  const uint32_t last = min(first + rows_per_group, num_block_rows);
+  OffsetT begin = __ldg(block_offsets + first), next = __ldg(block_offsets + min(first + 1, num_block_rows));
 #pragma unroll 1
-  for (uint32_t block_row = first; block_row < min(first + kRowsPerGroup, num_block_rows); ++block_row) {
-    const OffsetT begin = __ldg(block_offsets + block_row), next = __ldg(block_offsets + block_row + 1);
+  for (uint32_t block_row = first; block_row < last; ++block_row) {
+    // On its way while this row is multiplied.
+    const OffsetT after_next = __ldg(block_offsets + min(block_row + 2, num_block_rows));
     const OffsetT end = skips_product(alpha) ? begin : next;
     AccumT sum = is_whole
                      ? lane_product<kBlocks, kSteps, true>(begin, end, lane, block_cols, block_values, x, num_cols)
@@ -278,6 +283,8 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t 
     sum = strided_sum<kLanesPerRow, 1>(sum, lane % kLanesPerRow, mask);
     const uint32_t row = block_row * kBlockRows + lane / kLanesPerRow;
     if (lane < kLanesPerBlock && lane % kLanesPerRow == 0 && row < num_rows) store_scaled(y, row, sum, alpha, beta);
+    begin = next;
+    next = after_next;
   }
 }
 

@@ -37,8 +37,9 @@ const NUM_STORED: usize = 12;
 const NUM_OCCUPIED: Variable = Variable::Count(0);
 const NUM_BLOCKS: Variable = Variable::Count(1);
 
-/// Rows of blocks that a group of the product takes one after the other; `kRowsPerGroup` of the template.
-const ROWS_PER_GROUP: u32 = 2;
+/// Blocks of the product that share a multiprocessor's part of the rows of blocks, over those that are resident: with fewer, groups
+/// wait for the longest; with more, there is less to be loaded ahead.
+const WAVES: u32 = 8;
 
 /// Steps of a warp below which a row of blocks is short on average.
 const LONG_STEPS: u32 = 2;
@@ -152,7 +153,7 @@ impl Bsr {
         let if_long = Expr::from(1).min((Expr::from(NUM_BLOCKS) + 1).minus(long_from));
         let if_short = Expr::from(1).minus(if_long.clone());
         let pass = |kernel: &str, groups_per_warp: u32, condition: Expr| {
-            let warps = self.num_block_rows().div_ceil(groups_per_warp * ROWS_PER_GROUP);
+            let warps = self.num_block_rows().div_ceil(groups_per_warp);
             let args = vec![
                 Arg::Size(Variable::NumRows.into(), IndexType::U32),
                 Arg::Size(Variable::NumCols.into(), IndexType::U64),
@@ -164,7 +165,9 @@ impl Bsr {
                 Arg::Alpha(accumulator),
                 Arg::Beta(accumulator),
             ];
-            Pass::of_threads(kernel, warps * 32 * condition, config.threads_per_block(), args)
+            let pass = Pass::of_threads(kernel, warps * 32 * condition, config.threads_per_block(), args);
+            let resident = Expr::from(Variable::Multiprocessors) * Expr::from(Variable::ResidentBlocks);
+            Pass { grid: pass.grid.min(resident * WAVES), ..pass }
         };
         vec![pass("spmv_bsr", 1, if_long), pass("spmv_bsr_short", lanes.short_groups_per_warp(), if_short)]
     }
