@@ -14,12 +14,13 @@ use crate::types::IndexType;
 pub struct AnalysisProgram {
     /// CUDA C++17 text, complete in itself.
     pub source: String,
-    /// Bytes of the buffer of `structure`: the counters, the entries that samples have in columns, a bit a diagonal.
+    /// Bytes of the buffer of `structure`: the counters, the entries that samples have in columns, a bit a diagonal, the bits that
+    /// each sample marks.
     pub structure_bytes: Expr,
     /// Passes that look at row offsets, at samples of column indices, at groups of rows, at some rows in the middle with their
     /// values and at samples of the values, then at what samples have in columns and, where what was counted says that they
     /// are worth it, at the diagonals of all entries.
-    pub structure: [Pass; 3],
+    pub structure: [Pass; 2],
     /// Bytes of the buffer of `columns`: the counters, the length of every column.
     pub columns_bytes: Expr,
     /// Passes that count the lengths of columns where other passes count those of rows.
@@ -29,7 +30,7 @@ pub struct AnalysisProgram {
 const THREADS_PER_BLOCK: u32 = 1024;
 
 /// Columns, or what is taken for one, whose entries a block counts.
-const PLACES_PER_BLOCK: u32 = 16 * THREADS_PER_BLOCK;
+const PLACES_PER_BLOCK: u32 = 4 * THREADS_PER_BLOCK;
 
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
 /// blocks of each shape, most diagonals of a group, sectors that warps read together and entries that they read them for,
@@ -71,6 +72,9 @@ impl AnalysisProgram {
             items.div_ceil(THREADS_PER_BLOCK).min(resident)
         };
         let samples = nnz.clone().div_ceil(Features::STRETCH[1] as u32).min(Features::MAX_SAMPLES as u32);
+        // Blocks that share the samples: 16 each where they are few, 6 where they are many.
+        let pieces = samples.clone() * 4 + samples.clone().min(32) * 4 + samples.clone().min(16) * 8;
+        let marks = samples.clone() * (1 << (Features::LOG_BITS[1] - 5));
         let groups = rows.clone().div_ceil(Features::ROWS_PER_GROUP).min(Features::MAX_GROUPS as u32);
         let places = cols.clone().min(1 << Features::LOG_DEGREE_PLACES);
         let degree_blocks = places.clone().div_ceil(PLACES_PER_BLOCK);
@@ -81,27 +85,34 @@ impl AnalysisProgram {
         let all_entries = || [Arg::RowOffsets, Arg::ColIndices, counters()];
         AnalysisProgram {
             source: analysis_source(offset, index, THREADS_PER_BLOCK),
-            structure_bytes: Expr::from(COUNTERS * 8) + (places.clone() + words.clone()) * 4,
+            structure_bytes: Expr::from(COUNTERS * 8) + (places.clone() + words.clone() + marks) * 4,
             structure: [
                 pass(
                     "structure",
-                    samples.clone() + groups.clone() + stride(rows.clone()) + VALUE_BLOCKS,
+                    pieces.clone() + groups.clone() * 2 + stride(rows.clone()) + VALUE_BLOCKS,
                     [
-                        &[number(&samples), number(&groups), number(&rows), wide(&cols), wide(&nnz)][..],
-                        &[number(&value_bytes), Arg::RowOffsets, Arg::ColIndices, Arg::Values, counters()],
+                        &[
+                            number(&samples),
+                            number(&pieces),
+                            number(&groups),
+                            number(&rows),
+                            wide(&cols),
+                            wide(&nnz),
+                        ][..],
+                        &[number(&value_bytes), Arg::RowOffsets, Arg::ColIndices, Arg::Values],
+                        &[wide(&(places.clone() + words.clone())), counters()],
                     ]
                     .concat(),
                 ),
                 pass(
                     "details",
-                    degree_blocks.clone() + stride(rows.clone()),
+                    degree_blocks.clone() + stride(rows.clone() * 4),
                     [
                         &[number(&degree_blocks), number(&places), number(&rows), wide(&nnz)][..],
                         &all_entries(),
                     ]
                     .concat(),
                 ),
-                pass("diagonals", stride(words.clone()), vec![wide(&words), number(&places), counters()]),
             ],
             columns_bytes: Expr::from(COUNTERS * 8) + cols.clone() * 4,
             columns: [

@@ -3,7 +3,7 @@
 // Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; hashes of some rows in the middle; samples of the values that differ, that no f32 is equal to, and that are no small whole numbers; diagonals that hold an entry
 // Bytes:     row offsets once, at most 2^23 column indices and 2^20 more, and 2^17 with their values, and 2^11 values more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
-// Launch:    blocks of one launch take samples, groups of rows, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows, only where rows may lie on few; then their number
+// Launch:    blocks of one launch take pieces of samples, groups of rows, once for what warps read together and once for their blocks, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows or a part of their entries, only where rows may lie on few
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLogShortStretch = 12;
@@ -48,7 +48,7 @@ struct Counters {
   uint64_t different_values, wide_values, uneven_values;
 };
 
-// Behind the counters: what samples have in columns, then a bit a diagonal; or the length of every column.
+// Behind the counters: what samples have in columns, a bit a diagonal, what is marked in samples; or the length of every column.
 __device__ __forceinline__ uint32_t* behind(Counters* counters) { return reinterpret_cast<uint32_t*>(counters + 1); }
 
 template <typename T>
@@ -164,33 +164,67 @@ constexpr uint32_t kShortWords = 1u << (kLogShortBits - 5);
 constexpr uint32_t kLongWords = 1u << (kLogLongBits - 5);
 static_assert((2 * kShortWords + kLongWords) * 4 <= kPlaces * 8, "the table is the larger");
 
-// A block takes a sample: a long stretch of entries, as short ones that follow one another.
-__device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64_t nnz, uint64_t num_cols,
-                                              const IndexT* __restrict__ col_indices, uint32_t* degrees,
-                                              Counters* counters) {
+// Counts what a warp finds in places: those in which it finds most together, of which one place may have half of all, by
+// one atomic.
+struct DegreeCounter {
+  uint32_t* degrees;
+  uint32_t frequent = ~0u, count = 0;
+
+  // `looks_at` is a lane of the warp, another from step to step.
+  __device__ __forceinline__ void add(bool is_entry, uint32_t place, uint32_t looks_at) {
+    uint32_t same = __ballot_sync(kAll, is_entry && place == frequent);
+    const uint32_t other = __shfl_sync(kAll, place, looks_at);
+    const uint32_t same_as_other = __ballot_sync(kAll, is_entry && place == other);
+    if (__popc(same_as_other) > __popc(same)) {
+      end();
+      frequent = other;
+      same = same_as_other;
+    }
+    count += __popc(same);
+    if (is_entry && (same >> threadIdx.x % 32 & 1) == 0) atomicAdd(degrees + place, 1u);
+  }
+  __device__ __forceinline__ void end() {
+    if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(degrees + frequent, count);
+    count = 0;
+  }
+};
+
+// A sample is a long stretch of entries, as short ones that follow one another, of which a block takes some. What several
+// blocks mark in a long stretch is put together in global memory.
+__device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint32_t num_samples, uint64_t nnz,
+                                              uint64_t num_cols, const IndexT* __restrict__ col_indices,
+                                              uint32_t* degrees, uint32_t* long_marks, Counters* counters) {
   constexpr uint32_t kShortStretch = 1u << kLogShortStretch;
   constexpr uint32_t kLongStretch = 1u << kLogLongStretch;
+  constexpr uint32_t kStretches = kLongStretch / kShortStretch;
   constexpr uint32_t kSteps = kShortStretch / kThreadsPerBlock;
+  const uint32_t pieces = part.num_blocks / num_samples, sample = part.block / pieces, piece = part.block % pieces;
+  if (sample >= num_samples) return;
+  const uint64_t begin = sample * nnz / num_samples;
+  const uint32_t num_entries = nnz - begin < kLongStretch ? uint32_t(nnz - begin) : kLongStretch;
+  const uint32_t first = piece * kStretches / pieces * kShortStretch;
+  const uint32_t last = min((piece + 1) * kStretches / pieces * kShortStretch, num_entries);
+  if (first >= last) return;
   uint32_t* short_bits = words;
   uint32_t* other_short_bits = words + kShortWords;
   uint32_t* long_bits = words + 2 * kShortWords;
   for (uint32_t word = threadIdx.x; word < 2 * kShortWords + kLongWords; word += kThreadsPerBlock) words[word] = 0;
   __syncthreads();
-  const uint64_t begin = part.block * nnz / part.num_blocks;
-  const uint32_t num_entries = nnz - begin < kLongStretch ? uint32_t(nnz - begin) : kLongStretch;
   col_indices += begin;
   uint32_t marked_short = 0, marked_long = 0;
+  DegreeCounter counter = {degrees};
   // The columns of the next stretch are on their way while this one is marked.
   IndexT cols[kSteps], next_cols[kSteps];
   auto load = [&](uint32_t stretch, IndexT(&loaded)[kSteps]) {
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) {
       const uint32_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
-      loaded[step] = i < num_entries ? __ldcs(col_indices + i) : IndexT(0);
+      loaded[step] = i < last ? __ldcs(col_indices + i) : IndexT(0);
     }
   };
-  load(0, next_cols);
-  for (uint32_t stretch = 0; stretch < num_entries; stretch += kShortStretch) {
+  load(first, next_cols);
+#pragma unroll 1
+  for (uint32_t stretch = first; stretch < last; stretch += kShortStretch) {
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) cols[step] = next_cols[step];
     load(stretch + kShortStretch, next_cols);
@@ -200,11 +234,11 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
       // Entries next to each other often read the same sector, and marking it at once would take turns.
       const IndexT col_before = __shfl_up_sync(kAll, cols[step], 1);
       const bool is_first = threadIdx.x % 32 == 0 || col_before / kColsPerSector != cols[step] / kColsPerSector;
-      if (i < num_entries) {
-        if (is_first) mark<kLogShortBits>(short_bits, cols[step]);
-        if (is_first) mark<kLogLongBits>(long_bits, cols[step]);
-        if (i < kDegreeSample) atomicAdd(degrees + degree_place(num_cols, cols[step]), 1u);
+      if (i < last && is_first) {
+        mark<kLogShortBits>(short_bits, cols[step]);
+        mark<kLogLongBits>(long_bits, cols[step]);
       }
+      if (stretch < kDegreeSample) counter.add(i < last, degree_place(num_cols, cols[step]), i / 32 % 32);
     }
     __syncthreads();
     // What the next stretch marks was cleared before this barrier.
@@ -216,7 +250,14 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint64
     short_bits = other_short_bits;
     other_short_bits = counted;
   }
-  for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) marked_long += __popc(long_bits[word]);
+  counter.end();
+  static_assert(kDegreeSample % kShortStretch == 0, "all of a stretch is counted, or nothing");
+  long_marks += sample * uint64_t(kLongWords);
+#pragma unroll 1
+  for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) {
+    const uint32_t bits = long_bits[word];
+    if (bits != 0) marked_long += __popc(bits & ~atomicOr(long_marks + word, bits));
+  }
   marked_short = warp_sum(marked_short);
   marked_long = warp_sum(marked_long);
   if (threadIdx.x % 32 == 0) {
@@ -260,19 +301,25 @@ __device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, co
   }
 }
 
-// Puts a block into a table of those that are there, and says whether it is new.
-__device__ __forceinline__ bool insert(uint64_t* table, uint64_t block) {
+// Puts a block into a table of those that are there, and says whether it is new. There are `places`, a power of two.
+__device__ __forceinline__ bool insert(uint64_t* table, uint32_t places, uint64_t block) {
   constexpr uint64_t kNone = ~0ull;
   const uint32_t hash = (uint32_t(block) ^ uint32_t(block >> 32) * 0x85ebca6bu) * kHashFactor;
-  for (uint32_t place = (hash >> 8) % kPlaces;; place = (place + 1) % kPlaces) {
+  for (uint32_t place = hash >> 8 & (places - 1);; place = (place + 1) & (places - 1)) {
     const uint64_t there = atomicCAS(table + place, kNone, block);
     if (there == kNone) return true;
     if (there == block) return false;
   }
 }
 
-// Sectors of x that a warp reads together, from a row on: of its 32 rows entries of the same rank, with so many threads a row;
-// and entries that follow one another.
+// The first row of a group, of which there is one for each part.
+__device__ __forceinline__ uint32_t first_row(Part part, uint32_t num_rows) {
+  const uint32_t num_groups = (num_rows + kRowsPerGroup - 1) / kRowsPerGroup;
+  return uint32_t(uint64_t(part.block) * num_groups / part.num_blocks) * kRowsPerGroup;
+}
+
+// Sectors of x that a warp reads together, from a group's first row on: of its 32 rows entries of the same rank, with so many
+// threads a row; and entries that follow one another.
 __device__ __forceinline__ void count_gathers(uint32_t first, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                                               const IndexT* __restrict__ col_indices, Counters* counters) {
   constexpr uint32_t kWarps = kThreadsPerBlock / 32;
@@ -332,16 +379,14 @@ __device__ __forceinline__ void count_gathers(uint32_t first, uint32_t num_rows,
   if (threadIdx.x < kWidths + 3) atomicAdd(&counters->gathers[threadIdx.x], uint64_t(counts[threadIdx.x]));
 }
 
-// A block takes a group of rows, and one shape after the other.
-__device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_t num_rows,
+// A block takes a group of rows. A part of its threads takes a shape, with a part of the table: as many take shapes side by
+// side as the table has room for.
+__device__ __forceinline__ void count_blocks(uint32_t first, uint64_t* table, uint32_t num_rows,
                                              const OffsetT* __restrict__ row_offsets,
                                              const IndexT* __restrict__ col_indices, Counters* counters) {
   constexpr int kSteps = (kMaxGroupEntries + kThreadsPerBlock - 1) / kThreadsPerBlock;
   __shared__ OffsetT ends[kRowsPerGroup];
   __shared__ uint32_t blocks_of_shape[kNumShapes + 1];
-  const uint32_t num_groups = (num_rows + kRowsPerGroup - 1) / kRowsPerGroup;
-  const uint32_t first = uint32_t(uint64_t(part.block) * num_groups / part.num_blocks) * kRowsPerGroup;
-  count_gathers(first, num_rows, row_offsets, col_indices, counters);
   const auto end_of = [&](uint32_t rows) { return first + rows < num_rows ? first + rows : num_rows; };
   const OffsetT begin = row_offsets[first];
   uint32_t last = end_of(kRowsPerGroup);
@@ -349,38 +394,47 @@ __device__ __forceinline__ void count_blocks(Part part, uint64_t* table, uint32_
   const OffsetT end = row_offsets[last];
   if (end - begin > kMaxGroupEntries) return;
   if (threadIdx.x <= kNumShapes) blocks_of_shape[threadIdx.x] = 0;
-  if (threadIdx.x < last - first) ends[threadIdx.x] = row_offsets[first + threadIdx.x + 1];
+  if (threadIdx.x < kRowsPerGroup) ends[threadIdx.x] = row_offsets[min(first + threadIdx.x + 1, last)];
   if (threadIdx.x == 0) atomicAdd(&counters->grouped, uint64_t(end - begin));
   __syncthreads();
+  const uint32_t sides = end - begin <= kMaxGroupEntries / 4 ? 4 : end - begin <= kMaxGroupEntries / 2 ? 2 : 1;
+  const uint32_t num_threads = kThreadsPerBlock / sides, places = kPlaces / sides;
+  const uint32_t side = threadIdx.x / num_threads, thread = threadIdx.x % num_threads;
   // The entries of a thread: rows of the group, and columns.
   uint32_t rows_of[kSteps], cols_of[kSteps];
-  uint32_t row = 0;
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
-    const OffsetT i = begin + step * kThreadsPerBlock + threadIdx.x;
+    const OffsetT i = begin + step * num_threads + thread;
     if (i >= end) continue;
-    while (ends[row] <= i) ++row;
+    uint32_t row = 0;
+#pragma unroll
+    for (uint32_t rows = 16; rows > 0; rows /= 2) {
+      if (row + rows < kRowsPerGroup && ends[row + rows - 1] <= i) row += rows;
+    }
     rows_of[step] = row;
     cols_of[step] = col_indices[i];
   }
   // Behind the shapes come diagonals.
 #pragma unroll 1
-  for (int shape = 0; shape <= kNumShapes; ++shape) {
-    const bool is_diagonal = shape == kNumShapes;
-    const uint32_t rows = is_diagonal ? 1 : kShapeRows >> 4 * shape & 15;
-    const uint32_t cols = is_diagonal ? 1 : kShapeCols >> 4 * shape & 15;
+  for (uint32_t next = 0; next <= kNumShapes; next += sides) {
     for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
     __syncthreads();
-    uint32_t blocks = 0;
+    const uint32_t shape = next + side;
+    if (shape <= kNumShapes) {
+      const bool is_diagonal = shape == kNumShapes;
+      const uint32_t rows = is_diagonal ? 1 : kShapeRows >> 4 * shape & 15;
+      const uint32_t cols = is_diagonal ? 1 : kShapeCols >> 4 * shape & 15;
+      uint32_t blocks = 0;
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      if (begin + step * kThreadsPerBlock + threadIdx.x >= end) continue;
-      const uint64_t block = is_diagonal ? uint64_t(cols_of[step]) + kRowsPerGroup - rows_of[step]
-                                         : uint64_t(rows_of[step] / rows) << 32 | cols_of[step] / cols;
-      blocks += insert(table, block);
+      for (int step = 0; step < kSteps; ++step) {
+        if (begin + step * num_threads + thread >= end) continue;
+        const uint64_t block = is_diagonal ? uint64_t(cols_of[step]) + kRowsPerGroup - rows_of[step]
+                                           : uint64_t(rows_of[step] / rows) << 32 | cols_of[step] / cols;
+        blocks += insert(table + side * places, places, block);
+      }
+      blocks = warp_sum(blocks);
+      if (threadIdx.x % 32 == 0 && blocks > 0) atomicAdd(blocks_of_shape + shape, blocks);
     }
-    blocks = warp_sum(blocks);
-    if (threadIdx.x % 32 == 0 && blocks > 0) atomicAdd(blocks_of_shape + shape, blocks);
     __syncthreads();
   }
   if (threadIdx.x < kNumShapes) {
@@ -453,7 +507,7 @@ __device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint
       uneven += is_uneven(read, bits);
     }
     // Mixing keeps numbers apart, and -1 away from what marks an empty place.
-    different += insert(table, mixed(bits));
+    different += insert(table, kPlaces, mixed(bits));
   }
   different = warp_sum(different);
   wide = warp_sum(wide);
@@ -465,21 +519,30 @@ __device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint
   }
 }
 
-// The first blocks take a sample of columns each, those that follow a group of rows each; then one samples of the values,
-// some hashed rows, and the rest the lengths of all rows.
+// The first blocks take a piece of a sample of columns each, those that follow a group of rows each, twice; then one samples
+// of the values, some hashed rows, and the rest the lengths of all rows. Behind the counters are what samples have in
+// columns, a bit a diagonal, and `first_mark` words from there on what is marked in long stretches.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_structure(uint32_t num_samples, uint32_t num_groups, uint32_t num_rows, uint64_t num_cols, uint64_t nnz,
-                        uint32_t value_bytes, const OffsetT* __restrict__ row_offsets,
-                        const IndexT* __restrict__ col_indices, const void* __restrict__ values, Counters* counters) {
+spmv_analysis_structure(uint32_t num_samples, uint32_t num_pieces, uint32_t num_groups, uint32_t num_rows,
+                        uint64_t num_cols, uint64_t nnz, uint32_t value_bytes, const OffsetT* __restrict__ row_offsets,
+                        const IndexT* __restrict__ col_indices, const void* __restrict__ values, uint64_t first_mark,
+                        Counters* counters) {
   await_stream();
   __shared__ uint64_t table[kPlaces];
   constexpr uint32_t kHashBlocks = kComparedRows / (kThreadsPerBlock / 32);
-  const uint32_t sampled = num_samples + num_groups, hashed = sampled + 1, others = hashed + kHashBlocks;
-  if (blockIdx.x < num_samples) {
+  const uint32_t gathered = num_pieces + num_groups, grouped = gathered + num_groups, hashed = grouped + 1;
+  const uint32_t others = hashed + kHashBlocks;
+  if (blockIdx.x < num_pieces) {
     uint32_t* words = reinterpret_cast<uint32_t*>(table);
-    count_columns({blockIdx.x, num_samples}, words, nnz, num_cols, col_indices, behind(counters), counters);
-  } else if (blockIdx.x < sampled) {
-    count_blocks({blockIdx.x - num_samples, num_groups}, table, num_rows, row_offsets, col_indices, counters);
+    count_columns({blockIdx.x, num_pieces}, words, num_samples, nnz, num_cols, col_indices, behind(counters),
+                  behind(counters) + first_mark, counters);
+  } else if (blockIdx.x < grouped) {
+    const uint32_t first = first_row({(blockIdx.x - num_pieces) % num_groups, num_groups}, num_rows);
+    if (blockIdx.x < gathered) {
+      count_gathers(first, num_rows, row_offsets, col_indices, counters);
+    } else {
+      count_blocks(first, table, num_rows, row_offsets, col_indices, counters);
+    }
   } else if (blockIdx.x < hashed) {
     count_values(table, nnz, value_bytes, values, counters);
   } else if (blockIdx.x < others) {
@@ -496,11 +559,13 @@ __device__ __forceinline__ bool may_be_diagonal(uint64_t num_rows, uint64_t nnz,
   return diagonals > 0 && longest_row <= 2 * nnz / num_rows && diagonals <= 2 * nnz / num_rows;
 }
 
-// A warp takes 32 rows, whose entries follow one another: a bit for each diagonal, rising from the lower left corner. An
-// entry that continues the diagonal of the entry of the same rank in the row before is left to that one. A block remembers
+// A warp takes 32 rows, whose entries follow one another, or shares them with others where there are many: a bit for each diagonal,
+// rising from the lower left corner. An entry that continues the diagonal of the entry of the same rank in the row before is left to that one. A block remembers
 // diagonals that have their bits: all would read the same few words else.
-__device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
-                                               const IndexT* __restrict__ col_indices, uint32_t* bits) {
+__device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uint64_t nnz,
+                                               const OffsetT* __restrict__ row_offsets,
+                                               const IndexT* __restrict__ col_indices, uint32_t* bits,
+                                               uint64_t* num_diagonals) {
   constexpr int kUnroll = 4;
   constexpr uint32_t kRemembered = 1024;
   constexpr uint32_t kLongestRegular = 1u << 20;
@@ -510,10 +575,13 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
   for (uint32_t place = threadIdx.x; place < kRemembered; place += kThreadsPerBlock) remembered[place] = kNone;
   __syncthreads();
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t num_warps = (num_rows + 31) / 32;
-  for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp < num_warps;
+  // Warps that share 32 rows, so that each has some steps.
+  const uint32_t sharing = nnz / num_rows >= 16 ? 4 : nnz / num_rows >= 8 ? 2 : 1;
+  const uint64_t num_warps = (num_rows + 31) / 32 * uint64_t(sharing);
+  uint32_t new_diagonals = 0;
+  for (uint64_t warp = (part.block * uint64_t(kThreadsPerBlock) + threadIdx.x) / 32; warp < num_warps;
        warp += part.num_blocks * (kThreadsPerBlock / 32)) {
-    const uint32_t first = warp * 32;
+    const uint32_t first = uint32_t(warp / sharing) * 32, number = uint32_t(warp % sharing);
     const uint32_t own = first + lane < num_rows ? first + lane : num_rows - 1;
     const OffsetT own_begin = row_offsets[own], own_end = row_offsets[own + 1];
     const OffsetT own_before = own == 0 ? own_begin : row_offsets[own - 1];
@@ -522,20 +590,20 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
     const OffsetT length = __shfl_sync(kAll, own_end - own_begin, 0);
     const bool is_like_before = own_end - own_begin == length && own_begin - own_before == length;
     const bool is_regular = __all_sync(kAll, is_like_before && first + lane < num_rows) && length <= kLongestRegular;
-    for (OffsetT step = begin; step < end; step += 32 * kUnroll) {
+    for (uint64_t step = begin + number * uint64_t(32 * kUnroll); step < end; step += sharing * 32 * kUnroll) {
       uint32_t rows[kUnroll];
       IndexT cols[kUnroll], cols_before[kUnroll];
       if (is_regular) {
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
-          const OffsetT i = step + u * 32 + lane;
+          const uint64_t i = step + u * 32 + lane;
           cols[u] = i < end ? __ldg(col_indices + i) : IndexT(0);
           cols_before[u] = i < end ? __ldg(col_indices + i - length) : IndexT(0);
         }
       } else {
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
-          const OffsetT i = step + u * 32 + lane;
+          const uint64_t i = step + u * 32 + lane;
           const bool is_entry = i < end;
           // The row of an entry: the first that ends behind it.
           uint32_t row = 0;
@@ -554,17 +622,20 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, con
       }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        const OffsetT i = step + u * 32 + lane;
+        const uint64_t i = step + u * 32 + lane;
         if (i >= end || cols_before[u] + 1 == cols[u]) continue;
         const uint32_t row = first + (is_regular ? uint32_t(i - begin) / uint32_t(length) : rows[u]);
-        const uint32_t number = num_rows - 1 - row + cols[u];
-        if (atomicExch(remembered + number % kRemembered, number) == number) continue;
-        const uint32_t bit = 1u << number % 32;
+        const uint32_t diagonal = num_rows - 1 - row + cols[u];
+        if (atomicExch(remembered + diagonal % kRemembered, diagonal) == diagonal) continue;
+        const uint32_t bit = 1u << diagonal % 32;
+        uint32_t* word = bits + diagonal / 32;
         // Most bits are there already, and reading is cheaper.
-        if ((*static_cast<volatile uint32_t*>(bits + number / 32) & bit) == 0) atomicOr(bits + number / 32, bit);
+        if ((*static_cast<volatile uint32_t*>(word) & bit) == 0) new_diagonals += (atomicOr(word, bit) & bit) == 0;
       }
     }
   }
+  new_diagonals = warp_sum(new_diagonals);
+  if (lane == 0 && new_diagonals > 0) atomicAdd(num_diagonals, uint64_t(new_diagonals));
 }
 
 // The first blocks take the columns of samples, the others diagonals.
@@ -577,19 +648,7 @@ spmv_analysis_details(uint32_t num_degree_blocks, uint32_t num_places, uint32_t 
     count_degrees({blockIdx.x, num_degree_blocks}, num_places, behind(counters), counters);
   } else if (may_be_diagonal(num_rows, nnz, counters)) {
     const Part part = {blockIdx.x - num_degree_blocks, gridDim.x - num_degree_blocks};
-    mark_diagonals(part, num_rows, row_offsets, col_indices, behind(counters) + num_places);
+    uint32_t* bits = behind(counters) + num_places;
+    mark_diagonals(part, num_rows, nnz, row_offsets, col_indices, bits, &counters->num_diagonals);
   }
-}
-
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_diagonals(uint64_t num_words, uint32_t num_places, Counters* counters) {
-  await_stream();
-  const uint32_t* bits = behind(counters) + num_places;
-  uint64_t count = 0;
-  for (uint64_t word = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; word < num_words;
-       word += gridDim.x * uint64_t(kThreadsPerBlock)) {
-    count += __popc(bits[word]);
-  }
-  count = warp_sum(count);
-  if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(&counters->num_diagonals, count);
 }

@@ -208,7 +208,7 @@ fn the_analysis_compiles() {
     for (offset, index) in types {
         for arch in ARCHS {
             let (artifact, _) = compiler().compile_analysis(offset, index, arch).unwrap();
-            assert_eq!(artifact.kernels.len(), 5, "{offset}, {index} for {arch}");
+            assert_eq!(artifact.kernels.len(), 4, "{offset}, {index} for {arch}");
             for kernel in &artifact.kernels {
                 assert_eq!(kernel.spill_store_bytes, 0, "{offset}, {index} for {arch}: {kernel:?}");
             }

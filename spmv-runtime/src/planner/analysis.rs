@@ -13,8 +13,8 @@ impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
     /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets, at
     /// most 2²³ column indices and some more, up to 512 rows in the middle with their values and 2,048 values more, and, where
-    /// rows may lie on few diagonals, all row offsets and column indices once more; waits for that. Takes a bit a diagonal
-    /// and 4 bytes a column, 4 MiB at most, of device memory; up to 8 MiB of it stay with the device.
+    /// rows may lie on few diagonals, all row offsets and column indices once more; waits for that. Takes a bit a diagonal,
+    /// 4 bytes a column, 4 MiB at most, and 2 MiB at most for samples of device memory; up to 16 MiB of it stay with the device.
     ///
     /// # Errors
     /// Those of [`Device::kernel`](crate::Device::kernel); [`Error::OutOfMemory`], [`Error::Fault`].
@@ -58,12 +58,16 @@ impl DeviceMatrix {
             if workspace.bytes < bytes {
                 *workspace = AnalysisWorkspace::default();
                 let memory = Allocation::new(backend, bytes, "the workspace of the analysis")?;
-                *workspace = AnalysisWorkspace { memory: Some(memory), bytes };
+                *workspace = AnalysisWorkspace { memory: Some(memory), bytes, zeroed: 0 };
             }
+            let zeroed = std::mem::take(&mut workspace.zeroed);
             let buffers = workspace.memory.as_slice();
             let address = buffers[0].address();
             // SAFETY: the memory has room for so many bytes, and nothing else uses it: the lock is held until it was read.
-            unsafe { backend.zero(address, bytes)? };
+            let zero = || unsafe { backend.zero(address, bytes) };
+            if zeroed < bytes {
+                zero()?;
+            }
             for pass in passes {
                 let bindings = Bindings { buffers, ..sizes };
                 let mut bound = BoundPass::new(pass, &*kernels.module, &bindings)?;
@@ -73,6 +77,9 @@ impl DeviceMatrix {
             let mut counters = [0u64; AnalysisProgram::NUM_COUNTERS];
             // SAFETY: the program says that the memory begins with so many counters.
             unsafe { backend.read(as_bytes_mut(&mut counters), address)? };
+            // For the next analysis, which does not wait for it then.
+            zero()?;
+            workspace.zeroed = zeroed.max(bytes);
             Ok::<_, Error>(counters)
         };
         let counted = count(structure_bytes, structure)?;
@@ -94,9 +101,11 @@ impl DeviceMatrix {
 pub(crate) struct AnalysisWorkspace {
     memory: Option<Allocation>,
     bytes: u64,
+    /// Bytes, from the first on, that are zero when the device's stream has come to what is launched next.
+    zeroed: u64,
 }
 
 impl AnalysisWorkspace {
     /// More is freed when it was used.
-    const MAX_KEPT_BYTES: u64 = 8 << 20;
+    const MAX_KEPT_BYTES: u64 = 16 << 20;
 }
