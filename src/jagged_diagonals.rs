@@ -21,11 +21,22 @@ pub(crate) struct Rows {
     pub(crate) arrays: [Arg; 3],
 }
 
-/// The passes that make jagged diagonals, and where these lie among a plan's buffers.
+/// How the entries of sorted rows lie.
+struct Layout {
+    /// The buffer of offsets, of so many parts and the end.
+    offsets: &'static str,
+    number: Variable,
+    /// The kernels that find them, and the one that writes entries.
+    scan: &'static str,
+    convert: &'static str,
+}
+
+/// The passes that sort rows by falling length and lay their entries out, and where these lie among a plan's buffers.
 pub(crate) struct JaggedDiagonals {
     pub(crate) passes: Vec<Pass>,
     pub(crate) permutation: usize,
-    pub(crate) diagonal_offsets: usize,
+    /// Where each diagonal begins, or each of the sorted rows where these are stored one after the other.
+    pub(crate) offsets: usize,
     pub(crate) slot_indices: usize,
     pub(crate) slot_values: usize,
     /// The buffer in which the first pass leaves the longest row.
@@ -35,6 +46,32 @@ pub(crate) struct JaggedDiagonals {
 impl JaggedDiagonals {
     /// Their buffers go behind those that are there. The kernels are those of `prelude/jagged_diagonals.cuh`.
     pub(crate) fn new(config: &KernelConfig, rows: Rows, buffers: &mut Vec<Buffer>) -> JaggedDiagonals {
+        let diagonals = Layout {
+            offsets: "diagonal_offsets",
+            number: WIDTH,
+            scan: "spmv_jagged_diagonals",
+            convert: "spmv_jagged_convert",
+        };
+        Self::laid_out(config, rows, diagonals, buffers)
+    }
+
+    /// The sorted rows one after the other, as no diagonals. The kernels that are not of the prelude are those of `jds`.
+    pub(crate) fn by_rows(config: &KernelConfig, rows: Rows, buffers: &mut Vec<Buffer>) -> JaggedDiagonals {
+        let sorted_rows = Layout {
+            offsets: "sorted_offsets",
+            number: rows.number,
+            scan: "spmv_jds_offsets",
+            convert: "spmv_jds_copy",
+        };
+        Self::laid_out(config, rows, sorted_rows, buffers)
+    }
+
+    fn laid_out(
+        config: &KernelConfig,
+        rows: Rows,
+        layout: Layout,
+        buffers: &mut Vec<Buffer>,
+    ) -> JaggedDiagonals {
         let types = config.types();
         let threads_per_block = config.threads_per_block();
         let num_rows = || Expr::from(rows.number);
@@ -45,8 +82,8 @@ impl JaggedDiagonals {
             buffers.len() - 1
         };
         let permutation = buffer(Buffer::new("permutation", num_rows() * 4));
-        let offsets_bytes = (Expr::from(WIDTH) + 1) * offset_bytes;
-        let diagonal_offsets = buffer(Buffer::new("diagonal_offsets", offsets_bytes));
+        let offsets_bytes = (Expr::from(layout.number) + 1) * offset_bytes;
+        let offsets = buffer(Buffer::new(layout.offsets, offsets_bytes));
         let slot_indices = buffer(Buffer::new("slot_cols", entries(types.index.size())));
         let slot_values = buffer(Buffer::new("slot_values", entries(types.value.size())));
         let pairs = buffer(Buffer::new("pairs", num_rows() * 8).scratch());
@@ -85,21 +122,21 @@ impl JaggedDiagonals {
             total,
         };
         passes.extend(sort.passes());
-        let diagonals = GridScan {
-            kernel: "spmv_jagged_diagonals".into(),
-            length: WIDTH.into(),
+        let scan = GridScan {
+            kernel: layout.scan.into(),
+            length: layout.number.into(),
             threads_per_block,
             entry_args: vec![Arg::Buffer(pairs), size(num_rows()), size(WIDTH.into())],
             partials,
-            out: diagonal_offsets,
+            out: offsets,
             total,
         };
-        passes.extend(diagonals.passes());
+        passes.extend(scan.passes());
         let mut convert = vec![size(num_rows()), row_offsets, indices, values];
-        let made = [pairs, diagonal_offsets, permutation, slot_indices, slot_values];
+        let made = [pairs, offsets, permutation, slot_indices, slot_values];
         convert.extend(made.map(Arg::Buffer));
-        passes.push(pass("spmv_jagged_convert", num_rows(), convert));
-        JaggedDiagonals { passes, permutation, diagonal_offsets, slot_indices, slot_values, longest }
+        passes.push(pass(layout.convert, num_rows(), convert));
+        JaggedDiagonals { passes, permutation, offsets, slot_indices, slot_values, longest }
     }
 
     /// The count, of a program in which `before` passes come before these.
@@ -110,7 +147,7 @@ impl JaggedDiagonals {
     /// What a product takes of them, with `number` rows.
     pub(crate) fn args(&self, number: Variable) -> Vec<Arg> {
         let sizes = [number, WIDTH].map(|size| Arg::Size(size.into(), IndexType::U32));
-        let arrays = [self.permutation, self.diagonal_offsets, self.slot_indices, self.slot_values];
+        let arrays = [self.permutation, self.offsets, self.slot_indices, self.slot_values];
         sizes.into_iter().chain(arrays.map(Arg::Buffer)).collect()
     }
 }

@@ -1,7 +1,7 @@
 // jds_t: transposed jagged diagonals; columns sorted by falling length, then all first entries, all second entries, and so on.
 //
 // Formula:   y[r] <- alpha * sum over j with row_indices[j] = r of values[j] * x[column of j] + beta * y[r]
-// Paper:     Montagne and Ekambaram 2004 (An optimal storage format for sparse matrices: TJDS); what ECE 408 2025, lecture 17, calls JDS with transposition is jds here
+// Paper:     Montagne and Ekambaram 2004 (An optimal storage format for sparse matrices: TJDS); what ECE 408 2025, lecture 17, calls JDS_T is jds with transposed = 1
 // Suits:     columns of many different lengths, none of them giant, whose entries lie in rows that no others share
 // Suffers:   nearly everything: an atomic a nonzero, rows with many entries (their atomics wait for each other), giant columns, one thread each; jds is faster; values that change (they are copied when a plan is made)
 // Bytes:     nnz * (value + index) + 4 a column + cols * x + 2 * rows * y, an atomic a nonzero, and the diagonal offsets, which stay in L1; no fill; keeps its own rows and values

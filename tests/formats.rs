@@ -118,6 +118,27 @@ fn jds() {
     });
 }
 
+/// The rows of the host's diagonals, one after the other.
+#[test]
+fn sorted_rows() {
+    check::<JdsMatrix<f64, u32>>(Jds { transposed: 0 }, (), |device, host, what| {
+        let permutation = device.words("permutation");
+        assert!(permutation == host.permutation(), "{what}: permutation");
+        let diagonals = host.diagonal_offsets();
+        let length =
+            |place: u32| diagonals.windows(2).take_while(|pair| place < pair[1] - pair[0]).count() as u32;
+        let (mut offsets, mut cols, mut values) = (vec![0], Vec::new(), Vec::new());
+        for place in 0..permutation.len() as u32 {
+            offsets.push(offsets[place as usize] + length(place));
+            let slots = (0..length(place)).map(|k| (diagonals[k as usize] + place) as usize);
+            cols.extend(slots.clone().map(|slot| host.col_indices()[slot]));
+            values.extend(slots.map(|slot| host.values()[slot]));
+        }
+        assert!(device.words("sorted_offsets") == offsets, "{what}: offsets");
+        compare_slots(device, &cols, &values, what);
+    });
+}
+
 #[test]
 fn bsr() {
     for (block_rows, block_cols) in [(2, 0), (3, 0), (4, 2), (2, 3), (6, 1), (8, 0)] {
