@@ -1,6 +1,7 @@
 //! Fits the planner's prices to a record, and tells how good the choices are that follow from them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 use rayon::prelude::*;
 use spmv_runtime::codegen::{Algorithm, ConfigError, Features, KernelConfig, Special, ValueType};
@@ -377,6 +378,47 @@ fn with_choices(mut record: Record) -> Record {
     record
 }
 
+/// Since when measurements of an algorithm count: its kernels were others before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// The algorithm.
+    pub algorithm: &'static str,
+    /// As the heads of records have it: `2026-11-23T02:56:05Z`.
+    pub date: String,
+}
+
+impl FromStr for Since {
+    type Err = String;
+
+    /// From `ALGORITHM=DATE`.
+    fn from_str(text: &str) -> Result<Since, String> {
+        let (name, date) = text
+            .split_once('=')
+            .ok_or("ALGORITHM=DATE is expected, two_phase=2026-11-23T02:56:05Z for example")?;
+        let algorithm = Algorithm::ALL.iter().map(|spec| spec.name).find(|known| *known == name);
+        let algorithm = algorithm
+            .ok_or_else(|| format!("there is no algorithm {name} (`spmv algorithms` lists them)"))?;
+        humantime::parse_rfc3339(date)
+            .map_err(|error| format!("{date}: {error}; a date is 2026-11-23T02:56:05Z for example"))?;
+        Ok(Since { algorithm, date: date.to_owned() })
+    }
+}
+
+impl Since {
+    /// Leaves out of records that are older what they say of the algorithm, also where it was chosen.
+    pub fn leave_out_older(&self, records: &mut [Record]) {
+        let own = format!("ours:{}", self.algorithm);
+        let is_own = |row: &Row| {
+            let chosen = row.params.strip_prefix("algorithm=").filter(|_| row.side() == "auto");
+            row.contender == own
+                || chosen.is_some_and(|chosen| chosen.split(';').next() == Some(self.algorithm))
+        };
+        for record in records.iter_mut().filter(|record| record.head.date < self.date) {
+            record.rows.retain(|row| !is_own(row));
+        }
+    }
+}
+
 /// What a model chooses by its prices among the problems of a record, held out or not, where any of its configurations were
 /// measured.
 ///
@@ -715,6 +757,7 @@ fn nonnegative<const N: usize>(points: impl Iterator<Item = ([f64; N], f64, f64)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Head;
 
     #[test]
     fn prices_are_found_again() {
@@ -727,6 +770,39 @@ mod tests {
         });
         for (found, wanted) in nonnegative(points).into_iter().zip(wanted) {
             assert!((found - wanted).abs() < 1e-4, "{found} is not {wanted}");
+        }
+    }
+
+    #[test]
+    fn what_older_records_say_of_an_algorithm_is_left_out() {
+        let row = |contender: &str, params: &str| Row {
+            contender: contender.into(),
+            params: params.into(),
+            ..Row::default()
+        };
+        let record = |date: &str| Record {
+            head: Head { date: date.into(), ..Head::default() },
+            rows: vec![
+                row("ours:two_phase", "tile_kib=48"),
+                row("ours:dia", ""),
+                row("auto", "algorithm=two_phase;tile_kib=48"),
+                row("auto", "algorithm=dia"),
+                row("cusparse:op", "algorithm=two_phase"),
+            ],
+        };
+        let mut records = ["2026-11-22T00:00:00Z", "2026-11-23T02:56:05Z"].map(record);
+        "two_phase=2026-11-23T02:56:05Z".parse::<Since>().unwrap().leave_out_older(&mut records);
+        let contenders =
+            |record: &Record| record.rows.iter().map(|row| row.params.clone()).collect::<Vec<_>>();
+        assert_eq!(contenders(&records[0]), ["", "algorithm=dia", "algorithm=two_phase"]);
+        assert_eq!(records[1].rows.len(), 5);
+        for (wrong, named) in [
+            ("two_phase", "ALGORITHM=DATE"),
+            ("three_phase=2026-11-23T02:56:05Z", "three_phase"),
+            ("two_phase=yesterday", "yesterday"),
+        ] {
+            let message = wrong.parse::<Since>().unwrap_err();
+            assert!(message.contains(named), "{message}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use spmv_bench::fit::{self, Choice, FitError, Judged, Made};
+use spmv_bench::fit::{self, Choice, FitError, Judged, Made, Since};
 use spmv_bench::geomean;
 
 use crate::failure::{Failure, Kind};
@@ -42,6 +42,9 @@ pub struct Fit {
     /// Write the model to this file
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// What records older than this date say of an algorithm does not count: its kernels have changed; may be repeated
+    #[arg(long, value_name = "ALGORITHM=DATE")]
+    since: Vec<Since>,
     /// Another record; what the model chooses among its problems is told and noted in the model
     #[arg(long, value_name = "RECORD")]
     judge: Option<PathBuf>,
@@ -68,7 +71,9 @@ impl Fit {
     pub fn run(self) -> Result<(), Failure> {
         let failed =
             |error: FitError, path: &Path| Failure::new(Kind::Input, error.to_string()).in_file(path);
-        let opened = self.records.iter().map(|path| records::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let mut opened =
+            self.records.iter().map(|path| records::open(path)).collect::<Result<Vec<_>, _>>()?;
+        self.since.iter().for_each(|since| since.leave_out_older(&mut opened));
         let other =
             self.judge.as_ref().map(|path| records::open(path).map(|other| (path, other))).transpose()?;
         let progress = Progress::start("looking at the structures");
@@ -76,6 +81,10 @@ impl Fit {
             [only] => failed(error, only),
             _ => Failure::new(Kind::Input, error.to_string()),
         })?;
+        for Since { algorithm, date } in &self.since {
+            let comment = format!("What was measured of {algorithm} before {date} does not count.");
+            fitted.model.comments.push(comment);
+        }
         let mut judged = Vec::new();
         if let Some((path, other)) = other {
             judged = fit::judge(&fitted.model, &other).map_err(|error| failed(error, path))?;

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Fits the planner's prices to the records that they come from, and tells how good the choices are.
+#
+# usage: refit.sh [OPTIONS OF spmv fit]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+records=(
+  more/2026-11-22T00-06-04-fc5480a-more.csv
+  more/2026-11-22T05-05-09-7c0d0f6-more.csv
+  more/2026-11-22T09-32-30-a211d54-small.csv
+  2026-11-22T14-41-51-fdcb6ea.csv
+  more/2026-11-22T15-04-30-fdcb6ea-more.csv
+  more/2026-11-22T15-26-18-64f9f1b-standard.csv
+  more/2026-11-22T15-27-18-64f9f1b-more.csv
+  more/2026-11-22T18-21-53-2657590-drawn.csv
+  more/2026-11-22T18-58-04-2657590-drawn.csv
+  more/2026-11-22T19-04-01-746106c-special.csv
+  more/2026-11-22T19-05-40-746106c-special_drawn.csv
+  more/2026-11-22T19-48-24-ad1930b-drawn.csv
+  more/2026-11-22T22-10-02-471bd35-drawn.csv
+  more/2026-11-22T22-12-41-471bd35-drawn_small.csv
+  more/2026-11-22T22-25-52-edd334c-blocks.csv
+  more/2026-11-22T22-26-09-471bd35-blocks.csv
+  more/2026-11-22T22-34-09-edd334c-fem.csv
+  more/2026-11-22T22-34-23-edd334c-blocks_lanes.csv
+  more/2026-11-22T23-19-26-edd334c-small.csv
+  more/2026-11-22T23-21-26-edd334c-drawn_fem.csv
+  more/2026-11-22T23-22-03-edd334c-drawn_medium.csv
+  more/2026-11-22T23-23-32-edd334c-drawn_small.csv
+  more/2026-11-22T23-42-26-edd334c-drawn_medium.csv
+  more/2026-11-22T23-42-59-edd334c-drawn_small.csv
+  more/2026-11-22T23-43-24-edd334c-drawn.csv
+  more/2026-11-23T02-56-05-57f77fd-two_phase.csv
+  more/2026-11-23T02-58-14-57f77fd-dia.csv
+  2026-11-23T06-25-00-ba70e02.csv
+  more/2026-11-23T06-36-48-ba70e02-drawn.csv
+  more/2026-11-23T09-33-28-d11bfa5-half.csv
+  more/2026-11-23T09-35-16-d11bfa5-drawn.csv
+  more/2026-11-23T13-41-33-22b458e-drawn.csv
+  more/2026-11-23T14-56-18-64aa3ce-drawn.csv
+  more/2026-11-23T15-05-45-64aa3ce-drawn_giants.csv
+  more/2026-11-23T19-56-29-26f7c05-drawn_giants.csv
+  more/2026-11-23T22-35-33-f12489a-dia.csv
+)
+# Kernels that were others before.
+since=(
+  --since two_phase=2026-11-23T02:56:05Z
+)
+cargo run --release --quiet --package spmv-cli -- fit "${records[@]/#/benches/record/nvidia-h200/}" "${since[@]}" \
+  --out spmv-runtime/src/planner/sm_90.csv "$@"
