@@ -6,6 +6,7 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use spmv_runtime::codegen::{Algorithm, ConfigError, Features, KernelConfig, Special, ValueType};
 use spmv_runtime::matrix::features;
+use spmv_runtime::matrix::generate::Values;
 use spmv_runtime::planner::{
     Footprint, Model, NUM_TERMS, Priced, Purpose, laid_out, multiplies_fill, own_settings, terms,
 };
@@ -260,7 +261,7 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
     let records: Vec<Record> = records.into_iter().collect();
     let dated = |record: &Record| format!("{} (commit {})", record.head.date, record.head.commit);
     let dates = records.iter().map(dated).collect::<Vec<_>>().join(", ");
-    let record = &with_choices(join(newest(records))?);
+    let record = &with_other_values(with_choices(join(newest(records))?));
     let Measurements { problems, footprints, best, measured } =
         measurements(record, |row| !row.held_out && counts(row))?;
     let mut model = Model::default();
@@ -378,6 +379,46 @@ fn with_choices(mut record: Record) -> Record {
     record
 }
 
+/// What was measured on a matrix with the values that it usually has counts for the same matrix with others too, of kernels that take
+/// as long whatever values are: a record of others need not have it all again.
+fn with_other_values(mut record: Record) -> Record {
+    let key = |matrix: &str, row: &Row| {
+        [matrix, &row.value, &row.operation, &row.contender, &row.params].map(str::to_owned)
+    };
+    let known: BTreeSet<_> = record.rows.iter().map(|row| key(&row.matrix, row)).collect();
+    let mut others: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    for row in record.rows.iter().filter(|row| row.side() == "ours") {
+        if let (usual, Some(_)) = named_with_values(&row.matrix) {
+            others.entry((usual, &*row.value, &*row.operation)).or_default().insert(&row.matrix);
+        }
+    }
+    let takes_as_long = |row: &Row| {
+        let spec = Algorithm::ALL.iter().find(|spec| row.contender.strip_prefix("ours:") == Some(spec.name));
+        spec.is_some_and(|spec| {
+            let algorithm = (spec.default)();
+            algorithm.encoding().is_none() && !matches!(algorithm, Algorithm::RowPatterns(_))
+        })
+    };
+    let mut added = Vec::new();
+    for row in record.rows.iter().filter(|row| takes_as_long(row)) {
+        for matrix in others.get(&(&*row.matrix, &*row.value, &*row.operation)).into_iter().flatten() {
+            if !known.contains(&key(matrix, row)) {
+                added.push(Row { matrix: (*matrix).to_owned(), ..row.clone() });
+            }
+        }
+    }
+    record.rows.extend(added);
+    record
+}
+
+/// The name of a matrix without what it says of values, and what it says.
+fn named_with_values(name: &str) -> (&str, Option<Values>) {
+    match name.rsplit_once(' ').and_then(|(name, values)| Some((name, values.parse().ok()?))) {
+        Some((name, values)) => (name, Some(values)),
+        None => (name, None),
+    }
+}
+
 /// Since when measurements of an algorithm count: its kernels were others before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Since {
@@ -482,12 +523,14 @@ fn counts(row: &Row) -> bool {
 /// The features of a suite's matrix and of its transpose.
 fn structure(name: &str) -> Result<[(&'static str, Features); 2], FitError> {
     let entries = suite::ALL.iter().map(|suite| suite::named(suite.name)).collect::<Result<Vec<_>, _>>()?;
-    let entry = entries.into_iter().flatten().find(|entry| entry.name == name);
+    let (own, values) = named_with_values(name);
+    let entry = entries.into_iter().flatten().find(|entry| entry.name == own);
     let entry = match entry {
         Some(entry) => entry,
         // A matrix that was named by how it is made.
-        None => suite::Entry::named(name).map_err(|_| FitError::Matrix(name.to_owned()))?,
+        None => suite::Entry::named(own).map_err(|_| FitError::Matrix(name.to_owned()))?,
     };
+    let entry = entry.with_values(values.unwrap_or_default());
     // Of f64, whose values may or may not be narrow, as those that were measured.
     let a = entry.load::<f64>()?;
     let plain = features(&a);
@@ -771,6 +814,35 @@ mod tests {
         for (found, wanted) in nonnegative(points).into_iter().zip(wanted) {
             assert!((found - wanted).abs() < 1e-4, "{found} is not {wanted}");
         }
+    }
+
+    #[test]
+    fn kernels_that_take_as_long_whatever_values_are_count_for_others_too() {
+        let row = |matrix: &str, contender: &str, params: &str| Row {
+            matrix: matrix.into(),
+            contender: contender.into(),
+            params: params.into(),
+            value: "f64".into(),
+            operation: PLAIN.into(),
+            ..Row::default()
+        };
+        let rows = vec![
+            row("a", "ours:csr_scalar", "unroll=4"),
+            row("a", "ours:csr_scalar", "unroll=1"),
+            row("a", "ours:dia", "encoding=0"),
+            row("a", "ours:row_patterns", ""),
+            row("a", "cusparse:op", ""),
+            row("b", "ours:csr_scalar", "unroll=4"),
+            row("a integers", "ours:dia", "encoding=3"),
+            row("a integers", "ours:csr_scalar", "unroll=1"),
+            row("b ones", "cusparse:op", ""),
+            Row { value: "f16".into(), ..row("a", "ours:csr_scalar", "unroll=4") },
+            Row { operation: "transpose".into(), ..row("a", "ours:csr_scalar", "unroll=4") },
+        ];
+        let record = Record { head: Head::default(), rows: rows.clone() };
+        let found = with_other_values(record).rows;
+        assert_eq!(found[..rows.len()], rows);
+        assert_eq!(found[rows.len()..], [row("a integers", "ours:csr_scalar", "unroll=4")]);
     }
 
     #[test]
