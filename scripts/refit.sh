@@ -41,6 +41,7 @@ records=(
   more/2026-11-23T15-05-45-64aa3ce-drawn_giants.csv
   more/2026-11-23T19-56-29-26f7c05-drawn_giants.csv
   more/2026-11-23T22-35-33-f12489a-dia.csv
+  more/2026-11-24T11-38-32-219b185-integers_each.csv
 )
 # Kernels that were others before.
 since=(

@@ -27,10 +27,10 @@ pub struct AnalysisProgram {
     pub columns: [Pass; 2],
 }
 
-const THREADS_PER_BLOCK: u32 = 1024;
+const THREADS_PER_BLOCK: u32 = 512;
 
 /// Columns, or what is taken for one, whose entries a block counts.
-const PLACES_PER_BLOCK: u32 = 4 * THREADS_PER_BLOCK;
+const PLACES_PER_BLOCK: u32 = 8 * THREADS_PER_BLOCK;
 
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
 /// blocks of each shape, most diagonals of a group, sectors that warps read together and entries that they read them for,
@@ -72,8 +72,8 @@ impl AnalysisProgram {
             items.div_ceil(THREADS_PER_BLOCK).min(resident)
         };
         let samples = nnz.clone().div_ceil(Features::STRETCH[1] as u32).min(Features::MAX_SAMPLES as u32);
-        // Blocks that share the samples: 16 each where they are few, 6 where they are many.
-        let pieces = samples.clone() * 4 + samples.clone().min(32) * 4 + samples.clone().min(16) * 8;
+        // Blocks that share the samples: as many each as they have short stretches where they are few, 4 where they are many.
+        let pieces = (samples.clone() * (Features::STRETCH[1] / Features::STRETCH[0]) as u32).min(256);
         let marks = samples.clone() * (1 << (Features::LOG_BITS[1] - 5));
         let groups = rows.clone().div_ceil(Features::ROWS_PER_GROUP).min(Features::MAX_GROUPS as u32);
         let places = cols.clone().min(1 << Features::LOG_DEGREE_PLACES);

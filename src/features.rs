@@ -164,6 +164,11 @@ impl Samples {
         self.length.min(self.nnz.div_ceil(self.count.max(1)))
     }
 
+    /// Entries at the beginning of each whose columns are counted.
+    pub fn degree_sample(&self) -> u64 {
+        Features::DEGREE_SAMPLE << u32::from(self.count > Features::FEW_SAMPLES)
+    }
+
     /// Entries of all of them, those that are in two counted twice.
     pub fn num_entries(&self) -> u64 {
         self.count.saturating_sub(1) * self.length + self.last()
@@ -297,7 +302,7 @@ impl Features {
     pub const HASH_FACTOR: u32 = 0x9e37_79b1;
 
     /// Samples at most.
-    pub const MAX_SAMPLES: u64 = 128;
+    pub const MAX_SAMPLES: u64 = 64;
 
     /// The samples of a matrix with so many entries: all of it where it is small, some entries in two of them.
     pub const fn samples(nnz: u64) -> Samples {
@@ -306,8 +311,12 @@ impl Features {
         Samples { nnz, count, length: Self::STRETCH[1] }
     }
 
-    /// Entries at the beginning of each sample whose columns are counted for [`Features::degrees`].
+    /// Entries at the beginning of each sample whose columns are counted for [`Features::degrees`], where there are no more than
+    /// [`Features::FEW_SAMPLES`]; twice as many else.
     pub const DEGREE_SAMPLE: u64 = 1 << 14;
+
+    /// Samples from whose number on twice as many entries of each are counted by columns.
+    pub const FEW_SAMPLES: u64 = 32;
 
     /// The logarithm of the most places of columns that are counted.
     pub const LOG_DEGREE_PLACES: u32 = 20;
@@ -335,7 +344,7 @@ impl Features {
     pub const ROWS_PER_GROUP: u32 = 24;
 
     /// Groups in which blocks are counted, at most, spread over all rows.
-    pub const MAX_GROUPS: u64 = 256;
+    pub const MAX_GROUPS: u64 = 128;
 
     /// Entries of a group in which blocks are counted, at most: one with more tells nothing.
     pub const MAX_GROUP_ENTRIES: u64 = 2048;

@@ -191,6 +191,7 @@ pub(crate) fn analysis_source(offset: IndexType, index: IndexType, threads_per_b
         ("gathers_in_order", Features::GATHERS_IN_ORDER),
         ("num_shapes", Features::BLOCK_SHAPES.len() as u32),
         ("degree_sample", Features::DEGREE_SAMPLE as u32),
+        ("few_samples", Features::FEW_SAMPLES as u32),
         ("log_degree_places", Features::LOG_DEGREE_PLACES),
         ("compared_rows", Features::COMPARED_ROWS as u32),
         ("compared_diagonals", Features::COMPARED_DIAGONALS as u32),

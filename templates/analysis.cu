@@ -20,6 +20,7 @@ constexpr uint64_t kShapeRows = 0x41422186432u;
 constexpr uint64_t kShapeCols = 0x14241286432u;
 constexpr uint32_t kHashFactor = 0x9e3779b1u;
 constexpr int kDegreeSample = 16384;
+constexpr int kFewSamples = 32;
 constexpr int kLogDegreePlaces = 20;
 constexpr int kComparedRows = 512;
 constexpr int kComparedDiagonals = 256;
@@ -164,24 +165,28 @@ constexpr uint32_t kShortWords = 1u << (kLogShortBits - 5);
 constexpr uint32_t kLongWords = 1u << (kLogLongBits - 5);
 static_assert((2 * kShortWords + kLongWords) * 4 <= kPlaces * 8, "the table is the larger");
 
-// Counts what a warp finds in places: those in which it finds most together, of which one place may have half of all, by
-// one atomic.
+// Counts what a warp finds in places: in one that many lanes find together, as one place may have half of all, by one atomic.
 struct DegreeCounter {
   uint32_t* degrees;
   uint32_t frequent = ~0u, count = 0;
 
+  // Lanes that make a place frequent.
+  static constexpr int kMany = 4;
+
   // `looks_at` is a lane of the warp, another from step to step.
   __device__ __forceinline__ void add(bool is_entry, uint32_t place, uint32_t looks_at) {
     uint32_t same = __ballot_sync(kAll, is_entry && place == frequent);
-    const uint32_t other = __shfl_sync(kAll, place, looks_at);
-    const uint32_t same_as_other = __ballot_sync(kAll, is_entry && place == other);
-    if (__popc(same_as_other) > __popc(same)) {
-      end();
-      frequent = other;
-      same = same_as_other;
+    if (__popc(same) < kMany) {
+      const uint32_t other = __shfl_sync(kAll, place, looks_at);
+      const uint32_t same_as_other = __ballot_sync(kAll, is_entry && place == other);
+      if (__popc(same_as_other) >= kMany) {
+        end();
+        frequent = other;
+        same = same_as_other;
+      }
     }
     count += __popc(same);
-    if (is_entry && (same >> threadIdx.x % 32 & 1) == 0) atomicAdd(degrees + place, 1u);
+    if (is_entry && place != frequent) atomicAdd(degrees + place, 1u);
   }
   __device__ __forceinline__ void end() {
     if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(degrees + frequent, count);
@@ -213,32 +218,32 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint32
   col_indices += begin;
   uint32_t marked_short = 0, marked_long = 0;
   DegreeCounter counter = {degrees};
-  // The columns of the next stretch are on their way while this one is marked.
-  IndexT cols[kSteps], next_cols[kSteps];
-  auto load = [&](uint32_t stretch, IndexT(&loaded)[kSteps]) {
-#pragma unroll
-    for (uint32_t step = 0; step < kSteps; ++step) {
-      const uint32_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
-      loaded[step] = i < last ? __ldcs(col_indices + i) : IndexT(0);
-    }
-  };
-  load(first, next_cols);
+  const uint32_t degree_sample = num_samples > kFewSamples ? 2 * kDegreeSample : kDegreeSample;
 #pragma unroll 1
   for (uint32_t stretch = first; stretch < last; stretch += kShortStretch) {
-#pragma unroll
-    for (uint32_t step = 0; step < kSteps; ++step) cols[step] = next_cols[step];
-    load(stretch + kShortStretch, next_cols);
+    const uint32_t own = stretch + threadIdx.x;
+    IndexT cols[kSteps];
+    // Threads behind the last entry mark what it marks again.
 #pragma unroll
     for (uint32_t step = 0; step < kSteps; ++step) {
-      const uint32_t i = stretch + step * kThreadsPerBlock + threadIdx.x;
+      cols[step] = __ldcs(col_indices + min(own + step * kThreadsPerBlock, last - 1));
+    }
+#pragma unroll
+    for (uint32_t step = 0; step < kSteps; ++step) {
       // Entries next to each other often read the same sector, and marking it at once would take turns.
       const IndexT col_before = __shfl_up_sync(kAll, cols[step], 1);
       const bool is_first = threadIdx.x % 32 == 0 || col_before / kColsPerSector != cols[step] / kColsPerSector;
-      if (i < last && is_first) {
+      if (is_first) {
         mark<kLogShortBits>(short_bits, cols[step]);
         mark<kLogLongBits>(long_bits, cols[step]);
       }
-      if (stretch < kDegreeSample) counter.add(i < last, degree_place(num_cols, cols[step]), i / 32 % 32);
+    }
+    if (stretch < degree_sample) {
+#pragma unroll
+      for (uint32_t step = 0; step < kSteps; ++step) {
+        const bool is_entry = own + step * kThreadsPerBlock < last;
+        counter.add(is_entry, degree_place(num_cols, cols[step]), (step * 5 + threadIdx.x / 32) % 32);
+      }
     }
     __syncthreads();
     // What the next stretch marks was cleared before this barrier.
@@ -253,11 +258,17 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint32
   counter.end();
   static_assert(kDegreeSample % kShortStretch == 0, "all of a stretch is counted, or nothing");
   long_marks += sample * uint64_t(kLongWords);
-#pragma unroll 1
-  for (uint32_t word = threadIdx.x; word < kLongWords; word += kThreadsPerBlock) {
-    const uint32_t bits = long_bits[word];
-    if (bits != 0) marked_long += __popc(bits & ~atomicOr(long_marks + word, bits));
+  constexpr uint32_t kOwnWords = kLongWords / kThreadsPerBlock;
+  uint32_t own_bits[kOwnWords], known_bits[kOwnWords];
+#pragma unroll
+  for (uint32_t k = 0; k < kOwnWords; ++k) own_bits[k] = long_bits[k * kThreadsPerBlock + threadIdx.x];
+#pragma unroll
+  for (uint32_t k = 0; k < kOwnWords; ++k) {
+    uint32_t* const word = long_marks + k * kThreadsPerBlock + threadIdx.x;
+    known_bits[k] = own_bits[k] != 0 ? atomicOr(word, own_bits[k]) : 0;
   }
+#pragma unroll
+  for (uint32_t k = 0; k < kOwnWords; ++k) marked_long += __popc(own_bits[k] & ~known_bits[k]);
   marked_short = warp_sum(marked_short);
   marked_long = warp_sum(marked_long);
   if (threadIdx.x % 32 == 0) {
@@ -336,47 +347,47 @@ __device__ __forceinline__ void count_gathers(uint32_t first, uint32_t num_rows,
   const uint32_t length = end - begin < kGathersPerRow ? uint32_t(end - begin) : uint32_t(kGathersPerRow);
   const OffsetT begin_of_first = __shfl_sync(kAll, begin, 0), entries = __shfl_sync(kAll, end, 31) - begin_of_first;
   const uint32_t in_order = entries < kGathersInOrder ? uint32_t(entries) : uint32_t(kGathersInOrder);
-  // All loads first, which then wait together.
-  uint32_t sectors[kWidths][kItems], sectors_in_order[kItemsInOrder];
   const auto load = [&](bool reads, OffsetT i) { return reads ? uint32_t(col_indices[i] / kColsPerSector) : kNone; };
-#pragma unroll
-  for (int k = 0; k < kWidths; ++k) {
-    const uint32_t threads = 1u << k;
-    // As many steps of as many groups of rows as a row has entries that count.
-#pragma unroll
-    for (int item = 0; item < kItems; ++item) {
-      const uint32_t number = item * kWarps + warp;
-      const uint32_t of_group = number % threads * (32 / threads) + lane / threads;
-      const uint32_t entry = number / threads * threads + lane % threads;
-      const OffsetT row_begin = __shfl_sync(kAll, begin, of_group);
-      sectors[k][item] = load(entry < __shfl_sync(kAll, length, of_group), row_begin + entry);
-    }
-  }
-#pragma unroll
-  for (int item = 0; item < kItemsInOrder; ++item) {
-    const uint32_t i = item * kThreadsPerBlock + threadIdx.x;
-    sectors_in_order[item] = load(i < in_order, begin_of_first + i);
-  }
   const auto different = [&](uint32_t sector) {
     const uint32_t same = __match_any_sync(kAll, sector);
     return __popc(__ballot_sync(kAll, sector != kNone && __ffs(same) - 1 == lane));
   };
-#pragma unroll
+#pragma unroll 1
   for (int k = 0; k < kWidths; ++k) {
-    uint32_t count = 0;
+    // As many steps of as many groups of rows as a row has entries that count. Their loads wait together.
+    uint32_t sectors[kItems], count = 0;
 #pragma unroll
-    for (int item = 0; item < kItems; ++item) count += different(sectors[k][item]);
+    for (int item = 0; item < kItems; ++item) {
+      const uint32_t number = item * kWarps + warp, in_group = number & ((1u << k) - 1);
+      const uint32_t of_group = (in_group << (5 - k)) + (lane >> k);
+      const uint32_t entry = number - in_group + (lane & ((1u << k) - 1));
+      const OffsetT row_begin = __shfl_sync(kAll, begin, of_group);
+      sectors[item] = load(entry < __shfl_sync(kAll, length, of_group), row_begin + entry);
+    }
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) count += different(sectors[item]);
     if (lane == 0) atomicAdd(&counts[k], count);
   }
-  uint32_t count = 0;
+  uint32_t sectors[kItemsInOrder], count = 0;
 #pragma unroll
-  for (int item = 0; item < kItemsInOrder; ++item) count += different(sectors_in_order[item]);
+  for (int item = 0; item < kItemsInOrder; ++item) {
+    const uint32_t i = item * kThreadsPerBlock + threadIdx.x;
+    sectors[item] = load(i < in_order, begin_of_first + i);
+  }
+#pragma unroll
+  for (int item = 0; item < kItemsInOrder; ++item) count += different(sectors[item]);
   if (lane == 0) atomicAdd(&counts[kWidths], count);
   const uint32_t of_rows = warp_sum(length);
   if (threadIdx.x == 0) counts[kWidths + 1] = of_rows;
   if (threadIdx.x == 0) counts[kWidths + 2] = in_order;
   __syncthreads();
   if (threadIdx.x < kWidths + 3) atomicAdd(&counters->gathers[threadIdx.x], uint64_t(counts[threadIdx.x]));
+}
+
+// number / divisor, which is a power of two or three times one.
+__device__ __forceinline__ uint32_t quotient(uint32_t number, uint32_t divisor) {
+  const uint32_t third = __umulhi(number, 0xaaaaaaabu) >> 1;
+  return (divisor % 3 == 0 ? third : number) >> (__ffs(divisor) - 1);
 }
 
 // A block takes a group of rows. A part of its threads takes a shape, with a part of the table: as many take shapes side by
@@ -400,19 +411,23 @@ __device__ __forceinline__ void count_blocks(uint32_t first, uint64_t* table, ui
   const uint32_t sides = end - begin <= kMaxGroupEntries / 4 ? 4 : end - begin <= kMaxGroupEntries / 2 ? 2 : 1;
   const uint32_t num_threads = kThreadsPerBlock / sides, places = kPlaces / sides;
   const uint32_t side = threadIdx.x / num_threads, thread = threadIdx.x % num_threads;
-  // The entries of a thread: rows of the group, and columns.
-  uint32_t rows_of[kSteps], cols_of[kSteps];
+  // The entries of a thread: columns, and a byte each: a row of the group, whether there is an entry, and whether it is of the
+  // row of the entry before, which the lane before has.
+  constexpr uint32_t kIsEntry = 32, kIsOfRowBefore = 64;
+  uint32_t cols_of[kSteps], bytes_of[(kSteps + 3) / 4] = {};
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
     const OffsetT i = begin + step * num_threads + thread;
-    if (i >= end) continue;
     uint32_t row = 0;
 #pragma unroll
     for (uint32_t rows = 16; rows > 0; rows /= 2) {
       if (row + rows < kRowsPerGroup && ends[row + rows - 1] <= i) row += rows;
     }
-    rows_of[step] = row;
-    cols_of[step] = col_indices[i];
+    cols_of[step] = i < end ? uint32_t(col_indices[i]) : 0;
+    const uint32_t row_before = __shfl_up_sync(kAll, row, 1);
+    const uint32_t byte =
+        row | (i < end ? kIsEntry : 0) | (threadIdx.x % 32 != 0 && row_before == row ? kIsOfRowBefore : 0);
+    bytes_of[step / 4] |= byte << step % 4 * 8;
   }
   // Behind the shapes come diagonals.
 #pragma unroll 1
@@ -427,10 +442,16 @@ __device__ __forceinline__ void count_blocks(uint32_t first, uint64_t* table, ui
       uint32_t blocks = 0;
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
-        if (begin + step * num_threads + thread >= end) continue;
-        const uint64_t block = is_diagonal ? uint64_t(cols_of[step]) + kRowsPerGroup - rows_of[step]
-                                           : uint64_t(rows_of[step] / rows) << 32 | cols_of[step] / cols;
-        blocks += insert(table + side * places, places, block);
+        const uint32_t byte = bytes_of[step / 4] >> step % 4 * 8;
+        const bool is_entry = (byte & kIsEntry) != 0;
+        if (__all_sync(kAll, !is_entry)) break;
+        const uint32_t row_of = byte % kIsEntry;
+        const uint32_t row = is_diagonal ? 0 : quotient(row_of, rows);
+        const uint32_t col = is_diagonal ? cols_of[step] + kRowsPerGroup - row_of : quotient(cols_of[step], cols);
+        // Neighbours in a row are in one block often, and one of them counts.
+        const uint32_t col_before = __shfl_up_sync(kAll, col, 1);
+        const bool is_known = (byte & kIsOfRowBefore) != 0 && col_before == col && !is_diagonal;
+        if (is_entry && !is_known) blocks += insert(table + side * places, places, uint64_t(row) << 32 | col);
       }
       blocks = warp_sum(blocks);
       if (threadIdx.x % 32 == 0 && blocks > 0) atomicAdd(blocks_of_shape + shape, blocks);
@@ -559,7 +580,7 @@ __device__ __forceinline__ bool may_be_diagonal(uint64_t num_rows, uint64_t nnz,
   return diagonals > 0 && longest_row <= 2 * nnz / num_rows && diagonals <= 2 * nnz / num_rows;
 }
 
-// A warp takes 32 rows, whose entries follow one another, or shares them with others where there are many: a bit for each diagonal,
+// A warp takes 32 rows, whose entries follow one another, or shares them with others where rows are few: a bit for each diagonal,
 // rising from the lower left corner. An entry that continues the diagonal of the entry of the same rank in the row before is left to that one. A block remembers
 // diagonals that have their bits: all would read the same few words else.
 __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uint64_t nnz,
@@ -575,13 +596,20 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uin
   for (uint32_t place = threadIdx.x; place < kRemembered; place += kThreadsPerBlock) remembered[place] = kNone;
   __syncthreads();
   const uint32_t lane = threadIdx.x % 32;
-  // Warps that share 32 rows, so that each has some steps.
-  const uint32_t sharing = nnz / num_rows >= 16 ? 4 : nnz / num_rows >= 8 ? 2 : 1;
-  const uint64_t num_warps = (num_rows + 31) / 32 * uint64_t(sharing);
   uint32_t new_diagonals = 0;
-  for (uint64_t warp = (part.block * uint64_t(kThreadsPerBlock) + threadIdx.x) / 32; warp < num_warps;
-       warp += part.num_blocks * (kThreadsPerBlock / 32)) {
-    const uint32_t first = uint32_t(warp / sharing) * 32, number = uint32_t(warp % sharing);
+  const auto mark_entry = [&](uint32_t row, uint32_t col) {
+    const uint32_t diagonal = num_rows - 1 - row + col;
+    if (atomicExch(remembered + diagonal % kRemembered, diagonal) == diagonal) return;
+    const uint32_t bit = 1u << diagonal % 32;
+    uint32_t* word = bits + diagonal / 32;
+    // Most bits are there already, and reading is cheaper.
+    if ((*static_cast<volatile uint32_t*>(word) & bit) == 0) new_diagonals += (atomicOr(word, bit) & bit) == 0;
+  };
+  // Where there are more warps than rows for each, some share 32 rows, so that each has some steps.
+  const uint32_t num_parts = (num_rows + 31) / 32, all_warps = part.num_blocks * (kThreadsPerBlock / 32);
+  const uint32_t sharing = nnz / num_rows >= 16 && all_warps / 4 >= num_parts ? 4 : 1;
+  for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp / sharing < num_parts; warp += all_warps) {
+    const uint32_t first = warp / sharing * 32;
     const uint32_t own = first + lane < num_rows ? first + lane : num_rows - 1;
     const OffsetT own_begin = row_offsets[own], own_end = row_offsets[own + 1];
     const OffsetT own_before = own == 0 ? own_begin : row_offsets[own - 1];
@@ -590,47 +618,53 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uin
     const OffsetT length = __shfl_sync(kAll, own_end - own_begin, 0);
     const bool is_like_before = own_end - own_begin == length && own_begin - own_before == length;
     const bool is_regular = __all_sync(kAll, is_like_before && first + lane < num_rows) && length <= kLongestRegular;
-    for (uint64_t step = begin + number * uint64_t(32 * kUnroll); step < end; step += sharing * 32 * kUnroll) {
-      uint32_t rows[kUnroll];
+    for (OffsetT step = begin + warp % sharing * (32 * kUnroll); step < end; step += sharing * (32 * kUnroll)) {
+      // Lanes behind the last entry look at it again.
+      const auto number = [&](int u) { return min(OffsetT(step + u * 32 + lane), OffsetT(end - 1)); };
       IndexT cols[kUnroll], cols_before[kUnroll];
       if (is_regular) {
+        bool is_new = false;
 #pragma unroll
         for (int u = 0; u < kUnroll; ++u) {
-          const uint64_t i = step + u * 32 + lane;
-          cols[u] = i < end ? __ldg(col_indices + i) : IndexT(0);
-          cols_before[u] = i < end ? __ldg(col_indices + i - length) : IndexT(0);
+          const IndexT* const at = col_indices + number(u);
+          cols[u] = __ldg(at);
+          cols_before[u] = __ldg(at - length);
+        }
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) is_new |= cols_before[u] + 1 != cols[u];
+        if (!is_new) continue;
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          if (cols_before[u] + 1 == cols[u]) continue;
+          mark_entry(first + uint32_t(number(u) - begin) / uint32_t(length), cols[u]);
         }
       } else {
+        // Fewer at once, which take as many registers.
+        constexpr int kTogether = 2;
+#pragma unroll 1
+        for (int next = 0; next < kUnroll; next += kTogether) {
+          uint32_t rows[kTogether];
 #pragma unroll
-        for (int u = 0; u < kUnroll; ++u) {
-          const uint64_t i = step + u * 32 + lane;
-          const bool is_entry = i < end;
-          // The row of an entry: the first that ends behind it.
-          uint32_t row = 0;
+          for (int u = 0; u < kTogether; ++u) {
+            const OffsetT i = number(next + u);
+            // The row of an entry: the first that ends behind it.
+            uint32_t row = 0;
 #pragma unroll
-          for (uint32_t rows_before = 16; rows_before > 0; rows_before /= 2) {
-            if (__shfl_sync(kAll, own_end, row + rows_before - 1) <= i) row += rows_before;
+            for (uint32_t rows_before = 16; rows_before > 0; rows_before /= 2) {
+              if (__shfl_sync(kAll, own_end, row + rows_before - 1) <= i) row += rows_before;
+            }
+            const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
+            rows[u] = row;
+            cols[u] = __ldg(col_indices + i);
+            // The entry of the same rank: as far behind as the row before is long. What has none continues nothing.
+            const bool has_before = i - row_begin < row_begin - before;
+            cols_before[u] = has_before ? __ldg(col_indices + i - (row_begin - before)) : cols[u];
           }
-          const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
-          rows[u] = row;
-          cols[u] = is_entry ? __ldg(col_indices + i) : IndexT(0);
-          // The entry of the same rank: as far behind as the row before is long. What is no entry, or has none, stays as if
-          // it continued nothing.
-          const bool has_before = is_entry && i - row_begin < row_begin - before;
-          cols_before[u] = has_before ? __ldg(col_indices + i - (row_begin - before)) : cols[u];
-        }
-      }
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) {
-        const uint64_t i = step + u * 32 + lane;
-        if (i >= end || cols_before[u] + 1 == cols[u]) continue;
-        const uint32_t row = first + (is_regular ? uint32_t(i - begin) / uint32_t(length) : rows[u]);
-        const uint32_t diagonal = num_rows - 1 - row + cols[u];
-        if (atomicExch(remembered + diagonal % kRemembered, diagonal) == diagonal) continue;
-        const uint32_t bit = 1u << diagonal % 32;
-        uint32_t* word = bits + diagonal / 32;
-        // Most bits are there already, and reading is cheaper.
-        if ((*static_cast<volatile uint32_t*>(word) & bit) == 0) new_diagonals += (atomicOr(word, bit) & bit) == 0;
+          for (int u = 0; u < kTogether; ++u) {
+            if (cols_before[u] + 1 != cols[u]) mark_entry(first + rows[u], cols[u]);
+          }
+        }
       }
     }
   }
@@ -639,7 +673,7 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uin
 }
 
 // The first blocks take the columns of samples, the others diagonals.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, sizeof(OffsetT) == 4 ? 1536 / kThreadsPerBlock : 0)
 spmv_analysis_details(uint32_t num_degree_blocks, uint32_t num_places, uint32_t num_rows, uint64_t nnz,
                       const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                       Counters* counters) {

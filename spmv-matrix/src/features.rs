@@ -195,7 +195,7 @@ fn degrees(num_cols: usize, cols: &[u32]) -> Degrees {
     let entries: Vec<AtomicU32> = (0..num_places).map(|_| AtomicU32::new(0)).collect();
     let samples = Features::samples(cols.len() as u64);
     (0..samples.count).into_par_iter().for_each(|number| {
-        for col in sample(cols, number, Features::DEGREE_SAMPLE) {
+        for col in sample(cols, number, samples.degree_sample()) {
             let place = Features::degree_place(num_cols as u64, *col);
             entries[place as usize].fetch_add(1, Ordering::Relaxed);
         }

@@ -34,6 +34,16 @@ impl ProgramKey {
             ProgramKey::Fingerprint => FingerprintProgram::new().source,
         }
     }
+
+    /// The kernels that every product launches.
+    fn products(&self) -> Vec<String> {
+        match self {
+            ProgramKey::Product(config) => {
+                config.program().multiply.into_iter().map(|pass| pass.kernel).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// What machine code is made for.
@@ -197,7 +207,7 @@ impl Compiler {
             let share = Share::of(cores.min(MAX_IMAGES));
             let artifact = match images {
                 Images::One => nvrtc.compile(&request)?,
-                Images::Any => nvrtc.compile_split(&request, share.size)?,
+                Images::Any => nvrtc.compile_split(&request, share.size, &key.products())?,
             };
             tracing::debug!(
                 arch = request.arch, images = artifact.images.len(), elapsed = ?started.elapsed(), "compiled"
@@ -303,7 +313,7 @@ mod tests {
             let key = ProgramKey::Product(config);
             let request = request(&key, &Target::Real("sm_90".into()), &nvrtc).unwrap();
             let together = nvrtc.compile(&request).unwrap();
-            let apart = nvrtc.compile_split(&request, usize::MAX).unwrap();
+            let apart = nvrtc.compile_split(&request, usize::MAX, &key.products()).unwrap();
             let names =
                 |artifact: &Artifact| artifact.kernels.iter().map(|k| k.name.clone()).collect::<Vec<_>>();
             assert_eq!(names(&apart), names(&together), "{}", spec.name);
@@ -341,7 +351,7 @@ mod tests {
         // As on a machine with three cores, whatever this one has.
         let nvrtc = Nvrtc::find().unwrap();
         let request = request(&key, &target, &nvrtc).unwrap();
-        compiler().disk().put(&request, &nvrtc.compile_split(&request, 3).unwrap());
+        compiler().disk().put(&request, &nvrtc.compile_split(&request, 3, &key.products()).unwrap());
         let (several, origin) = compiler().artifact(key.clone(), target.clone()).unwrap();
         assert_eq!((several.images.len(), origin), (3, Origin::Disk));
         let (one, origin) = compiler().compile(&config, "sm_90").unwrap();
@@ -364,13 +374,13 @@ mod tests {
             driver_version: None,
         };
         let broken = request([kernel("first", "  *a = 1;"), kernel("second", "  *b = 2;")].concat());
-        let error = nvrtc.compile_split(&broken, 2).unwrap_err();
+        let error = nvrtc.compile_split(&broken, 2, &[]).unwrap_err();
         assert_eq!(error.log, nvrtc.compile(&broken).unwrap_err().log);
         assert!(error.log.contains("(5): error"), "{}", error.log);
         // A kernel that names another is compiled with it.
         let named =
             request([kernel("first", "  *a = 1;"), kernel("second", "  *a = first != nullptr;")].concat());
-        let artifact = nvrtc.compile_split(&named, 2).unwrap();
+        let artifact = nvrtc.compile_split(&named, 2, &[]).unwrap();
         assert_eq!((artifact.images.len(), artifact.kernels.len()), (1, 2));
     }
 

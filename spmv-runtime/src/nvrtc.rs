@@ -297,23 +297,25 @@ impl Nvrtc {
         ))
     }
 
-    /// As [`compile`](Self::compile), with the kernels in up to so many images, which are compiled side by side.
+    /// As [`compile`](Self::compile), with the kernels in up to so many images, which are compiled side by side. Those of `products`
+    /// are the kernels that every product launches.
     pub(crate) fn compile_split(
         &self,
         request: &CompileRequest,
         max_images: usize,
+        products: &[String],
     ) -> Result<Artifact, CompileError> {
         let sources = match self.version >= SPLITS_FROM {
-            true => split(&request.source, max_images),
+            true => split(&request.source, max_images, products),
             false => Vec::new(),
         };
-        let [last, others @ ..] = &*sources else { return self.compile(request) };
+        let [others @ .., last] = &*sources else { return self.compile(request) };
         if others.is_empty() {
             return self.compile(request);
         }
         let compiled = std::thread::scope(|scope| {
-            let image = |source| self.image(request, source, None);
-            let others: Vec<_> = others.iter().map(|source| scope.spawn(move || image(source))).collect();
+            let image = |text: &str| self.image(request, text, None);
+            let others: Vec<_> = others.iter().map(|text| scope.spawn(move || image(text))).collect();
             let last = image(last);
             let others = others.into_iter().map(|thread| thread.join().expect("compiling does not panic"));
             others.chain([last]).collect::<Result<Vec<_>, _>>()

@@ -106,6 +106,23 @@ fn no_entries(num_rows: usize, num_cols: usize) -> CsrMatrix<f64> {
     CsrMatrix::new(num_rows, num_cols, vec![0; num_rows + 1], vec![], vec![]).unwrap()
 }
 
+/// Samples that several blocks share, more and fewer than are few, and as many as there are at most; a column that half of the rows
+/// have; groups of rows with as many entries as two shapes or four go side by side for.
+#[test]
+fn the_device_counts_as_the_host_does_where_there_is_much() {
+    let device = device();
+    for (class, parameters, samples) in [
+        ("giant_row", &[("n", 1.0e6), ("giant", 4e5), ("empty", 0.3)][..], 17),
+        ("tall", &[("rows", 8e5), ("cols", 5e4), ("per_row", 7.0), ("stretch", 100.0)], 43),
+        ("gaussian", &[("n", 1e5), ("per_row", 45.0), ("sigma", 1e3)], 64),
+    ] {
+        let a = generated(class, parameters);
+        assert_eq!(Features::samples(a.nnz() as u64).count, samples, "{class}: {}", a.nnz());
+        let there = DeviceMatrix::upload(&device, &a, IndexType::U32).unwrap();
+        assert_eq!(there.features().unwrap(), features(&a), "{class}");
+    }
+}
+
 #[test]
 fn the_device_counts_as_the_host_does() {
     let device = device();
