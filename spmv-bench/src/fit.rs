@@ -657,7 +657,7 @@ fn improved(mut selected: Vec<usize>, table: &Table, aims: &Aims<'_>) -> (f64, V
 /// for products that are few. Where nothing is predicted, a choice counts three times the best.
 fn loss(table: &Table, selected: &[usize], aims: &Aims<'_>) -> f64 {
     const NOTHING: f64 = 3.0;
-    const WORST: f64 = 0.05;
+    const WORST: f64 = 0.02;
     const BARE: f64 = 0.1;
     let of = |selected: &[usize], best_ms: &[f64], kind| {
         let known = best_ms.iter().enumerate().filter(|(_, best)| best.is_finite());
