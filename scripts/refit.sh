@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fits the planner's prices to the records that they come from, and tells how good the choices are.
 #
-# usage: refit.sh [OPTIONS OF spmv fit]
+# usage: refit.sh [OPTIONS OF spmv fit but --out, which is the table that the planner has]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 records=(

@@ -179,8 +179,8 @@ constexpr int kLanesPerBlock = kBlockRows * kLanesPerRow;
 // Blocks that a group reads at a time: a group is a warp where rows of blocks are long, else about 8 lanes.
 constexpr int kLongBlocks = 32 / kLanesPerBlock;
 constexpr int kShortBlocks = larger(1, 8 / kLanesPerBlock);
-// Values that a lane has under way, and as many entries of x: at most so many, or of so many bytes; more where 16 bytes take several
-// loads, which leave fewer bytes under way.
+// Values that a lane has under way, and as many entries of x: at most so many, or of so many bytes; fewer where the part of a
+// lane is 16 bytes, one load or two, as measured.
 constexpr int kAhead = 16;
 constexpr int kBytesAhead = kPerLane * sizeof(ValueT) == 16 ? 64 : 96;
 

@@ -6,7 +6,7 @@
 // Suffers:   matrices whose values change (they are copied when a plan is made) and rows much shorter than sigma
 // Bytes:     nnz * (value + index) + 4 or 8 for every sigma nonzeros + rows * y + x once, about 28 a tile, and the row offsets of tiles with empty rows; values take 4 or 1 where they are encoded; keeps its own values and columns
 // Guarantee: bit-reproducible; a lane adds its entries in order, fixed trees add the lanes and the tiles of a row
-// Launch:    a warp a tile, which stores the empty rows among its own too, and a thread each of the empty rows where these are very many; tiles of a block that lie within one row bring one piece of it; converted on the device by four passes, once
+// Launch:    a warp a tile, which stores the empty rows among its own too, and a thread each of the empty rows where these are very many; tiles of a block that lie within one row bring one piece of it; converted on the device by four passes, and one that looks at the values where they may be encoded, once
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kSigma = 16;

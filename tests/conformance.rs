@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use rayon::prelude::*;
 use spmv_codegen::{
     Algorithm, AlgorithmSpec, Coefficient, KernelConfig, Operation, Semiring, Slots, Types, ValueKind,
     ValueType,
@@ -76,20 +77,15 @@ fn main() -> ExitCode {
         simulated("sim_adversarial_2", Schedule::Adversarial(2), |index| index % 16 == 8),
     ];
     let structures = Arc::new(structures::all());
+    let configs: Vec<_> = Algorithm::ALL.par_iter().map(configs_of).collect();
     let mut trials = Vec::new();
     let mut planned = Vec::new();
     for target in targets {
         let mut cases = 0;
         let ignored = target.device.is_none() && target.may_be_missing;
-        for spec in Algorithm::ALL {
-            let mut configs =
-                vec![KernelConfig::builder((spec.default)()).build().expect("defaults are allowed")];
-            configs.extend(cover::pairwise(spec));
-            configs.extend(cover::over_semirings(spec));
-            configs.extend(cover::over_types(spec));
-            configs.extend(cover::over_functions(spec));
+        for configs in &configs {
             for (index, config) in
-                configs.into_iter().enumerate().filter(|(index, _)| (target.covers)(*index))
+                configs.iter().copied().enumerate().filter(|(index, _)| (target.covers)(*index))
             {
                 let met = (0..structures.len()).filter(|number| (target.meets)(index, *number)).count();
                 let (alphas, betas) = scalars_to_try(&config);
@@ -127,6 +123,16 @@ fn main() -> ExitCode {
         println!("cuda: {missing}");
     }
     conclusion.exit_code()
+}
+
+/// What is checked of an algorithm, its default first.
+fn configs_of(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
+    let mut configs = vec![KernelConfig::builder((spec.default)()).build().expect("defaults are allowed")];
+    configs.extend(cover::pairwise(spec));
+    configs.extend(cover::over_semirings(spec));
+    configs.extend(cover::over_types(spec));
+    configs.extend(cover::over_functions(spec));
+    configs
 }
 
 /// One configuration on one structure: exact integers, then random numbers against the bound, or spread over the range of

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use spmv_runtime::codegen::{
     Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Loads, Pass, Special, ValueType,
 };
-use spmv_runtime::{COMMON_KEYS, Device, Kernel, MatrixSource, Origin, RealElement, Spmv, planner};
+use spmv_runtime::{COMMON_KEYS, Device, MatrixSource, Origin, RealElement, Spmv, planner};
 
 use crate::contender::{Absent, Contender, Facts, OnDevice, Prepared, Product, Task};
 use crate::request::{Operation, Request, Variants, ours_name};
@@ -226,7 +226,7 @@ pub(crate) fn facts<V: RealElement>(
         deterministic: Some(plan.program().guarantees.bit_reproducible),
         ..Facts::default()
     };
-    if let Some(pass) = main_pass(plan.kernel()) {
+    if let Some(pass) = main_pass(plan) {
         let resources = plan.kernel().artifact().kernels.iter();
         facts.registers =
             resources.clone().find(|kernel| kernel.name == pass.kernel).map(|kernel| kernel.registers);
@@ -256,17 +256,19 @@ pub(crate) fn prepared<'t, V: RealElement>(
     }
 }
 
-/// The pass that multiplies: the first that reads x.
-fn main_pass(kernel: &Kernel) -> Option<&Pass> {
-    kernel.program().multiply.iter().find(|pass| pass.args.contains(&Arg::X))
+/// The pass that multiplies: of those that are launched the first that reads x and stores y, or, where none does both, that
+/// reads x.
+fn main_pass(plan: &Spmv) -> Option<&Pass> {
+    let mut reading = plan.launched().filter(|pass| pass.args.contains(&Arg::X)).peekable();
+    let first = reading.peek().copied();
+    reading.find(|pass| pass.args.contains(&Arg::Y)).or(first)
 }
 
 /// Bytes of the matrix that a product reads, at least: row offsets where it takes them, and entries. Where it has entries
 /// of its own in the workspace and takes those of CSR too, as for rows of some lengths only, the larger of both counts.
 fn stored_bytes(plan: &Spmv) -> u64 {
     let matrix = plan.matrix();
-    let reads =
-        |wanted: fn(&Arg) -> bool| plan.program().multiply.iter().any(|pass| pass.args.iter().any(wanted));
+    let reads = |wanted: fn(&Arg) -> bool| plan.launched().any(|pass| pass.args.iter().any(wanted));
     let (rows, nnz) = (matrix.num_rows() as u64, matrix.nnz() as u64);
     let of = |read: bool, bytes: u64| if read { bytes } else { 0 };
     let offsets =
@@ -287,6 +289,35 @@ mod tests {
         let contenders =
             Selection::new(patterns.iter().map(|pattern| (*pattern).to_owned()).collect()).unwrap();
         Request { contenders, variants, ..Request::new(Vec::new(), Place::Cpu) }
+    }
+
+    /// What is said of a plan is said of the kernels that its products launch.
+    #[test]
+    fn facts_are_of_what_is_launched() {
+        let device = Device::simulator();
+        let plan = |algorithm: &str, value: f64| {
+            let values: Vec<f64> = (0..4000).map(|entry| value + f64::from(entry % 7)).collect();
+            let cols = (0..4000).map(|entry| (entry * 37 % 1000) as u32);
+            let mut cols: Vec<u32> = cols.collect();
+            cols.chunks_mut(4).for_each(<[u32]>::sort_unstable);
+            let offsets: Vec<u32> = (0..=1000).map(|row| row * 4).collect();
+            let a = spmv_runtime::matrix::CsrMatrix::new(1000, 1000, offsets, cols, values).unwrap();
+            let config = KernelConfig::from_settings(
+                algorithm,
+                [("encoding", "3"), ("value", "f64"), ("x", "f64"), ("y", "f64"), ("accumulator", "f64")],
+            );
+            Spmv::with(&device, &a, config.unwrap()).unwrap()
+        };
+        for algorithm in ["hot_columns", "csr5", "cache_blocked", "dia"] {
+            for (value, name) in [(1.0, "_encoded"), (0.3, "")] {
+                let found = plan(algorithm, value);
+                assert_eq!(main_pass(&found).unwrap().kernel, format!("spmv_{algorithm}{name}"));
+            }
+        }
+        // 4000 values of eight bytes are no part of what is read.
+        let (encoded, given) = (plan("hot_columns", 1.0), plan("hot_columns", 0.3));
+        assert_eq!(stored_bytes(&encoded), encoded.workspace_bytes());
+        assert_eq!(stored_bytes(&given), given.workspace_bytes().max(32_000));
     }
 
     #[test]

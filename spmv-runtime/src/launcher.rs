@@ -79,6 +79,11 @@ pub(crate) struct BoundPass {
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 
 impl BoundPass {
+    /// Whether there is anything to launch.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.grid != 0
+    }
+
     pub(crate) fn new(pass: &Pass, module: &dyn Module, bindings: &Bindings<'_>) -> Result<BoundPass, Error> {
         assert!(pass.args.len() <= MAX_ARGS, "{} takes more arguments than a launch holds", pass.kernel);
         let function = module.function(&pass.kernel)?;
@@ -147,7 +152,7 @@ impl BoundPass {
         stream: StreamHandle,
         operands: &Operands<'_>,
     ) -> Result<(), Error> {
-        if self.grid == 0 {
+        if !self.has_blocks() {
             return Ok(());
         }
         for &(index, patch) in &*self.patches {

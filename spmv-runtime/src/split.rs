@@ -72,13 +72,19 @@ struct Function<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// What begins in the first column and ends with a closing brace there is a function, or a structure with some; several of one
-    /// name count as one.
+    /// What begins in the first column and ends with its last brace, or with a closing one in the first column, is a function, or a
+    /// structure with some; several of one name count as one.
     fn of(lines: &[&'a str]) -> Self {
         let mut functions: HashMap<&str, Function> = HashMap::new();
         let mut next = 0;
         while let Some(begin) = (next..lines.len()).find(|line| begins_definition(lines[*line])) {
-            let ends = |line: &usize| matches!(lines[*line].trim_end(), "}" | "};");
+            let (mut depth, mut had_braces) = (0, false);
+            let ends = |line: &usize| {
+                let text = lines[*line].trim_end();
+                had_braces |= text.contains('{');
+                depth += text.matches('{').count() as i64 - text.matches('}').count() as i64;
+                matches!(text, "}" | "};") || depth <= 0 && (had_braces || text.ends_with(';'))
+            };
             let end = (begin..lines.len()).find(ends).map_or(lines.len(), |end| end + 1);
             let head = lines[begin..end].iter().take_while(|line| !line.starts_with(' '));
             // The name of a structure, or what stands before the first parenthesis.
@@ -209,6 +215,22 @@ mod tests {
         };
         assert_eq!(order(split(&source, 3, &[])), [["heavy("], ["middle("], ["light("]]);
         assert_eq!(order(split(&source, 2, &[])), [vec!["heavy("], vec!["light(", "middle("]]);
+    }
+
+    /// A function of one line and a constant of two end where they end, and not with the next function.
+    #[test]
+    fn functions_of_one_line_weigh_what_they_are() {
+        let long = format!("__device__ void long_one() {{\n{}}}\n", "  work();\n".repeat(50));
+        for short in [
+            "template <class T>\n__device__ int short_one(int a) { return a; }\n",
+            "__device__ int short_one(int a,\n    int b) { return a; }\n",
+            "constexpr int short_one =\n    1;\n",
+        ] {
+            let text = format!("{short}{long}");
+            let weights = Weights::of(&text.lines().collect::<Vec<_>>());
+            assert!(weights.kernel(&["short_one"]) < 100, "{short}");
+            assert!(weights.kernel(&["long_one"]) > 400, "{short}");
+        }
     }
 
     #[test]

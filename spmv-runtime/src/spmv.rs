@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spmv_codegen::{
-    AlgorithmSpec, Arg, Coefficient, KernelConfig, Operation, Program, StorageFormat, ValueType,
+    AlgorithmSpec, Arg, Coefficient, KernelConfig, Operation, Pass, Program, StorageFormat, ValueType,
 };
 
 use crate::backend::StreamHandle;
@@ -509,6 +509,12 @@ impl Spmv {
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let names = self.program().counts.iter().map(|count| count.name);
         names.zip(self.prepared.counts.iter().copied())
+    }
+
+    /// Passes that a product launches: those of the program that have anything to do for this matrix.
+    pub fn launched(&self) -> impl Iterator<Item = &Pass> {
+        let passes = self.program().multiply.iter().zip(&self.multiply);
+        passes.filter(|(_, bound)| bound.has_blocks()).map(|(pass, _)| pass)
     }
 
     /// Slots of the layout that the plan keeps of the matrix, fill counted; `None` where it has none of its own that

@@ -12,9 +12,9 @@ use crate::matrix_source::DeviceMatrix;
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
     /// transpose by rows: the same numbers as [`spmv_matrix::features`] finds on the host. Reads the row offsets, at
-    /// most 2²³ column indices and some more, up to 512 rows in the middle with their values and 2,048 values more, and, where
+    /// most 2²² column indices and some more, up to 512 rows in the middle with their values and 2,048 values more, and, where
     /// rows may lie on few diagonals, all row offsets and column indices once more; waits for that. Takes a bit a diagonal,
-    /// 4 bytes a column, 4 MiB at most, and 2 MiB at most for samples of device memory; up to 16 MiB of it stay with the device.
+    /// 4 bytes a column, 4 MiB at most, and 1 MiB at most for samples of device memory; up to 16 MiB of it stay with the device.
     ///
     /// # Errors
     /// Those of [`Device::kernel`](crate::Device::kernel); [`Error::OutOfMemory`], [`Error::Fault`].
