@@ -7,7 +7,7 @@ PYTHON ?= python3
 
 ## Reads a real matrix, generates, compiles and runs a kernel for it, verifies and times it.
 demo: nvrtc
-	$(CARGO) run --release --quiet --package spmv-cli -- demo
+	$(CARGO) run --release --package spmv-cli -- demo
 
 ## Every test. A missing NVRTC is a failure; a missing GPU is not, unless SPMV_REQUIRE_GPU=1.
 test: nvrtc
