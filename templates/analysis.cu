@@ -81,30 +81,45 @@ __device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, Leng
   uint64_t steps_of_row = 0, steps_of_rows = 0;
   uint32_t of_class = 0;
   const uint32_t num_warps = (num_rows + 31) / 32;
-#pragma unroll 1
-  for (uint32_t warp = part.block * kWarps + warp_of_block; warp < num_warps; warp += part.num_blocks * kWarps) {
+  const auto own_length = [&](uint32_t warp) {
     const uint32_t row = warp * 32 + lane;
-    const bool is_row = row < num_rows;
-    const Length length = is_row ? length_of(row) : Length(0);
-    int length_class = 64 - __clzll(length);
+    return warp < num_warps && row < num_rows ? length_of(row) : Length(0);
+  };
+  uint32_t warp = part.block * kWarps + warp_of_block;
+  const uint32_t stride = part.num_blocks * kWarps;
+  Length next_length = own_length(warp);
+#pragma unroll 1
+  for (; warp < num_warps; warp += stride) {
+    const bool is_row = warp * 32 + lane < num_rows;
+    const Length length = next_length;
+    // The next one is on its way meanwhile.
+    next_length = own_length(warp + stride);
+    int length_class = 8 * int(sizeof(Length)) - (sizeof(Length) == 8 ? __clzll(length) : __clz(uint32_t(length)));
     if (length_class > kLengthClasses - 1) length_class = kLengthClasses - 1;
-    // Every lane counts a class; the last, of which there are few rows, is counted at once. Most warps have few classes.
-    for (uint32_t waiting = __ballot_sync(kAll, is_row); waiting != 0;) {
-      const int class_of_first = __shfl_sync(kAll, length_class, __ffs(waiting) - 1);
-      const uint32_t same = __ballot_sync(kAll, is_row && length_class == class_of_first);
-      if (lane == class_of_first) of_class += __popc(same);
-      if (class_of_first == kLengthClasses - 1 && lane == 0) {
-        atomicAdd(&rows_of_class[class_of_first], uint32_t(__popc(same)));
-      }
-      waiting &= ~same;
-    }
     steps_of_row += (length + 31) / 32;
-    Length longest_of_rows = length, of_lane = 0;
+    Length longest_of_rows = length, of_lane = length;
+    const bool is_like_first = length == __shfl_sync(kAll, length, 0);
+    if (__all_sync(kAll, is_row && is_like_first && length_class < kLengthClasses - 1)) {
+      // Rows of one length, as most are in a grid or a band.
+      if (lane == length_class) of_class += 32;
+    } else {
+      // Every lane counts a class; the last, of which there are few rows, is counted at once. Most warps have few classes.
+      for (uint32_t waiting = __ballot_sync(kAll, is_row); waiting != 0;) {
+        const int class_of_first = __shfl_sync(kAll, length_class, __ffs(waiting) - 1);
+        const uint32_t same = __ballot_sync(kAll, is_row && length_class == class_of_first);
+        if (lane == class_of_first) of_class += __popc(same);
+        if (class_of_first == kLengthClasses - 1 && lane == 0) {
+          atomicAdd(&rows_of_class[class_of_first], uint32_t(__popc(same)));
+        }
+        waiting &= ~same;
+      }
+      of_lane = 0;
 #pragma unroll
-    for (int k = 1; k < kWidths; ++k) {
-      const Length other = __shfl_xor_sync(kAll, longest_of_rows, 1 << (k - 1));
-      if (other > longest_of_rows) longest_of_rows = other;
-      if (k == log_rows) of_lane = longest_of_rows;
+      for (int k = 1; k < kWidths; ++k) {
+        const Length other = __shfl_xor_sync(kAll, longest_of_rows, 1 << (k - 1));
+        if (other > longest_of_rows) longest_of_rows = other;
+        if (k == log_rows) of_lane = longest_of_rows;
+      }
     }
     steps_of_rows += (of_lane + ((Length(1) << log_threads) - 1)) >> log_threads;
     if (longest_of_rows > longest) longest = longest_of_rows;
@@ -580,96 +595,160 @@ __device__ __forceinline__ bool may_be_diagonal(uint64_t num_rows, uint64_t nnz,
   return diagonals > 0 && longest_row <= 2 * nnz / num_rows && diagonals <= 2 * nnz / num_rows;
 }
 
-// A warp takes 32 rows, whose entries follow one another, or shares them with others where rows are few: a bit for each diagonal,
-// rising from the lower left corner. An entry that continues the diagonal of the entry of the same rank in the row before is left to that one. A block remembers
-// diagonals that have their bits: all would read the same few words else.
-__device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uint64_t nnz,
-                                               const OffsetT* __restrict__ row_offsets,
-                                               const IndexT* __restrict__ col_indices, uint32_t* bits,
-                                               uint64_t* num_diagonals) {
-  constexpr int kUnroll = 4;
-  constexpr uint32_t kRemembered = 1024;
-  constexpr uint32_t kLongestRegular = 1u << 20;
+// A bit for each diagonal that holds an entry, rising from the lower left corner. A block remembers diagonals that have their
+// bits: all would read the same few words else.
+struct DiagonalMarker {
+  static constexpr uint32_t kRemembered = 1024;
   // No diagonal has this number.
-  constexpr uint32_t kNone = ~0u;
-  __shared__ uint32_t remembered[kRemembered];
-  for (uint32_t place = threadIdx.x; place < kRemembered; place += kThreadsPerBlock) remembered[place] = kNone;
-  __syncthreads();
-  const uint32_t lane = threadIdx.x % 32;
-  uint32_t new_diagonals = 0;
-  const auto mark_entry = [&](uint32_t row, uint32_t col) {
-    const uint32_t diagonal = num_rows - 1 - row + col;
+  static constexpr uint32_t kNone = ~0u;
+  uint32_t* bits;
+  uint32_t* remembered;
+  uint32_t count = 0;
+
+  __device__ __forceinline__ void mark(uint32_t diagonal) {
     if (atomicExch(remembered + diagonal % kRemembered, diagonal) == diagonal) return;
     const uint32_t bit = 1u << diagonal % 32;
-    uint32_t* word = bits + diagonal / 32;
+    uint32_t* const word = bits + diagonal / 32;
     // Most bits are there already, and reading is cheaper.
-    if ((*static_cast<volatile uint32_t*>(word) & bit) == 0) new_diagonals += (atomicOr(word, bit) & bit) == 0;
-  };
-  // Where there are more warps than rows for each, some share 32 rows, so that each has some steps.
+    if ((*static_cast<volatile uint32_t*>(word) & bit) == 0) count += (atomicOr(word, bit) & bit) == 0;
+  }
+};
+
+// Where rows are long, a warp takes one after the other, four at once, and shares 32 with others where rows are few. An entry
+// that continues the diagonal of the entry of the same rank in the row before is left to that one.
+__device__ __forceinline__ void mark_long_rows(Part part, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                                               const IndexT* __restrict__ col_indices, DiagonalMarker& marker) {
+  constexpr uint32_t kTogether = 4;
+  const uint32_t lane = threadIdx.x % 32;
   const uint32_t num_parts = (num_rows + 31) / 32, all_warps = part.num_blocks * (kThreadsPerBlock / 32);
-  const uint32_t sharing = nnz / num_rows >= 16 && all_warps / 4 >= num_parts ? 4 : 1;
-  for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp / sharing < num_parts; warp += all_warps) {
-    const uint32_t first = warp / sharing * 32;
-    const uint32_t own = first + lane < num_rows ? first + lane : num_rows - 1;
-    const OffsetT own_begin = row_offsets[own], own_end = row_offsets[own + 1];
-    const OffsetT own_before = own == 0 ? own_begin : row_offsets[own - 1];
-    const OffsetT begin = __shfl_sync(kAll, own_begin, 0), end = __shfl_sync(kAll, own_end, 31);
-    // Where all rows are as long as the one before them, the entry of the same rank is at a distance.
-    const OffsetT length = __shfl_sync(kAll, own_end - own_begin, 0);
-    const bool is_like_before = own_end - own_begin == length && own_begin - own_before == length;
-    const bool is_regular = __all_sync(kAll, is_like_before && first + lane < num_rows) && length <= kLongestRegular;
-    for (OffsetT step = begin + warp % sharing * (32 * kUnroll); step < end; step += sharing * (32 * kUnroll)) {
-      // Lanes behind the last entry look at it again.
-      const auto number = [&](int u) { return min(OffsetT(step + u * 32 + lane), OffsetT(end - 1)); };
-      IndexT cols[kUnroll], cols_before[kUnroll];
-      if (is_regular) {
-        bool is_new = false;
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) {
-          const IndexT* const at = col_indices + number(u);
-          cols[u] = __ldg(at);
-          cols_before[u] = __ldg(at - length);
-        }
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) is_new |= cols_before[u] + 1 != cols[u];
-        if (!is_new) continue;
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) {
-          if (cols_before[u] + 1 == cols[u]) continue;
-          mark_entry(first + uint32_t(number(u) - begin) / uint32_t(length), cols[u]);
-        }
-      } else {
-        // Fewer at once, which take as many registers.
-        constexpr int kTogether = 2;
+  const uint32_t sharing = all_warps / 4 >= num_parts ? 4 : 1;
 #pragma unroll 1
-        for (int next = 0; next < kUnroll; next += kTogether) {
-          uint32_t rows[kTogether];
+  for (uint32_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32; warp / sharing < num_parts;
+       warp += all_warps) {
+    const uint32_t first = warp / sharing * 32;
+    const bool is_row = first + lane < num_rows;
+    const OffsetT own_begin = is_row ? row_offsets[first + lane] : 0;
+    const OffsetT own_end = is_row ? row_offsets[first + lane + 1] : 0;
+#pragma unroll 1
+    for (uint32_t next = warp % sharing * kTogether; next < 32; next += sharing * kTogether) {
+      OffsetT at[kTogether], ends[kTogether];
+      bool is_any = false;
 #pragma unroll
-          for (int u = 0; u < kTogether; ++u) {
-            const OffsetT i = number(next + u);
-            // The row of an entry: the first that ends behind it.
-            uint32_t row = 0;
+      for (uint32_t u = 0; u < kTogether; ++u) {
+        at[u] = __shfl_sync(kAll, own_begin, next + u);
+        ends[u] = __shfl_sync(kAll, own_end, next + u);
+        is_any |= at[u] < ends[u];
+        at[u] += lane;
+      }
+      while (is_any) {
+        uint32_t cols[kTogether];
 #pragma unroll
-            for (uint32_t rows_before = 16; rows_before > 0; rows_before /= 2) {
-              if (__shfl_sync(kAll, own_end, row + rows_before - 1) <= i) row += rows_before;
-            }
-            const OffsetT row_begin = __shfl_sync(kAll, own_begin, row), before = __shfl_sync(kAll, own_before, row);
-            rows[u] = row;
-            cols[u] = __ldg(col_indices + i);
-            // The entry of the same rank: as far behind as the row before is long. What has none continues nothing.
-            const bool has_before = i - row_begin < row_begin - before;
-            cols_before[u] = has_before ? __ldg(col_indices + i - (row_begin - before)) : cols[u];
-          }
+        for (uint32_t u = 0; u < kTogether; ++u) cols[u] = at[u] < ends[u] ? uint32_t(__ldg(col_indices + at[u])) : 0;
+        is_any = false;
 #pragma unroll
-          for (int u = 0; u < kTogether; ++u) {
-            if (cols_before[u] + 1 != cols[u]) mark_entry(first + rows[u], cols[u]);
-          }
+        for (uint32_t u = 0; u < kTogether; ++u) {
+          const bool is_known = u > 0 && at[u - 1] - 32 < ends[u - 1] && cols[u - 1] + 1 == cols[u];
+          if (at[u] < ends[u] && !is_known) marker.mark(num_rows - 1 - (first + next + u) + cols[u]);
+          at[u] += 32;
+          is_any |= at[u] - lane < ends[u];
         }
       }
     }
   }
-  new_diagonals = warp_sum(new_diagonals);
-  if (lane == 0 && new_diagonals > 0) atomicAdd(num_diagonals, uint64_t(new_diagonals));
+}
+
+// Where rows are short, a warp takes 128 at once. Where these and the one before are equally long, the entry of the same rank in
+// the row before is at a distance, and one that continues its diagonal is left to it.
+__device__ __forceinline__ void mark_short_rows(Part part, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                                                const IndexT* __restrict__ col_indices, DiagonalMarker& marker) {
+  constexpr uint32_t kRows = 128;
+  constexpr int kUnroll = kRows / 32;
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t num_parts = (num_rows + kRows - 1) / kRows, all_warps = part.num_blocks * (kThreadsPerBlock / 32);
+  const uint64_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32;
+  // Parts that follow one another: those at the ends of a grid's lines, which take longer, would be the same warp's else.
+  const uint32_t last = uint32_t((warp + 1) * num_parts / all_warps);
+#pragma unroll 1
+  for (uint32_t next = uint32_t(warp * num_parts / all_warps); next < last; ++next) {
+    const uint32_t first = next * kRows;
+    bool is_regular = first > 0 && first + kRows <= num_rows;
+    OffsetT begin = 0, length = 0;
+    if (is_regular) {
+      const OffsetT before = row_offsets[first - 1];
+      begin = row_offsets[first];
+      length = begin - before;
+      bool is_like_before = true;
+#pragma unroll
+      for (uint32_t row = 0; row < kRows; row += 32) {
+        is_like_before &= row_offsets[first + row + lane + 1] - begin == (row + lane + 1) * length;
+      }
+      is_regular = __all_sync(kAll, is_like_before);
+    }
+    if (is_regular) {
+      const IndexT* const cols = col_indices + begin;
+#pragma unroll 1
+      for (uint32_t step = 0; step < uint32_t(length); ++step) {
+        uint32_t col[kUnroll], col_before[kUnroll];
+        const IndexT* const at = cols + OffsetT(step) * kRows + lane;
+        bool is_new = false;
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          col[u] = uint32_t(__ldg(at + u * 32));
+          col_before[u] = uint32_t(__ldg(at + u * 32 - length));
+        }
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) is_new |= col_before[u] + 1 != col[u];
+        if (!is_new) continue;
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          const uint32_t row = first + uint32_t(OffsetT(step) * kRows + u * 32 + lane) / uint32_t(length);
+          if (col_before[u] + 1 != col[u]) marker.mark(num_rows - 1 - row + col[u]);
+        }
+      }
+      continue;
+    }
+#pragma unroll 1
+    for (uint32_t row = first; row < first + kRows && row < num_rows; row += 32) {
+      const uint32_t own = min(row + lane, num_rows - 1);
+      const OffsetT own_end = row_offsets[own + 1];
+      const OffsetT begin_of_rows = row_offsets[row], end = __shfl_sync(kAll, own_end, 31);
+#pragma unroll 1
+      for (OffsetT step = begin_of_rows; step < end; step += 32 * 2) {
+#pragma unroll
+        for (int u = 0; u < 2; ++u) {
+          // Lanes behind the last entry look at it again.
+          const OffsetT i = min(OffsetT(step + u * 32 + lane), OffsetT(end - 1));
+          const uint32_t col = uint32_t(__ldg(col_indices + i));
+          // The row of an entry: the first that ends behind it.
+          uint32_t of_entry = 0;
+#pragma unroll
+          for (uint32_t rows_before = 16; rows_before > 0; rows_before /= 2) {
+            if (__shfl_sync(kAll, own_end, of_entry + rows_before - 1) <= i) of_entry += rows_before;
+          }
+          marker.mark(num_rows - 1 - (row + of_entry) + col);
+        }
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uint64_t nnz,
+                                               const OffsetT* __restrict__ row_offsets,
+                                               const IndexT* __restrict__ col_indices, uint32_t* bits,
+                                               uint64_t* num_diagonals) {
+  __shared__ uint32_t remembered[DiagonalMarker::kRemembered];
+  for (uint32_t place = threadIdx.x; place < DiagonalMarker::kRemembered; place += kThreadsPerBlock) {
+    remembered[place] = DiagonalMarker::kNone;
+  }
+  __syncthreads();
+  DiagonalMarker marker = {bits, remembered};
+  if (nnz / num_rows >= 16) {
+    mark_long_rows(part, num_rows, row_offsets, col_indices, marker);
+  } else {
+    mark_short_rows(part, num_rows, row_offsets, col_indices, marker);
+  }
+  const uint32_t count = warp_sum(marker.count);
+  if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(num_diagonals, uint64_t(count));
 }
 
 // The first blocks take the columns of samples, the others diagonals.

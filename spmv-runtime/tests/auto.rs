@@ -49,6 +49,7 @@ fn structures() -> Vec<CsrMatrix<f64>> {
         no_entries(33, 40),
         CsrMatrix::new(1, 1, vec![0, 1], vec![0], vec![3.0]).unwrap(),
         stretches_of_diagonals(),
+        long_rows(),
         generated("fem", &[("nx", 5.0), ("ny", 6.0), ("nz", 4.0), ("unknowns", 6.0)]),
         long_band(),
         long_rows_on_a_diagonal(),
@@ -74,7 +75,8 @@ fn long_band() -> CsrMatrix<f64> {
 }
 
 /// Rows of 8 entries, but for one of 7, of which some continue the diagonal of the entry of the same rank in the row before and
-/// others do not; and one that follows eight entries behind another by a column, and continues nothing.
+/// others do not; one that follows eight entries behind another by a column, and continues nothing; and one of its own diagonal
+/// that is the last of 128 rows.
 fn stretches_of_diagonals() -> CsrMatrix<f64> {
     let (mut row_offsets, mut cols) = (vec![0], Vec::new());
     for row in 0..400u32 {
@@ -85,12 +87,34 @@ fn stretches_of_diagonals() -> CsrMatrix<f64> {
             0..62 => cols.extend([row + 10, far]),
             62 => cols.extend([row + 10, 500]),
             63 => cols.push(row + 10),
+            383 => cols.push(880),
             _ => cols.push(far),
         }
         row_offsets.push(cols.len() as u32);
     }
     let values = vec![1.0; cols.len()];
     CsrMatrix::new(400, 900, row_offsets, cols, values).unwrap()
+}
+
+/// Rows of 20 entries, but for one without any; behind it is an entry in the second column, which continues nothing.
+fn long_rows() -> CsrMatrix<f64> {
+    let row = |row: u32| -> Vec<u32> {
+        match row {
+            33 => vec![],
+            34 => std::iter::once(1).chain(35..54).collect(),
+            _ => (row..row + 20).collect(),
+        }
+    };
+    let mut row_offsets = vec![0];
+    let cols: Vec<u32> = (0..200)
+        .flat_map(|number| {
+            let cols = row(number);
+            row_offsets.push(row_offsets[number as usize] + cols.len() as u32);
+            cols
+        })
+        .collect();
+    let values = vec![1.0; cols.len()];
+    CsrMatrix::new(200, 220, row_offsets, cols, values).unwrap()
 }
 
 fn structures_from(num_rows: usize, num_cols: usize, entries: &[(u32, u32, f64)]) -> CsrMatrix<f64> {
