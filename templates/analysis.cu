@@ -3,7 +3,7 @@
 // Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; hashes of some rows in the middle; samples of the values that differ, that no f32 is equal to, and that are no small whole numbers; diagonals that hold an entry
 // Bytes:     row offsets once, at most 2^22 column indices and 2^19 more, and 2^17 with their values, and 2^11 values more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
-// Launch:    blocks of one launch take pieces of samples, groups of rows, once for what warps read together and once for their blocks, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows or a part of their entries, only where rows may lie on few
+// Launch:    blocks of one launch take groups of rows for their blocks, pieces of samples, groups of rows for what warps read together, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows or a part of their entries, only where rows may lie on few
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLogShortStretch = 12;
@@ -555,8 +555,9 @@ __device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint
   }
 }
 
-// The first blocks take a piece of a sample of columns each, those that follow a group of rows each, twice; then one samples
-// of the values, some hashed rows, and the rest the lengths of all rows. Behind the counters are what samples have in
+// The first blocks take a group of rows each, for what is counted in them takes longest; those that follow a piece of a sample
+// of columns, then a group of rows each once more; then one samples of the values, some hashed rows, and the rest the lengths of
+// all rows. Behind the counters are what samples have in
 // columns, a bit a diagonal, and `first_mark` words from there on what is marked in long stretches.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_analysis_structure(uint32_t num_samples, uint32_t num_pieces, uint32_t num_groups, uint32_t num_rows,
@@ -566,19 +567,18 @@ spmv_analysis_structure(uint32_t num_samples, uint32_t num_pieces, uint32_t num_
   await_stream();
   __shared__ uint64_t table[kPlaces];
   constexpr uint32_t kHashBlocks = kComparedRows / (kThreadsPerBlock / 32);
-  const uint32_t gathered = num_pieces + num_groups, grouped = gathered + num_groups, hashed = grouped + 1;
+  const uint32_t looked_at = num_groups + num_pieces, gathered = looked_at + num_groups, hashed = gathered + 1;
   const uint32_t others = hashed + kHashBlocks;
-  if (blockIdx.x < num_pieces) {
+  if (blockIdx.x < num_groups) {
+    const uint32_t first = first_row({blockIdx.x, num_groups}, num_rows);
+    count_blocks(first, table, num_rows, row_offsets, col_indices, counters);
+  } else if (blockIdx.x < looked_at) {
     uint32_t* words = reinterpret_cast<uint32_t*>(table);
-    count_columns({blockIdx.x, num_pieces}, words, num_samples, nnz, num_cols, col_indices, behind(counters),
-                  behind(counters) + first_mark, counters);
-  } else if (blockIdx.x < grouped) {
-    const uint32_t first = first_row({(blockIdx.x - num_pieces) % num_groups, num_groups}, num_rows);
-    if (blockIdx.x < gathered) {
-      count_gathers(first, num_rows, row_offsets, col_indices, counters);
-    } else {
-      count_blocks(first, table, num_rows, row_offsets, col_indices, counters);
-    }
+    count_columns({blockIdx.x - num_groups, num_pieces}, words, num_samples, nnz, num_cols, col_indices,
+                  behind(counters), behind(counters) + first_mark, counters);
+  } else if (blockIdx.x < gathered) {
+    const uint32_t first = first_row({blockIdx.x - looked_at, num_groups}, num_rows);
+    count_gathers(first, num_rows, row_offsets, col_indices, counters);
   } else if (blockIdx.x < hashed) {
     count_values(table, nnz, value_bytes, values, counters);
   } else if (blockIdx.x < others) {
@@ -657,12 +657,48 @@ __device__ __forceinline__ void mark_long_rows(Part part, uint32_t num_rows, con
   }
 }
 
-// Where rows are short, a warp takes 128 at once. Where these and the one before are equally long, the entry of the same rank in
-// the row before is at a distance, and one that continues its diagonal is left to it.
+// So many rows from one on, where these and the one before are equally long: the entry of the same rank in the row before is at a
+// distance, and one that continues its diagonal is left to it. Else nothing is marked.
+template <uint32_t kRows>
+__device__ __forceinline__ bool mark_regular_rows(uint32_t first, uint32_t num_rows,
+                                                  const OffsetT* __restrict__ row_offsets,
+                                                  const IndexT* __restrict__ col_indices, DiagonalMarker& marker) {
+  constexpr int kUnroll = kRows / 32;
+  if (first == 0 || first + kRows > num_rows) return false;
+  const uint32_t lane = threadIdx.x % 32;
+  const OffsetT begin = row_offsets[first], length = begin - row_offsets[first - 1];
+  bool is_like_before = true;
+#pragma unroll
+  for (uint32_t row = 0; row < kRows; row += 32) {
+    is_like_before &= row_offsets[first + row + lane + 1] - begin == (row + lane + 1) * length;
+  }
+  if (!__all_sync(kAll, is_like_before)) return false;
+  const IndexT* at = col_indices + begin + lane;
+#pragma unroll 1
+  for (uint32_t step = 0; step < uint32_t(length); ++step, at += kRows) {
+    uint32_t cols[kUnroll], cols_before[kUnroll];
+    bool is_any_new = false;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      cols[u] = uint32_t(__ldg(at + u * 32));
+      cols_before[u] = uint32_t(__ldg(at + u * 32 - length));
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) is_any_new |= cols_before[u] + 1 != cols[u];
+    if (!is_any_new) continue;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const uint32_t row = first + (step * kRows + u * 32 + lane) / uint32_t(length);
+      if (cols_before[u] + 1 != cols[u]) marker.mark(num_rows - 1 - row + cols[u]);
+    }
+  }
+  return true;
+}
+
+// Where rows are short, a warp takes 128 at once, or as many as are alike.
 __device__ __forceinline__ void mark_short_rows(Part part, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                                                 const IndexT* __restrict__ col_indices, DiagonalMarker& marker) {
   constexpr uint32_t kRows = 128;
-  constexpr int kUnroll = kRows / 32;
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t num_parts = (num_rows + kRows - 1) / kRows, all_warps = part.num_blocks * (kThreadsPerBlock / 32);
   const uint64_t warp = (part.block * kThreadsPerBlock + threadIdx.x) / 32;
@@ -671,49 +707,14 @@ __device__ __forceinline__ void mark_short_rows(Part part, uint32_t num_rows, co
 #pragma unroll 1
   for (uint32_t next = uint32_t(warp * num_parts / all_warps); next < last; ++next) {
     const uint32_t first = next * kRows;
-    bool is_regular = first > 0 && first + kRows <= num_rows;
-    OffsetT begin = 0, length = 0;
-    if (is_regular) {
-      const OffsetT before = row_offsets[first - 1];
-      begin = row_offsets[first];
-      length = begin - before;
-      bool is_like_before = true;
-#pragma unroll
-      for (uint32_t row = 0; row < kRows; row += 32) {
-        is_like_before &= row_offsets[first + row + lane + 1] - begin == (row + lane + 1) * length;
-      }
-      is_regular = __all_sync(kAll, is_like_before);
-    }
-    if (is_regular) {
-      const IndexT* const cols = col_indices + begin;
-#pragma unroll 1
-      for (uint32_t step = 0; step < uint32_t(length); ++step) {
-        uint32_t col[kUnroll], col_before[kUnroll];
-        const IndexT* const at = cols + OffsetT(step) * kRows + lane;
-        bool is_new = false;
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) {
-          col[u] = uint32_t(__ldg(at + u * 32));
-          col_before[u] = uint32_t(__ldg(at + u * 32 - length));
-        }
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) is_new |= col_before[u] + 1 != col[u];
-        if (!is_new) continue;
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) {
-          const uint32_t row = first + uint32_t(OffsetT(step) * kRows + u * 32 + lane) / uint32_t(length);
-          if (col_before[u] + 1 != col[u]) marker.mark(num_rows - 1 - row + col[u]);
-        }
-      }
-      continue;
-    }
+    if (mark_regular_rows<kRows>(first, num_rows, row_offsets, col_indices, marker)) continue;
 #pragma unroll 1
     for (uint32_t row = first; row < first + kRows && row < num_rows; row += 32) {
-      const uint32_t own = min(row + lane, num_rows - 1);
-      const OffsetT own_end = row_offsets[own + 1];
-      const OffsetT begin_of_rows = row_offsets[row], end = __shfl_sync(kAll, own_end, 31);
+      if (mark_regular_rows<32>(row, num_rows, row_offsets, col_indices, marker)) continue;
+      const OffsetT own_end = row_offsets[min(row + lane, num_rows - 1) + 1];
+      const OffsetT begin = row_offsets[row], end = __shfl_sync(kAll, own_end, 31);
 #pragma unroll 1
-      for (OffsetT step = begin_of_rows; step < end; step += 32 * 2) {
+      for (OffsetT step = begin; step < end; step += 32 * 2) {
 #pragma unroll
         for (int u = 0; u < 2; ++u) {
           // Lanes behind the last entry look at it again.
@@ -752,7 +753,7 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uin
 }
 
 // The first blocks take the columns of samples, the others diagonals.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, sizeof(OffsetT) == 4 ? 1536 / kThreadsPerBlock : 0)
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, (sizeof(OffsetT) == 4 ? 1536 : 1024) / kThreadsPerBlock)
 spmv_analysis_details(uint32_t num_degree_blocks, uint32_t num_places, uint32_t num_rows, uint64_t nnz,
                       const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                       Counters* counters) {

@@ -2,7 +2,8 @@
 
 use std::ffi::{CString, c_void};
 use std::fmt;
-use std::sync::Arc;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, CudaStream, sys};
@@ -139,6 +140,8 @@ pub(crate) struct Cuda {
     context: Arc<CudaContext>,
     health: Arc<Health>,
     stream: Arc<CudaStream>,
+    /// What short reads go through, from the first on.
+    staging: Mutex<Option<Staging>>,
     properties: DeviceProperties,
 }
 
@@ -179,7 +182,7 @@ impl Cuda {
         let health = Health::of(context.ordinal());
         health.usable()?;
         let properties = properties(context.cu_device(), driver_version()?)?;
-        Ok(Cuda { context, health, stream, properties })
+        Ok(Cuda { context, health, stream, staging: Mutex::default(), properties })
     }
 
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
@@ -217,6 +220,47 @@ impl Cuda {
 
     fn raw(&self, stream: StreamHandle) -> sys::CUstream {
         if stream == StreamHandle::default() { self.stream.cu_stream() } else { stream.0 as sys::CUstream }
+    }
+}
+
+/// Page-locked memory of the host, into which a device writes without a detour.
+#[derive(Debug)]
+struct Staging {
+    context: Arc<CudaContext>,
+    memory: NonNull<u8>,
+}
+
+// SAFETY: the memory is this value's own, and every thread may read it.
+unsafe impl Send for Staging {}
+
+impl Staging {
+    /// Longer copies take the detour: what it costs is little of them.
+    const BYTES: usize = 16 << 10;
+
+    /// The context is current.
+    fn new(context: Arc<CudaContext>, health: &Health) -> Result<Staging, Error> {
+        // SAFETY: the context is current; the memory is initialised before anybody reads it.
+        let memory = unsafe { result::malloc_host(Self::BYTES, 0) };
+        let memory = health.check("cuMemHostAlloc", None, memory)?.cast::<u8>();
+        // SAFETY: so many bytes were allocated.
+        unsafe { memory.write_bytes(0, Self::BYTES) };
+        let memory = NonNull::new(memory).expect("CUDA allocates no memory at zero");
+        Ok(Staging { context, memory })
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: so many bytes are there, initialised, as long as this value is, which is borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), Self::BYTES) }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let bound = self.context.bind_to_thread();
+        // SAFETY: the memory was allocated in this context, and no copy into it is under way: each is waited for.
+        if let Err(error) = bound.and_then(|()| unsafe { result::free_host(self.memory.as_ptr().cast()) }) {
+            tracing::debug!(?error, "page-locked memory was not freed");
+        }
     }
 }
 
@@ -276,10 +320,24 @@ impl Backend for Cuda {
 
     unsafe fn read(&self, target: &mut [u8], address: u64) -> Result<(), Error> {
         self.bind()?;
-        // SAFETY: the caller promises the bytes; the target outlives the copy, which is waited for.
-        let copied = unsafe { result::memcpy_dtoh_async(target, address, self.stream.cu_stream()) };
-        self.check_on(StreamHandle::default(), "cuMemcpyDtoH", copied)?;
-        self.synchronize(StreamHandle::default())
+        let copy = |target: &mut [u8]| {
+            // SAFETY: the caller promises the bytes; the target outlives the copy, which is waited for.
+            let copied = unsafe { result::memcpy_dtoh_async(target, address, self.stream.cu_stream()) };
+            self.check_on(StreamHandle::default(), "cuMemcpyDtoH", copied)?;
+            self.synchronize(StreamHandle::default())
+        };
+        if target.len() > Staging::BYTES {
+            return copy(target);
+        }
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        let staging = match &mut *staging {
+            Some(staging) => staging,
+            none => none.insert(Staging::new(self.context.clone(), &self.health)?),
+        };
+        let staged = &mut staging.as_mut_slice()[..target.len()];
+        copy(staged)?;
+        target.copy_from_slice(staged);
+        Ok(())
     }
 
     unsafe fn zero(&self, address: u64, bytes: u64) -> Result<(), Error> {
