@@ -17,6 +17,7 @@ use std::collections::btree_map::Entry;
 use serde::Serialize;
 
 use crate::geomean;
+use crate::ours::all_params;
 use crate::record::{Head, Record, Row};
 
 /// Half of the 95 % band of the median of one sample, over the distance of the quartiles.
@@ -201,7 +202,7 @@ impl Key {
             value: row.value.clone(),
             operation: row.operation.clone(),
             contender: row.contender.clone(),
-            params: row.params.clone(),
+            params: all_params(row),
         }
     }
 }

@@ -13,6 +13,7 @@ use spmv_runtime::planner::{
 
 use crate::geomean;
 use crate::join::{JoinError, join, newest};
+use crate::ours::all_params;
 use crate::record::{Record, Row};
 use crate::suite::{self, SuiteError};
 
@@ -258,7 +259,11 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
 /// # Errors
 /// Those of [`FitError`].
 pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError> {
-    let records: Vec<Record> = records.into_iter().collect();
+    let mut records: Vec<Record> = records.into_iter().collect();
+    // What was measured before its algorithm had a parameter is what it is with its default.
+    for row in records.iter_mut().flat_map(|record| &mut record.rows) {
+        row.params = all_params(row);
+    }
     let dated = |record: &Record| format!("{} (commit {})", record.head.date, record.head.commit);
     let dates = records.iter().map(dated).collect::<Vec<_>>().join(", ");
     let record = &with_other_values(with_choices(join(newest(records))?));

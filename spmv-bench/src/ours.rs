@@ -10,6 +10,7 @@ use spmv_runtime::codegen::{
 use spmv_runtime::{COMMON_KEYS, Device, MatrixSource, Origin, RealElement, Spmv, planner};
 
 use crate::contender::{Absent, Contender, Facts, OnDevice, Prepared, Product, Task};
+use crate::record::Row;
 use crate::request::{Operation, Request, Variants, ours_name};
 
 /// Configurations that take part, and why others do not.
@@ -174,6 +175,28 @@ pub(crate) fn params(config: &KernelConfig) -> String {
     settings.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(";")
 }
 
+/// The parameters of a row, those too that its algorithm did not have yet when it was measured: with their default values, by
+/// which the algorithm is what it was. As they stand where the row is not one of ours, or no configuration of today.
+pub(crate) fn all_params(row: &Row) -> String {
+    let of = |algorithm: &str, told: &str| {
+        let mut builder = KernelConfig::named(algorithm).ok()?;
+        let settings = || told.split(';').filter_map(|setting| setting.split_once('='));
+        settings().try_for_each(|(key, value)| builder.set(key, value)).ok()?;
+        let config = builder.value(row.value.parse().ok()?).build().ok()?;
+        let loads = settings().find(|(key, _)| *key == "loads").map(|(_, loads)| format!(";loads={loads}"));
+        Some(params(&config) + &loads.unwrap_or_default())
+    };
+    let all = match (row.contender.strip_prefix("ours:"), row.params.strip_prefix("algorithm=")) {
+        (Some(algorithm), _) => of(algorithm, &row.params),
+        (None, Some(chosen)) => {
+            let (algorithm, told) = chosen.split_once(';').unwrap_or((chosen, ""));
+            of(algorithm, told).map(|params| format!("algorithm={algorithm};{params}"))
+        }
+        (None, None) => None,
+    };
+    all.unwrap_or_else(|| row.params.clone())
+}
+
 impl<V: RealElement> Contender<V> for Ours<'_> {
     fn name(&self) -> &str {
         &self.name
@@ -292,6 +315,27 @@ mod tests {
     }
 
     /// What is said of a plan is said of the kernels that its products launch.
+    #[test]
+    fn parameters_that_came_later_have_their_defaults() {
+        let told = |contender: &str, params: &str| {
+            let (contender, params) = (contender.to_owned(), params.to_owned());
+            all_params(&Row { contender, params, value: "f32".into(), ..Row::default() })
+        };
+        for (contender, params, expected) in [
+            ("ours:dia", "threads_per_block=128", "encoding=0;threads_per_block=128"),
+            ("ours:jds", "threads_per_block=256", "transposed=1;threads_per_block=256"),
+            ("ours:jds", "transposed=0;threads_per_block=256", "transposed=0;threads_per_block=256"),
+            ("ours:csr5", "sigma=8;loads=cached", "sigma=8;encoding=0;threads_per_block=256;loads=cached"),
+            ("auto", "algorithm=csr5;sigma=8", "algorithm=csr5;sigma=8;encoding=0;threads_per_block=256"),
+            ("auto", "algorithm=dia", "algorithm=dia;encoding=0;threads_per_block=256"),
+            ("cusparse:sell", "preprocess=yes", "preprocess=yes"),
+            ("ours:unheard_of", "sigma=8", "sigma=8"),
+            ("ours:csr5", "sigma=7", "sigma=7"),
+        ] {
+            assert_eq!(told(contender, params), expected, "{contender} {params}");
+        }
+    }
+
     #[test]
     fn facts_are_of_what_is_launched() {
         let device = Device::simulator();

@@ -432,7 +432,10 @@ fn fit() {
     keys(&report["geomean"], "fitted left_out");
     let choice = &report["choices"][0];
     keys(choice, "matrix value fitted left_out best");
-    assert_eq!(choice["fitted"]["label"], "ours:csr_vector threads_per_block=256");
+    assert_eq!(
+        choice["fitted"]["label"],
+        "ours:csr_vector threads_per_vector=8;unroll=4;aligned=0;threads_per_block=256"
+    );
     let model = std::fs::read_to_string(spmv.folder.path().join("model.csv")).unwrap();
     assert_eq!(report["model"], model);
     assert!(model.lines().any(|line| line.starts_with("csr_vector,threads_per_vector=8 ")), "{model}");
