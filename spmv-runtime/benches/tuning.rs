@@ -185,6 +185,7 @@ fn looked_at<V: Element>(device: &Device, a: &CsrMatrix<V, u32>) -> Result<Strin
         device.synchronize()
     })? / f64::from(many);
     let features = matrix.features()?;
+    assert_eq!(features, spmv_runtime::matrix::features(a), "the device counts what the host counts");
     let analysis = least(|| matrix.features().map(drop))?;
     let fingerprint = least(|| matrix.fingerprint().map(drop))?;
     let (types, l2_bytes) = (plan.config().types(), planner::l2_bytes(device));
