@@ -3,7 +3,7 @@
 // Formula:   longest row; rows by the logarithm of their length; steps of warps whose rows have 1, 2, ... 32 threads each; sectors of x that samples of the entries read; columns of samples by the logarithm of their entries; sectors of x that warps read together; dense blocks that groups of rows consist of; hashes of some rows in the middle; samples of the values that differ, that no f32 is equal to, and that are no small whole numbers; diagonals that hold an entry
 // Bytes:     row offsets once, at most 2^22 column indices and 2^19 more, and 2^17 with their values, and 2^11 values more; for diagonals, row offsets and column indices once more; for the transpose, column indices once more and an atomic each
 // Guarantee: whole numbers, the same on every device and on the host
-// Launch:    blocks of one launch take groups of rows for their blocks, pieces of samples, groups of rows for what warps read together, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 32 rows or a part of their entries, only where rows may lie on few
+// Launch:    blocks of one launch take groups of rows for their blocks, pieces of samples, groups of rows for what warps read together, samples of the values, a hashed row a warp, and rows in turn; then degrees, and diagonals a warp 128 short rows or 32 long ones or some of these, only where rows may lie on few
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kLogShortStretch = 12;
