@@ -314,7 +314,6 @@ mod tests {
         Request { contenders, variants, ..Request::new(Vec::new(), Place::Cpu) }
     }
 
-    /// What is said of a plan is said of the kernels that its products launch.
     #[test]
     fn parameters_that_came_later_have_their_defaults() {
         let told = |contender: &str, params: &str| {
@@ -336,6 +335,7 @@ mod tests {
         }
     }
 
+    /// What is said of a plan is said of the kernels that its products launch.
     #[test]
     fn facts_are_of_what_is_launched() {
         let device = Device::simulator();
