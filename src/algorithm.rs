@@ -34,6 +34,11 @@ pub(crate) trait Plans {
         None
     }
 
+    /// Whether fill is multiplied with x, as the guarantees of the plan say.
+    fn fill_touches_x(&self) -> bool {
+        false
+    }
+
     /// Passes, buffers and guarantees.
     fn plan(&self, config: &KernelConfig) -> Plan;
 }
@@ -145,8 +150,9 @@ macro_rules! algorithms {
 
             /// The algorithm's entry in [`Algorithm::ALL`].
             pub fn spec(&self) -> &'static AlgorithmSpec {
-                let name = match self { $(Algorithm::$variant(_) => stringify!($module),)+ };
-                AlgorithmSpec::find(name).expect("every variant is registered")
+                /// The entries' places.
+                enum Place { $($variant,)+ }
+                match self { $(Algorithm::$variant(_) => &Self::ALL[Place::$variant as usize],)+ }
             }
 
             /// The parameters' values, in the order of [`AlgorithmSpec::parameters`].
@@ -207,6 +213,11 @@ impl Algorithm {
     /// The algorithm's name.
     pub fn name(&self) -> &'static str {
         self.spec().name
+    }
+
+    /// Whether its layout multiplies fill with x ([`Guarantees::fill_touches_x`]).
+    pub fn fill_touches_x(&self) -> bool {
+        self.plans().fill_touches_x()
     }
 
     /// How values are stored, its parameter `encoding`; `None` where there is no choice.
@@ -279,6 +290,17 @@ mod tests {
                 spec.name
             );
             assert!(!spec.summary().is_empty());
+        }
+    }
+
+    #[test]
+    fn entries_are_found_and_say_what_plans_say() {
+        for spec in Algorithm::ALL {
+            let algorithm = (spec.default)();
+            assert_eq!(algorithm.name(), spec.name);
+            let config = KernelConfig::builder(algorithm).build().unwrap();
+            let says = config.outline().guarantees.fill_touches_x;
+            assert_eq!(algorithm.fill_touches_x(), says, "{}", spec.name);
         }
     }
 

@@ -132,6 +132,9 @@ impl Scaling {
     }
 }
 
+/// What the user writes who writes nothing.
+static NO_FUNCTIONS: LazyLock<UserFunctions> = LazyLock::new(UserFunctions::default);
+
 /// A configuration that is allowed: whatever holds one can generate a [`Program`] without failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelConfig {
@@ -167,7 +170,7 @@ impl KernelConfig {
             index: IndexType::U32,
             operation: None,
             semiring: Semiring::default(),
-            user: UserFunctions::default(),
+            user: None,
             alpha: None,
             beta: None,
             threads_per_block: 256,
@@ -227,8 +230,7 @@ impl KernelConfig {
 
     /// What of the product the user writes.
     pub fn user_functions(&self) -> &'static UserFunctions {
-        static NONE: LazyLock<UserFunctions> = LazyLock::new(UserFunctions::default);
-        self.user.unwrap_or(&NONE)
+        self.user.unwrap_or(&NO_FUNCTIONS)
     }
 
     /// What is known of α and β.
@@ -244,6 +246,12 @@ impl KernelConfig {
     /// How what a product reads once is loaded.
     pub fn loads(&self) -> Loads {
         self.loads
+    }
+
+    /// The same with the matrix loaded so, which every kernel can.
+    #[must_use]
+    pub fn with_loads(self, loads: Loads) -> KernelConfig {
+        KernelConfig { loads, ..self }
     }
 
     /// What is computed in place of sums of products; `None` where they are what is computed, maps or none.
@@ -375,7 +383,7 @@ impl KernelConfig {
             index: self.types.index,
             operation: Some(self.operation),
             semiring: self.semiring,
-            user: self.user_functions().clone(),
+            user: self.user.map(|user| Box::new(user.clone())),
             alpha: Some(self.scaling.alpha)
                 .filter(|alpha| *alpha != usual_scaling(self.semiring, self.user_functions()).alpha),
             beta: Some(self.scaling.beta)
@@ -552,6 +560,8 @@ pub struct CommonKey {
     /// Every value that is allowed, in text.
     pub allowed: fn() -> Vec<String>,
     get: fn(&KernelConfig) -> String,
+    /// Whether what a configuration has is allowed, without text; where types allow nothing else, always.
+    is_allowed: fn(&KernelConfig) -> bool,
     set: fn(&mut KernelConfigBuilder, &str) -> bool,
 }
 
@@ -569,6 +579,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "Threads a block.",
         allowed: || THREADS_PER_BLOCK.iter().map(u32::to_string).collect(),
         get: |config| config.threads_per_block.to_string(),
+        is_allowed: |config| THREADS_PER_BLOCK.contains(&config.threads_per_block),
         set: |builder, text| text.parse().map(|threads| builder.threads_per_block = threads).is_ok(),
     },
     CommonKey {
@@ -576,6 +587,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "Type of the matrix values, and of x, y and the accumulator where they are not named.",
         allowed: value_types,
         get: |config| config.types.value.to_string(),
+        is_allowed: |_| true,
         set: |builder, text| text.parse().map(|value| builder.value = value).is_ok(),
     },
     CommonKey {
@@ -583,6 +595,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "Type of the entries of x.",
         allowed: value_types,
         get: |config| config.types.x.to_string(),
+        is_allowed: |_| true,
         set: |builder, text| text.parse().map(|x| builder.x = Some(x)).is_ok(),
     },
     CommonKey {
@@ -590,6 +603,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "Type of the entries of y.",
         allowed: value_types,
         get: |config| config.types.y.to_string(),
+        is_allowed: |_| true,
         set: |builder, text| text.parse().map(|y| builder.y = Some(y)).is_ok(),
     },
     CommonKey {
@@ -597,6 +611,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "Type in which a row is summed, and of alpha and beta; the narrowest that holds every number of the others.",
         allowed: accumulators,
         get: |config| config.types.accumulator.to_string(),
+        is_allowed: |config| ValueType::sums().any(|sum| sum == config.types.accumulator),
         set: |builder, text| text.parse().map(|accumulator| builder.accumulator = Some(accumulator)).is_ok(),
     },
     CommonKey {
@@ -604,6 +619,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "Type of the row offsets; u32 serves up to 2^31 - 1 nonzeros.",
         allowed: || IndexType::OFFSETS.iter().map(|t| t.to_string()).collect(),
         get: |config| config.types.offset.to_string(),
+        is_allowed: |config| IndexType::OFFSETS.contains(&config.types.offset),
         set: |builder, text| text.parse().map(|offset| builder.offset = offset).is_ok(),
     },
     CommonKey {
@@ -611,6 +627,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "Type of the column indices; u16 serves up to 65,536 columns, one less in layouts with fill.",
         allowed: || IndexType::INDICES.iter().map(|t| t.to_string()).collect(),
         get: |config| config.types.index.to_string(),
+        is_allowed: |config| IndexType::INDICES.contains(&config.types.index),
         set: |builder, text| text.parse().map(|index| builder.index = index).is_ok(),
     },
     CommonKey {
@@ -618,6 +635,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "op(A) in y <- alpha * op(A) * x + beta * y; the algorithm's own where it is not named.",
         allowed: || Operation::ALL.iter().map(|o| o.to_string()).collect(),
         get: |config| config.operation.to_string(),
+        is_allowed: |_| true,
         set: |builder, text| text.parse().map(|operation| builder.operation = Some(operation)).is_ok(),
     },
     CommonKey {
@@ -625,6 +643,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "What entries are combined and rows reduced with; with any but plus_times, alpha is 1 and beta 0 or 1.",
         allowed: || Semiring::ALL.iter().map(|s| s.to_string()).collect(),
         get: |config| config.semiring.to_string(),
+        is_allowed: |_| true,
         set: |builder, text| text.parse().map(|semiring| builder.semiring = semiring).is_ok(),
     },
     CommonKey {
@@ -632,6 +651,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "What is known of alpha when the kernel is generated, or that it is read from device memory; 1 where the semiring is not plus_times.",
         allowed: || vec!["any".into(), "device".into(), "1".into(), "-1".into()],
         get: |config| config.scaling.alpha.name().into(),
+        is_allowed: |config| config.scaling.alpha != Coefficient::Zero,
         set: |builder, text| coefficient(text).map(|alpha| builder.alpha = Some(alpha)).is_some(),
     },
     CommonKey {
@@ -639,6 +659,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "What is known of beta when the kernel is generated, or that it is read from device memory.",
         allowed: || Coefficient::NAMES.iter().map(|(name, _)| name.to_string()).collect(),
         get: |config| config.scaling.beta.name().into(),
+        is_allowed: |_| true,
         set: |builder, text| coefficient(text).map(|beta| builder.beta = Some(beta)).is_some(),
     },
     CommonKey {
@@ -646,6 +667,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         doc: "How the matrix is loaded: streaming leaves caches to x; cached is for products that follow one another where the L2 cache has room for all.",
         allowed: || Loads::NAMES.iter().map(|(name, _)| name.to_string()).collect(),
         get: |config| config.loads.name().into(),
+        is_allowed: |_| true,
         set: |builder, text| {
             let named = Loads::NAMES.iter().find(|(name, _)| *name == text);
             named.map(|(_, loads)| builder.loads = *loads).is_some()
@@ -684,7 +706,8 @@ pub struct KernelConfigBuilder {
     index: IndexType,
     operation: Option<Operation>,
     semiring: Semiring,
-    user: UserFunctions,
+    /// Large, and mostly there are none.
+    user: Option<Box<UserFunctions>>,
     alpha: Option<Coefficient>,
     beta: Option<Coefficient>,
     threads_per_block: u32,
@@ -748,7 +771,7 @@ impl KernelConfigBuilder {
 
     /// What of the product the user writes.
     pub fn user_functions(mut self, user: UserFunctions) -> Self {
-        self.user = user;
+        self.user = Some(Box::new(user));
         self
     }
 
@@ -797,7 +820,7 @@ impl KernelConfigBuilder {
             return Ok(());
         }
         if let Some(function) = FunctionKey::find(key) {
-            let set = function.set(&mut self.user, value);
+            let set = function.set(self.user.get_or_insert_default(), value);
             return set.map_err(|error| ConfigError::Function { key: function.name, error });
         }
         let Some(common) = COMMON_KEYS.iter().find(|common| common.name == key) else {
@@ -822,7 +845,7 @@ impl KernelConfigBuilder {
     /// Of the function of this key, the floating-point literals without a suffix: where they stand in its text, and their
     /// types. None where it is not written or something is wrong with it.
     pub fn literals(&self, key: &str) -> Vec<(Range<usize>, Type)> {
-        let operators = Operators::new(self.semiring, &self.user, self.resolved().types.accumulator);
+        let operators = Operators::new(self.semiring, self.user(), self.resolved().types.accumulator);
         let typed = operators.ok().and_then(|operators| operators.typed(key).cloned());
         let mut literals = typed.map(|typed| typed.literals().to_vec()).unwrap_or_default();
         literals.sort_by_key(|(at, _)| at.start);
@@ -831,10 +854,10 @@ impl KernelConfigBuilder {
 
     /// Everything that is wrong with the settings, in no more than one line each.
     pub fn problems(&self) -> Vec<ConfigError> {
-        let config = self.resolved();
-        /// What the common keys allow, in their order: asked for with every configuration of a choice.
-        static ALLOWED: LazyLock<Vec<Vec<String>>> =
-            LazyLock::new(|| COMMON_KEYS.iter().map(|common| (common.allowed)()).collect());
+        self.problems_of(&self.resolved())
+    }
+
+    fn problems_of(&self, config: &KernelConfig) -> Vec<ConfigError> {
         let mut problems = Vec::new();
         let mut refuse = |key, value: String, allowed: Vec<String>| {
             let why = why_not(key, &value);
@@ -847,11 +870,8 @@ impl KernelConfigBuilder {
                 refuse(parameter.name, number.to_string(), numbers(parameter.allowed));
             }
         }
-        for (common, allowed) in COMMON_KEYS.iter().zip(&*ALLOWED) {
-            let value = (common.get)(&config);
-            if !allowed.contains(&value) {
-                refuse(common.name, value, allowed.clone());
-            }
+        for common in COMMON_KEYS.iter().filter(|common| !(common.is_allowed)(config)) {
+            refuse(common.name, (common.get)(config), (common.allowed)());
         }
         let spec = config.algorithm.spec();
         if !spec.operations.contains(&config.operation) {
@@ -866,15 +886,15 @@ impl KernelConfigBuilder {
         problems.extend(config.index_problem());
         problems.extend(config.semiring_problem());
         if config.user.is_some() {
-            problems.extend(config.user_problems(&self.user));
+            problems.extend(config.user_problems(self.user()));
         }
         problems.extend(type_problem(config.types, config.scaling, config.semiring));
-        if problems.is_empty() && transposed_copy::is_needed(&config) {
+        if problems.is_empty() && transposed_copy::is_needed(config) {
             let what = format!("the transposed copy of {}", spec.name);
-            problems.extend(RadixSort::check_offset(&config, &what, "naive_t").err());
+            problems.extend(RadixSort::check_offset(config, &what, "naive_t").err());
         }
         if problems.is_empty() {
-            problems.extend(config.algorithm.plans().check(&config).err());
+            problems.extend(config.algorithm.plans().check(config).err());
         }
         problems
     }
@@ -884,10 +904,15 @@ impl KernelConfigBuilder {
     /// # Errors
     /// The first of [`problems`](Self::problems).
     pub fn build(self) -> Result<KernelConfig, ConfigError> {
-        match self.problems().into_iter().next() {
+        let config = self.resolved();
+        match self.problems_of(&config).into_iter().next() {
             Some(problem) => Err(problem),
-            None => Ok(self.resolved()),
+            None => Ok(config),
         }
+    }
+
+    fn user(&self) -> &UserFunctions {
+        self.user.as_deref().unwrap_or(&NO_FUNCTIONS)
     }
 
     fn resolved(&self) -> KernelConfig {
@@ -895,13 +920,13 @@ impl KernelConfigBuilder {
         // One that holds all that is named, so that naming `y = f64` alone does not lose digits.
         let narrowest = || ValueType::narrowest_sum(&[self.value, x], y);
         let accumulator = self.accumulator.or_else(narrowest).unwrap_or(self.value.narrowest_accumulator());
-        let usual = usual_scaling(self.semiring, &self.user);
+        let usual = usual_scaling(self.semiring, self.user());
         KernelConfig {
             algorithm: self.algorithm,
             types: Types { value: self.value, x, y, accumulator, offset: self.offset, index: self.index },
             operation: self.operation.unwrap_or(self.algorithm.spec().operations[0]),
             semiring: self.semiring,
-            user: self.user.clone().interned(),
+            user: self.user.as_deref().and_then(|user| user.clone().interned()),
             scaling: Scaling {
                 alpha: self.alpha.unwrap_or(usual.alpha),
                 beta: self.beta.unwrap_or(usual.beta),
@@ -1309,6 +1334,48 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What is asked of every configuration of a choice says what the texts say.
+    #[test]
+    fn what_is_allowed_is_what_the_texts_allow() {
+        let usual = KernelConfig::named("csr_vector").unwrap().build().unwrap();
+        let types = ValueType::ALL.iter().flat_map(|value| {
+            let with = |types| KernelConfig { types, ..usual };
+            [
+                with(Types { value: *value, ..usual.types }),
+                with(Types { x: *value, ..usual.types }),
+                with(Types { y: *value, ..usual.types }),
+                with(Types { accumulator: *value, ..usual.types }),
+            ]
+        });
+        let indices = [IndexType::U16, IndexType::U32, IndexType::U64].into_iter().flat_map(|index| {
+            let with = |types| KernelConfig { types, ..usual };
+            [with(Types { offset: index, ..usual.types }), with(Types { index, ..usual.types })]
+        });
+        let scalings = Coefficient::NAMES.iter().flat_map(|(_, coefficient)| {
+            let with = |scaling| KernelConfig { scaling, ..usual };
+            [
+                with(Scaling { alpha: *coefficient, ..usual.scaling }),
+                with(Scaling { beta: *coefficient, ..usual.scaling }),
+            ]
+        });
+        let blocks =
+            [0, 16, 32, 96, 1024, 2048].map(|threads| KernelConfig { threads_per_block: threads, ..usual });
+        let operations = Operation::ALL.iter().map(|operation| KernelConfig { operation: *operation, ..usual });
+        let semirings = Semiring::ALL.iter().map(|semiring| KernelConfig { semiring: *semiring, ..usual });
+        let loads = Loads::NAMES.iter().map(|(_, loads)| KernelConfig { loads: *loads, ..usual });
+        let (mut allowed, mut refused) = (0, 0);
+        for config in
+            types.chain(indices).chain(scalings).chain(blocks).chain(operations).chain(semirings).chain(loads)
+        {
+            for common in COMMON_KEYS {
+                let is_allowed = (common.is_allowed)(&config);
+                assert_eq!(is_allowed, (common.allowed)().contains(&(common.get)(&config)), "{}", common.name);
+                *(if is_allowed { &mut allowed } else { &mut refused }) += 1;
+            }
+        }
+        assert!(allowed > 500 && refused > 8, "{allowed} {refused}");
     }
 
     #[test]

@@ -76,14 +76,25 @@ pub struct Candidate {
     pub config: KernelConfig,
     /// What is predicted; `None` where a rule of thumb names the configuration.
     pub prediction: Option<Prediction>,
-    /// Why it is here, in one line.
-    pub reason: String,
+    /// Why it is here where nothing is predicted.
+    rule: String,
 }
 
 impl Candidate {
     /// One that nothing is predicted of.
     pub fn new(config: KernelConfig, reason: impl Into<String>) -> Candidate {
-        Candidate { config, prediction: None, reason: reason.into() }
+        Candidate { config, prediction: None, rule: reason.into() }
+    }
+
+    /// Why it is here, in one line.
+    pub fn reason(&self) -> String {
+        match &self.prediction {
+            Some(Prediction { product_ms, prepare_ms, .. }) => {
+                let (product_us, prepare_us) = (product_ms * 1e3, prepare_ms * 1e3);
+                format!("predicted {product_us:.1} us a product, {prepare_us:.0} us to prepare")
+            }
+            None => self.rule.clone(),
+        }
     }
 }
 
@@ -206,7 +217,7 @@ fn listed(
         found.sort_by_key(|candidate| candidate.prediction.is_some());
     }
     for candidate in &mut found {
-        candidate.config = with_loads(candidate.config, features, l2_bytes)?;
+        candidate.config = with_loads(candidate.config, features, l2_bytes);
     }
     Ok(found)
 }
@@ -238,7 +249,7 @@ fn ruled(
     for (algorithm, reason) in rules {
         match KernelConfig::builder(algorithm).build().and_then(|config| typed(config, types, operation)) {
             Ok(config) if found.iter().any(|candidate| candidate.config == config) => {}
-            Ok(config) => found.push(Candidate { config, prediction: None, reason }),
+            Ok(config) => found.push(Candidate::new(config, reason)),
             Err(error) => problem = Some(error),
         }
     }
@@ -260,7 +271,7 @@ pub fn laid_out(
     features: &Features,
     l2_bytes: u64,
 ) -> Result<KernelConfig, ConfigError> {
-    with_loads(of_shape(config, features)?, features, l2_bytes)
+    Ok(with_loads(of_shape(config, features)?, features, l2_bytes))
 }
 
 fn of_shape(config: KernelConfig, features: &Features) -> Result<KernelConfig, ConfigError> {
@@ -269,9 +280,10 @@ fn of_shape(config: KernelConfig, features: &Features) -> Result<KernelConfig, C
             let value = config.types().value;
             with_layout(config, special.shape(value).for_values(value).laid_out(features, value))
         }
-        algorithm => {
-            config.to_builder().algorithm(algorithm.encoded_for(features, config.types().value)).build()
-        }
+        algorithm => match algorithm.encoded_for(features, config.types().value) {
+            same if same == algorithm => Ok(config),
+            encoded => config.to_builder().algorithm(encoded).build(),
+        },
     }
 }
 
@@ -286,8 +298,8 @@ pub fn loads(config: KernelConfig, features: &Features, l2_bytes: u64) -> Loads 
     }
 }
 
-fn with_loads(config: KernelConfig, features: &Features, l2_bytes: u64) -> Result<KernelConfig, ConfigError> {
-    config.to_builder().loads(loads(config, features, l2_bytes)).build()
+fn with_loads(config: KernelConfig, features: &Features, l2_bytes: u64) -> KernelConfig {
+    config.with_loads(loads(config, features, l2_bytes))
 }
 
 /// As [`laid_out`], where `special` has the shape that suits most matrices like this one ([`special_layout`]).
@@ -303,7 +315,7 @@ pub fn usually_laid_out(
         Algorithm::Special(_) => with_layout(config, special_layout(features, config.types().value))?,
         _ => of_shape(config, features)?,
     };
-    with_loads(config, features, l2_bytes)
+    Ok(with_loads(config, features, l2_bytes))
 }
 
 fn with_layout(config: KernelConfig, layout: SpecialLayout) -> Result<KernelConfig, ConfigError> {
@@ -365,12 +377,7 @@ fn predicted(
         if operation == Operation::Transpose {
             prediction.prepare_ms += COPY_MS[0] + COPY_MS[1] * features.nnz as f64;
         }
-        let reason = format!(
-            "predicted {:.1} us a product, {:.0} us to prepare",
-            prediction.product_ms * 1e3,
-            prediction.prepare_ms * 1e3
-        );
-        Some(Candidate { config, prediction: Some(prediction), reason })
+        Some(Candidate { config, prediction: Some(prediction), rule: String::new() })
     };
     let footprint = Footprint::of(features, types, l2_bytes);
     let counts =
@@ -435,8 +442,8 @@ fn lightspmv_width(row_nnz_mean: f64) -> u32 {
 /// Whether a configuration keeps the constraints, as far as its program and the size of the matrix tell.
 fn keeps(config: &KernelConfig, features: &Features, constraints: &Constraints) -> bool {
     // Outlines take longer than the rest of a choice.
-    (!constraints.deterministic || config.outline().guarantees.bit_reproducible)
-        && (constraints.fill_touches_x || !multiplies_fill(config, features))
+    (constraints.fill_touches_x || !multiplies_fill(config, features))
+        && (!constraints.deterministic || config.outline().guarantees.bit_reproducible)
         && constraints
             .max_extra_bytes
             .is_none_or(|most| least_workspace(&config.outline(), config, features) <= most)

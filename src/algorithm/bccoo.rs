@@ -205,6 +205,10 @@ impl Plans for Bccoo {
         Some(Slots { number, bytes: config.types().value.size() as u32 })
     }
 
+    fn fill_touches_x(&self) -> bool {
+        true
+    }
+
     fn plan(&self, config: &KernelConfig) -> Plan {
         let types = config.types();
         let threads_per_block = config.threads_per_block();
@@ -238,7 +242,7 @@ impl Plans for Bccoo {
             counts,
             guarantees: Guarantees {
                 bit_reproducible: true,
-                fill_touches_x: true,
+                fill_touches_x: self.fill_touches_x(),
                 splits_rows: true,
                 // For each step the products of a block and the tree, to which fill adds exact zeros; a lane's chain over
                 // the tiles of the row that hold an entry, with the head, and the tree; alpha, beta, two conversions.

@@ -183,6 +183,10 @@ impl Plans for Bsr {
         Some(Slots { number: blocks * self.places(), bytes: config.types().value.size() as u32 })
     }
 
+    fn fill_touches_x(&self) -> bool {
+        true
+    }
+
     fn plan(&self, config: &KernelConfig) -> Plan {
         let types = config.types();
         let nnz = || Expr::from(Variable::Nnz);
@@ -226,7 +230,7 @@ impl Plans for Bsr {
             counts,
             guarantees: Guarantees {
                 bit_reproducible: true,
-                fill_touches_x: true,
+                fill_touches_x: self.fill_touches_x(),
                 splits_rows: false,
                 // Whatever the tree over lanes, fill adds exact zeros; alpha, beta and two conversions.
                 summation_depth: Expr::from(Variable::RowNnz) + 4,

@@ -124,7 +124,7 @@ impl From<&Candidate> for CandidateFacts {
         let names = TERMS.iter().map(|(name, _)| *name);
         CandidateFacts {
             config: config_text(&candidate.config),
-            reason: candidate.reason.clone(),
+            reason: candidate.reason(),
             product_us: prediction.map(|prediction| prediction.product_ms * 1e3),
             prepare_us: prediction.map(|prediction| prediction.prepare_ms * 1e3),
             terms_us: prediction

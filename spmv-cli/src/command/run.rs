@@ -582,7 +582,7 @@ impl Run {
         )?;
         let planned = found.into_iter().map(|candidate| Named {
             builder: by_default(&candidate.config),
-            reason: format!("{}{changed}", candidate.reason),
+            reason: format!("{}{changed}", candidate.reason()),
         });
         // Whatever else is set is not what was tuned.
         let is_plain = self.settings.semiring.is_none_or(|semiring| semiring == Semiring::default())

@@ -197,8 +197,8 @@ fn places((rows, cols): (u32, u32)) -> f64 {
 /// Whether a product with this configuration multiplies fill with x, as far as the features tell: whether a plan does is known
 /// when it has been made.
 pub fn multiplies_fill(config: &KernelConfig, features: &Features) -> bool {
-    slots(config.algorithm(), features).is_none_or(|slots| slots > features.nnz)
-        && config.outline().guarantees.fill_touches_x
+    config.algorithm().fill_touches_x()
+        && slots(config.algorithm(), features).is_none_or(|slots| slots > features.nnz)
 }
 
 /// What threads share out among themselves.
