@@ -1,27 +1,28 @@
 //! The generated kernels that find the [`Features`] of a matrix on a device.
 
-use std::collections::HashSet;
-
 use crate::expr::{Expr, Variable};
 use crate::features::{Degrees, Features, Lengths, SampledValues};
 use crate::program::{Arg, Pass};
-use crate::source::analysis_source;
+use crate::source::{PARTS_OF_GROUP, analysis_source};
 use crate::types::IndexType;
 
 /// Generated CUDA text that counts a structure's features, for one type of row offsets and one of column indices, and how to
-/// run it. Every pass has one buffer, zero before the first of them, that begins with the counters.
+/// run it. Buffer 0 begins with the counters; it is zero before the first pass of either kind and after the last. Buffer 1 has a
+/// bit a diagonal. The last pass of either kind writes what was counted into the inbox, [`AnalysisProgram::NUM_COUNTERS`] numbers,
+/// and then something else than 0 behind them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnalysisProgram {
     /// CUDA C++17 text, complete in itself.
     pub source: String,
-    /// Bytes of the buffer of `structure`: the counters, the entries that samples have in columns, a bit a diagonal, the bits that
-    /// each sample marks.
+    /// Bytes of buffer 0 for `structure`: the counters, the entries that samples have in columns, the bits that each sample marks.
     pub structure_bytes: Expr,
+    /// Bytes of buffer 1 for `structure`, which `columns` does without.
+    pub diagonals_bytes: Expr,
     /// Passes that look at row offsets, at samples of column indices, at groups of rows, at some rows in the middle with their
     /// values and at samples of the values, then at what samples have in columns and, where what was counted says that they
     /// are worth it, at the diagonals of all entries.
     pub structure: [Pass; 2],
-    /// Bytes of the buffer of `columns`: the counters, the length of every column.
+    /// Bytes of buffer 0 for `columns`: the counters, the length of every column.
     pub columns_bytes: Expr,
     /// Passes that count the lengths of columns where other passes count those of rows.
     pub columns: [Pass; 2],
@@ -30,12 +31,18 @@ pub struct AnalysisProgram {
 const THREADS_PER_BLOCK: u32 = 512;
 
 /// Columns, or what is taken for one, whose entries a block counts.
-const PLACES_PER_BLOCK: u32 = 8 * THREADS_PER_BLOCK;
+const PLACES_PER_BLOCK: u32 = 2 * THREADS_PER_BLOCK;
+
+/// Rows whose lengths a thread looks at, at least: blocks add to the same few counters.
+const ROWS_PER_THREAD: u32 = 4;
 
 /// Counters of 64 bits: the longest row, rows of each length, steps of each width, marked bits, diagonals, entries of groups,
 /// blocks of each shape, most diagonals of a group, sectors that warps read together and entries that they read them for,
 /// columns and entries of each degree, hashes of rows, values that differ and that are wide.
 const COUNTERS: u32 = VALUES as u32 + 3;
+
+/// Bytes of the counters, and of the number of blocks that are over.
+const COUNTER_BYTES: u32 = (COUNTERS + 1) * 8;
 
 /// Where the sectors are that warps read together.
 const GATHERED: usize = 44 + Features::BLOCK_SHAPES.len() + 1;
@@ -51,6 +58,22 @@ const VALUES: usize = ROWS + Features::COMPARED_ROWS as usize;
 
 /// Blocks that look at values: one at samples, the others at rows, a warp each.
 const VALUE_BLOCKS: u32 = 1 + Features::COMPARED_ROWS as u32 / (THREADS_PER_BLOCK / 32);
+
+/// How many of so few hashes differ. A set of the standard library takes longer than the rest of what the host does.
+fn different(hashes: &[u64]) -> u64 {
+    const PLACES: usize = 2 * Features::COMPARED_ROWS as usize;
+    let mut found = [0u64; PLACES];
+    let mut is_new = |hash: &u64| {
+        // 0 says that nobody is there.
+        let hash = (*hash).max(1);
+        let mut place = hash as usize % PLACES;
+        while found[place] != 0 && found[place] != hash {
+            place = (place + 1) % PLACES;
+        }
+        std::mem::replace(&mut found[place], hash) != hash
+    };
+    hashes.iter().map(|hash| u64::from(is_new(hash))).sum()
+}
 
 impl AnalysisProgram {
     /// How many counters there are, of 64 bits each.
@@ -75,21 +98,28 @@ impl AnalysisProgram {
         // Blocks that share the samples: as many each as they have short stretches where they are few, 4 where they are many.
         let pieces = (samples.clone() * (Features::STRETCH[1] / Features::STRETCH[0]) as u32).min(256);
         let marks = samples.clone() * (1 << (Features::LOG_BITS[1] - 5));
-        let groups = rows.clone().div_ceil(Features::ROWS_PER_GROUP).min(Features::MAX_GROUPS as u32);
+        // The larger number where there are more entries than a small matrix has.
+        let [few, many] = Features::MAX_GROUPS.map(|groups| groups as u32);
+        let is_large = nnz.clone().minus(Features::SMALL as u32).min(1);
+        let groups = rows.clone().div_ceil(Features::ROWS_PER_GROUP).min(is_large * (many - few) + few);
         let places = cols.clone().min(1 << Features::LOG_DEGREE_PLACES);
         let degree_blocks = places.clone().div_ceil(PLACES_PER_BLOCK);
         let number = |size: &Expr| Arg::Size(size.clone(), IndexType::U32);
         let wide = |size: &Expr| Arg::Size(size.clone(), IndexType::U64);
         let counters = || Arg::Buffer(0);
         let value_bytes = Expr::from(Variable::ValueBytes);
-        let all_entries = || [Arg::RowOffsets, Arg::ColIndices, counters()];
+        let diagonals = Arg::Buffer(1);
         AnalysisProgram {
             source: analysis_source(offset, index, THREADS_PER_BLOCK),
-            structure_bytes: Expr::from(COUNTERS * 8) + (places.clone() + words.clone() + marks) * 4,
+            structure_bytes: Expr::from(COUNTER_BYTES) + (places.clone() + marks.clone()) * 4,
+            diagonals_bytes: words * 4,
             structure: [
                 pass(
                     "structure",
-                    pieces.clone() + groups.clone() * 2 + stride(rows.clone()) + VALUE_BLOCKS,
+                    pieces.clone()
+                        + groups.clone() * (PARTS_OF_GROUP + 1)
+                        + stride(rows.clone().div_ceil(ROWS_PER_THREAD))
+                        + VALUE_BLOCKS,
                     [
                         &[
                             number(&samples),
@@ -100,24 +130,24 @@ impl AnalysisProgram {
                             wide(&nnz),
                         ][..],
                         &[number(&value_bytes), Arg::RowOffsets, Arg::ColIndices, Arg::Values],
-                        &[wide(&(places.clone() + words.clone())), counters()],
+                        &[wide(&places), counters(), diagonals.clone()],
                     ]
                     .concat(),
                 ),
                 pass(
                     "details",
-                    degree_blocks.clone() + stride(rows.clone() * 4),
+                    (degree_blocks.clone() + stride(rows.clone() * 4)).max(1),
                     [
                         &[number(&degree_blocks), number(&places), number(&rows), wide(&nnz)][..],
-                        &all_entries(),
+                        &[Arg::RowOffsets, Arg::ColIndices, wide(&marks), counters(), diagonals, Arg::Inbox],
                     ]
                     .concat(),
                 ),
             ],
-            columns_bytes: Expr::from(COUNTERS * 8) + cols.clone() * 4,
+            columns_bytes: Expr::from(COUNTER_BYTES) + cols.clone() * 4,
             columns: [
                 pass("entries", stride(nnz.clone()), vec![wide(&nnz), Arg::ColIndices, counters()]),
-                pass("lengths", stride(cols.clone()), vec![number(&cols), counters()]),
+                pass("lengths", stride(cols.clone()).max(1), vec![number(&cols), counters(), Arg::Inbox]),
             ],
         }
     }
@@ -149,7 +179,7 @@ impl AnalysisProgram {
         }
         features.different_rows = features.compared_rows().map(|rows| {
             let hashes = &counters[ROWS..][..(rows.end - rows.start) as usize];
-            hashes.iter().collect::<HashSet<_>>().len() as u64
+            different(hashes)
         });
         if value_bytes <= 8 {
             let count = nnz.min(Features::SAMPLED_VALUES);

@@ -1362,7 +1362,8 @@ mod tests {
         });
         let blocks =
             [0, 16, 32, 96, 1024, 2048].map(|threads| KernelConfig { threads_per_block: threads, ..usual });
-        let operations = Operation::ALL.iter().map(|operation| KernelConfig { operation: *operation, ..usual });
+        let operations =
+            Operation::ALL.iter().map(|operation| KernelConfig { operation: *operation, ..usual });
         let semirings = Semiring::ALL.iter().map(|semiring| KernelConfig { semiring: *semiring, ..usual });
         let loads = Loads::NAMES.iter().map(|(_, loads)| KernelConfig { loads: *loads, ..usual });
         let (mut allowed, mut refused) = (0, 0);
@@ -1371,7 +1372,12 @@ mod tests {
         {
             for common in COMMON_KEYS {
                 let is_allowed = (common.is_allowed)(&config);
-                assert_eq!(is_allowed, (common.allowed)().contains(&(common.get)(&config)), "{}", common.name);
+                assert_eq!(
+                    is_allowed,
+                    (common.allowed)().contains(&(common.get)(&config)),
+                    "{}",
+                    common.name
+                );
                 *(if is_allowed { &mut allowed } else { &mut refused }) += 1;
             }
         }

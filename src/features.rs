@@ -166,7 +166,11 @@ impl Samples {
 
     /// Entries at the beginning of each whose columns are counted.
     pub fn degree_sample(&self) -> u64 {
-        Features::DEGREE_SAMPLE << u32::from(self.count > Features::FEW_SAMPLES)
+        match self.count {
+            ..=Features::FEW_SAMPLES => Features::DEGREE_SAMPLE,
+            ..=Features::SAMPLES_OF_SMALL => Features::STRETCH[0],
+            _ => 2 * Features::DEGREE_SAMPLE,
+        }
     }
 
     /// Entries of all of them, those that are in two counted twice.
@@ -301,6 +305,13 @@ impl Features {
     /// Spreads neighbouring places over the bits.
     pub const HASH_FACTOR: u32 = 0x9e37_79b1;
 
+    /// Entries up to which a matrix is small: it is looked at in fewer places, since products are few microseconds then, and so are
+    /// differences between kernels.
+    pub const SMALL: u64 = Self::SAMPLES_OF_SMALL * Self::STRETCH[1];
+
+    /// Samples of a small matrix, at most.
+    pub const SAMPLES_OF_SMALL: u64 = 32;
+
     /// Samples at most.
     pub const MAX_SAMPLES: u64 = 64;
 
@@ -312,11 +323,11 @@ impl Features {
     }
 
     /// Entries at the beginning of each sample whose columns are counted for [`Features::degrees`], where there are no more than
-    /// [`Features::FEW_SAMPLES`]; twice as many else.
+    /// [`Features::FEW_SAMPLES`]; a short stretch of each other small matrix's, and twice as many of a larger one's.
     pub const DEGREE_SAMPLE: u64 = 1 << 14;
 
-    /// Samples from whose number on twice as many entries of each are counted by columns.
-    pub const FEW_SAMPLES: u64 = 32;
+    /// Samples up to which as many entries of each are counted by columns as in [`Features::DEGREE_SAMPLE`].
+    pub const FEW_SAMPLES: u64 = 8;
 
     /// The logarithm of the most places of columns that are counted.
     pub const LOG_DEGREE_PLACES: u32 = 20;
@@ -339,12 +350,27 @@ impl Features {
     pub const BLOCK_SHAPES: [(u32, u32); 11] =
         [(2, 2), (3, 3), (4, 4), (6, 6), (8, 8), (1, 2), (2, 1), (2, 4), (4, 2), (1, 4), (4, 1)];
 
+    /// The logarithm of the most columns of blocks that are told apart for certain.
+    pub const LOG_BLOCK_COLS: u32 = 26;
+
+    /// What a dense block is known by in its group of rows: its row and column, in blocks.
+    pub const fn block_key(row: u32, col: u32) -> u32 {
+        row << Self::LOG_BLOCK_COLS ^ col
+    }
+
     /// Rows of a group, which all heights of blocks divide; half as many where these have too many entries, which all heights
     /// divide but 8, of which there are more blocks there than elsewhere.
     pub const ROWS_PER_GROUP: u32 = 24;
 
-    /// Groups in which blocks are counted, at most, spread over all rows.
-    pub const MAX_GROUPS: u64 = 128;
+    /// Groups in which blocks are counted, at most, spread over all rows; of a [small](Features::SMALL) matrix and of others.
+    pub const MAX_GROUPS: [u64; 2] = [44, 128];
+
+    /// How many groups are looked at.
+    pub const fn num_groups(num_rows: u64, nnz: u64) -> u64 {
+        let (groups, most) =
+            (num_rows.div_ceil(Self::ROWS_PER_GROUP as u64), Self::MAX_GROUPS[(nnz > Self::SMALL) as usize]);
+        if groups > most { most } else { groups }
+    }
 
     /// Entries of a group in which blocks are counted, at most: one with more tells nothing.
     pub const MAX_GROUP_ENTRIES: u64 = 2048;

@@ -88,6 +88,8 @@ pub enum Arg {
     Operands,
     /// Pointer to the workspace buffer of this index in [`Program::buffers`].
     Buffer(usize),
+    /// Pointer to where the host looks for numbers that a kernel tells it.
+    Inbox,
 }
 
 /// What a user's epilogue or dot takes beside the row. Vectors and numbers are bound to a plan by their names.

@@ -178,6 +178,9 @@ pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String 
 }
 
 /// The source of the kernels that find a structure's features.
+/// Blocks that share the shapes of dense blocks, in the analysis of a group of rows.
+pub(crate) const PARTS_OF_GROUP: u32 = 3;
+
 pub(crate) fn analysis_source(offset: IndexType, index: IndexType, threads_per_block: u32) -> String {
     let numbers = [
         ("log_short_stretch", Features::STRETCH[0].ilog2()),
@@ -196,6 +199,9 @@ pub(crate) fn analysis_source(offset: IndexType, index: IndexType, threads_per_b
         ("compared_rows", Features::COMPARED_ROWS as u32),
         ("compared_diagonals", Features::COMPARED_DIAGONALS as u32),
         ("sampled_values", Features::SAMPLED_VALUES as u32),
+        ("log_block_cols", Features::LOG_BLOCK_COLS),
+        ("parts_of_group", PARTS_OF_GROUP),
+        ("samples_of_small", Features::SAMPLES_OF_SMALL as u32),
     ];
     let mut constants = constant("int", "threads_per_block", threads_per_block);
     constants.extend(numbers.map(|(name, number)| constant("int", name, number)));

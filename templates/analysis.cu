@@ -20,11 +20,14 @@ constexpr uint64_t kShapeRows = 0x41422186432u;
 constexpr uint64_t kShapeCols = 0x14241286432u;
 constexpr uint32_t kHashFactor = 0x9e3779b1u;
 constexpr int kDegreeSample = 16384;
-constexpr int kFewSamples = 32;
+constexpr int kFewSamples = 8;
 constexpr int kLogDegreePlaces = 20;
 constexpr int kComparedRows = 512;
 constexpr int kComparedDiagonals = 256;
 constexpr int kSampledValues = 2048;
+constexpr int kLogBlockCols = 26;
+constexpr int kPartsOfGroup = 3;
+constexpr int kSamplesOfSmall = 32;
 #endif
 
 constexpr int kLengthClasses = 33;
@@ -47,16 +50,60 @@ struct Counters {
   uint64_t degree_entries[kLengthClasses];
   uint64_t rows[kComparedRows];
   uint64_t different_values, wide_values, uneven_values;
+  // Blocks of the last launch that are over; it is not told.
+  uint64_t finished;
 };
 
-// Behind the counters: what samples have in columns, a bit a diagonal, what is marked in samples; or the length of every column.
+// Behind the counters: what samples have in columns, then what is marked in samples; or the length of every column.
 __device__ __forceinline__ uint32_t* behind(Counters* counters) { return reinterpret_cast<uint32_t*>(counters + 1); }
+
+// The block of the last launch that is over last writes what was counted where the host looks for it, which sees by the
+// last number that all others are there, and leaves zeros for the next analysis.
+__device__ __forceinline__ void tell(Counters* counters, uint64_t* told) {
+  constexpr int kNumbers = sizeof(Counters) / sizeof(uint64_t) - 1;
+  __shared__ bool is_last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    is_last = atomicAdd(&counters->finished, uint64_t(1)) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!is_last) return;
+  __threadfence();
+  uint64_t* const numbers = reinterpret_cast<uint64_t*>(counters);
+  for (int place = threadIdx.x; place < kNumbers; place += kThreadsPerBlock) {
+    told[place] = __ldcg(numbers + place);
+    numbers[place] = 0;
+  }
+  if (threadIdx.x == 0) counters->finished = 0;
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) *static_cast<volatile uint64_t*>(told + kNumbers) = 1;
+}
+
+// Zeroes words, every thread of the launch some.
+__device__ __forceinline__ void clear(uint32_t* words, uint64_t count) {
+  const uint64_t stride = gridDim.x * uint64_t(kThreadsPerBlock);
+  for (uint64_t i = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; i < count; i += stride) words[i] = 0;
+}
 
 template <typename T>
 __device__ __forceinline__ T warp_sum(T number) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) number += __shfl_xor_sync(kAll, number, offset);
   return number;
+}
+
+// Adds what all threads of the block have: atomics of all warps on one address would take turns.
+__device__ __forceinline__ void add_of_block(uint32_t number, uint64_t* sum) {
+  __shared__ uint32_t of_block;
+  __syncthreads();
+  if (threadIdx.x == 0) of_block = 0;
+  __syncthreads();
+  number = warp_sum(number);
+  if (threadIdx.x % 32 == 0 && number > 0) atomicAdd(&of_block, number);
+  __syncthreads();
+  if (threadIdx.x == 0 && of_block > 0) atomicAdd(sum, uint64_t(of_block));
 }
 
 // The part of a block in what its launch does: it is the one of this number among so many.
@@ -146,10 +193,16 @@ __device__ __forceinline__ void count_lengths(Part part, uint32_t num_rows, Leng
 
 // Columns are the rows of the transpose.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_analysis_lengths(uint32_t num_cols, Counters* counters) {
+spmv_analysis_lengths(uint32_t num_cols, Counters* counters, uint64_t* told) {
   await_stream();
-  const uint32_t* lengths = behind(counters);
-  count_lengths<uint32_t>({blockIdx.x, gridDim.x}, num_cols, [=](uint32_t col) { return lengths[col]; }, counters);
+  uint32_t* const lengths = behind(counters);
+  const auto take = [=](uint32_t col) {
+    const uint32_t length = lengths[col];
+    lengths[col] = 0;
+    return length;
+  };
+  count_lengths<uint32_t>({blockIdx.x, gridDim.x}, num_cols, take, counters);
+  tell(counters, told);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -170,15 +223,16 @@ __device__ __forceinline__ void mark(uint32_t* bits, IndexT col) {
 }
 
 // Where a column is counted: with more columns than places, some share one.
-__device__ __forceinline__ uint32_t degree_place(uint64_t num_cols, IndexT col) {
-  return num_cols <= 1ull << kLogDegreePlaces ? uint32_t(col) : uint32_t(col) * kHashFactor >> (32 - kLogDegreePlaces);
+__device__ __forceinline__ uint32_t degree_place(bool has_own, IndexT col) {
+  return has_own ? uint32_t(col) : uint32_t(col) * kHashFactor >> (32 - kLogDegreePlaces);
 }
 
-// What a block has in shared memory: words of bits, or a table of blocks.
-constexpr int kPlaces = 2 * kMaxGroupEntries;
+// What a block has in shared memory: words of bits, or keys and then owners of places.
+constexpr uint32_t kShared = 1u << 15;
+constexpr uint32_t kPlaces = 4096, kKeyBytes = kShared - kPlaces * 4;
 constexpr uint32_t kShortWords = 1u << (kLogShortBits - 5);
 constexpr uint32_t kLongWords = 1u << (kLogLongBits - 5);
-static_assert((2 * kShortWords + kLongWords) * 4 <= kPlaces * 8, "the table is the larger");
+static_assert((2 * kShortWords + kLongWords) * 4 <= kShared, "bits have room");
 
 // Counts what a warp finds in places: in one that many lanes find together, as one place may have half of all, by one atomic.
 struct DegreeCounter {
@@ -233,7 +287,10 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint32
   col_indices += begin;
   uint32_t marked_short = 0, marked_long = 0;
   DegreeCounter counter = {degrees};
-  const uint32_t degree_sample = num_samples > kFewSamples ? 2 * kDegreeSample : kDegreeSample;
+  const bool has_own_place = num_cols <= 1ull << kLogDegreePlaces;
+  const uint32_t degree_sample = num_samples <= kFewSamples       ? kDegreeSample
+                                 : num_samples <= kSamplesOfSmall ? kShortStretch
+                                                                  : 2 * kDegreeSample;
 #pragma unroll 1
   for (uint32_t stretch = first; stretch < last; stretch += kShortStretch) {
     const uint32_t own = stretch + threadIdx.x;
@@ -257,7 +314,7 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint32
 #pragma unroll
       for (uint32_t step = 0; step < kSteps; ++step) {
         const bool is_entry = own + step * kThreadsPerBlock < last;
-        counter.add(is_entry, degree_place(num_cols, cols[step]), (step * 5 + threadIdx.x / 32) % 32);
+        counter.add(is_entry, degree_place(has_own_place, cols[step]), (step * 5 + threadIdx.x / 32) % 32);
       }
     }
     __syncthreads();
@@ -273,28 +330,27 @@ __device__ __forceinline__ void count_columns(Part part, uint32_t* words, uint32
   counter.end();
   static_assert(kDegreeSample % kShortStretch == 0, "all of a stretch is counted, or nothing");
   long_marks += sample * uint64_t(kLongWords);
-  constexpr uint32_t kOwnWords = kLongWords / kThreadsPerBlock;
-  uint32_t own_bits[kOwnWords], known_bits[kOwnWords];
+  // Some words of a thread wait together.
+  constexpr uint32_t kTogether = 4;
+  static_assert(kLongWords % (kTogether * kThreadsPerBlock) == 0, "all threads have as many words");
+#pragma unroll 1
+  for (uint32_t own = threadIdx.x; own < kLongWords; own += kTogether * kThreadsPerBlock) {
+    uint32_t own_bits[kTogether], known_bits[kTogether];
 #pragma unroll
-  for (uint32_t k = 0; k < kOwnWords; ++k) own_bits[k] = long_bits[k * kThreadsPerBlock + threadIdx.x];
+    for (uint32_t k = 0; k < kTogether; ++k) own_bits[k] = long_bits[own + k * kThreadsPerBlock];
 #pragma unroll
-  for (uint32_t k = 0; k < kOwnWords; ++k) {
-    uint32_t* const word = long_marks + k * kThreadsPerBlock + threadIdx.x;
-    known_bits[k] = own_bits[k] != 0 ? atomicOr(word, own_bits[k]) : 0;
+    for (uint32_t k = 0; k < kTogether; ++k) {
+      known_bits[k] = own_bits[k] != 0 ? atomicOr(long_marks + own + k * kThreadsPerBlock, own_bits[k]) : 0;
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < kTogether; ++k) marked_long += __popc(own_bits[k] & ~known_bits[k]);
   }
-#pragma unroll
-  for (uint32_t k = 0; k < kOwnWords; ++k) marked_long += __popc(own_bits[k] & ~known_bits[k]);
-  marked_short = warp_sum(marked_short);
-  marked_long = warp_sum(marked_long);
-  if (threadIdx.x % 32 == 0) {
-    atomicAdd(&counters->marked[0], uint64_t(marked_short));
-    atomicAdd(&counters->marked[1], uint64_t(marked_long));
-  }
+  add_of_block(marked_short, &counters->marked[0]);
+  add_of_block(marked_long, &counters->marked[1]);
 }
 
-// Columns by what samples have in them, whose entries are fewer than 2^32 in all.
-__device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, const uint32_t* __restrict__ degrees,
-                                              Counters* counters) {
+// Columns by what samples have in them, whose entries are fewer than 2^32 in all, and zeros in their place.
+__device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, uint32_t* degrees, Counters* counters) {
   __shared__ uint32_t cols[kLengthClasses], entries[kLengthClasses];
   if (threadIdx.x < kLengthClasses) cols[threadIdx.x] = entries[threadIdx.x] = 0;
   __syncthreads();
@@ -305,6 +361,7 @@ __device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, co
        i += part.num_blocks * kThreadsPerBlock) {
     const bool is_place = i < num_places;
     const uint32_t degree = is_place ? degrees[i] : 0;
+    if (degree != 0) degrees[i] = 0;
     const int degree_class = 32 - __clz(degree);
     for (uint32_t waiting = __ballot_sync(kAll, is_place); waiting != 0;) {
       const int class_of_first = __shfl_sync(kAll, degree_class, __ffs(waiting) - 1);
@@ -327,15 +384,45 @@ __device__ __forceinline__ void count_degrees(Part part, uint32_t num_places, co
   }
 }
 
-// Puts a block into a table of those that are there, and says whether it is new. There are `places`, a power of two.
-__device__ __forceinline__ bool insert(uint64_t* table, uint32_t places, uint64_t block) {
-  constexpr uint64_t kNone = ~0ull;
-  const uint32_t hash = (uint32_t(block) ^ uint32_t(block >> 32) * 0x85ebca6bu) * kHashFactor;
-  for (uint32_t place = hash >> 8 & (places - 1);; place = (place + 1) & (places - 1)) {
-    const uint64_t there = atomicCAS(table + place, kNone, block);
-    if (there == kNone) return true;
-    if (there == block) return false;
+// How many keys differ of those that some threads have, a bit of `entries` for each, and this thread is the first to have. A thread
+// has written its keys, num_threads from each other; there are `places` owners, a power of two. Every key asks for the place that its hash names, one
+// of those that do owns it, and whoever has the owner's key is done: few are left for the next turn, with another hash. The
+// whole block takes part, and turns never begin anew, so owners of before are known as such; they are zero in the beginning.
+template <int kKeys, typename Key>
+__device__ __forceinline__ uint32_t count_different(const Key* keys, uint32_t entries, uint32_t thread,
+                                                    uint32_t num_threads, uint32_t* owners, uint32_t places,
+                                                    uint32_t& turn) {
+  uint32_t different = 0;
+  const auto place_of = [&](Key key) {
+    uint32_t hash = uint32_t(key);
+    if constexpr (sizeof(Key) == 8) hash ^= uint32_t(key >> 32) * 0x85ebca6bu;
+    return (hash ^ hash >> 15) * (kHashFactor + 2 * turn) >> 12 & (places - 1);
+  };
+  // The barrier in the question keeps this turn from the one before.
+  while (__syncthreads_or(entries != 0)) {
+    ++turn;
+#pragma unroll 4
+    for (int k = 0; k < kKeys; ++k) {
+      const uint32_t number = k * num_threads + thread;
+      if (entries >> k & 1) atomicMax(owners + place_of(keys[number]), turn << 16 | number);
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (int k = 0; k < kKeys; ++k) {
+      if ((entries >> k & 1) == 0) continue;
+      const uint32_t number = k * num_threads + thread, owner = owners[place_of(keys[number])] & 0xffff;
+      different += owner == number;
+      if (keys[owner] == keys[number]) entries &= ~(1u << k);
+    }
   }
+  return different;
+}
+
+// The owners of places in a block's shared memory, all of nobody.
+__device__ __forceinline__ uint32_t* no_owners(unsigned char* shared) {
+  uint32_t* const owners = reinterpret_cast<uint32_t*>(shared + kKeyBytes);
+  for (uint32_t place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) owners[place] = 0;
+  return owners;
 }
 
 // The first row of a group, of which there is one for each part.
@@ -405,12 +492,17 @@ __device__ __forceinline__ uint32_t quotient(uint32_t number, uint32_t divisor) 
   return (divisor % 3 == 0 ? third : number) >> (__ffs(divisor) - 1);
 }
 
-// A block takes a group of rows. A part of its threads takes a shape, with a part of the table: as many take shapes side by
-// side as the table has room for.
-__device__ __forceinline__ void count_blocks(uint32_t first, uint64_t* table, uint32_t num_rows,
+// Some blocks take a group of rows, each some shapes. A part of a block's threads takes a shape: as many take shapes side by side as
+// there are keys for. A dense block is known by 32 bits; where there are more than 2^26 columns of them, two may be taken for one.
+__device__ __forceinline__ void count_blocks(uint32_t first, uint32_t part, unsigned char* shared, uint32_t num_rows,
                                              const OffsetT* __restrict__ row_offsets,
                                              const IndexT* __restrict__ col_indices, Counters* counters) {
-  constexpr int kSteps = (kMaxGroupEntries + kThreadsPerBlock - 1) / kThreadsPerBlock;
+  constexpr uint32_t kFewestSides = 2;
+  constexpr int kSteps = (kMaxGroupEntries * kFewestSides + kThreadsPerBlock - 1) / kThreadsPerBlock;
+  static_assert(kMaxGroupEntries * kFewestSides <= kPlaces && kPlaces * 4 <= kKeyBytes, "keys and owners have room");
+  // The entries of the group: columns, and rows in the group.
+  __shared__ uint32_t cols_of[kMaxGroupEntries];
+  __shared__ unsigned char rows_of[kMaxGroupEntries];
   __shared__ OffsetT ends[kRowsPerGroup];
   __shared__ uint32_t blocks_of_shape[kNumShapes + 1];
   const auto end_of = [&](uint32_t rows) { return first + rows < num_rows ? first + rows : num_rows; };
@@ -419,63 +511,58 @@ __device__ __forceinline__ void count_blocks(uint32_t first, uint64_t* table, ui
   if (row_offsets[last] - begin > kMaxGroupEntries) last = end_of(kRowsPerGroup / 2);
   const OffsetT end = row_offsets[last];
   if (end - begin > kMaxGroupEntries) return;
+  const uint32_t times = end - begin <= kMaxGroupEntries / 4 ? 4 : end - begin <= kMaxGroupEntries / 2 ? 2 : 1;
+  const uint32_t sides = times * kFewestSides, num_threads = kThreadsPerBlock / sides, places = kPlaces / sides;
+  if (part * sides > kNumShapes) return;
   if (threadIdx.x <= kNumShapes) blocks_of_shape[threadIdx.x] = 0;
   if (threadIdx.x < kRowsPerGroup) ends[threadIdx.x] = row_offsets[min(first + threadIdx.x + 1, last)];
-  if (threadIdx.x == 0) atomicAdd(&counters->grouped, uint64_t(end - begin));
+  if (threadIdx.x == 0 && part == 0) atomicAdd(&counters->grouped, uint64_t(end - begin));
+  uint32_t* const owners = no_owners(shared);
   __syncthreads();
-  const uint32_t sides = end - begin <= kMaxGroupEntries / 4 ? 4 : end - begin <= kMaxGroupEntries / 2 ? 2 : 1;
-  const uint32_t num_threads = kThreadsPerBlock / sides, places = kPlaces / sides;
   const uint32_t side = threadIdx.x / num_threads, thread = threadIdx.x % num_threads;
-  // The entries of a thread: columns, and a byte each: a row of the group, whether there is an entry, and whether it is of the
-  // row of the entry before, which the lane before has.
-  constexpr uint32_t kIsEntry = 32, kIsOfRowBefore = 64;
-  uint32_t cols_of[kSteps], bytes_of[(kSteps + 3) / 4] = {};
-#pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-    const OffsetT i = begin + step * num_threads + thread;
+  for (uint32_t i = threadIdx.x; i < uint32_t(end - begin); i += kThreadsPerBlock) {
     uint32_t row = 0;
 #pragma unroll
     for (uint32_t rows = 16; rows > 0; rows /= 2) {
-      if (row + rows < kRowsPerGroup && ends[row + rows - 1] <= i) row += rows;
+      if (row + rows < kRowsPerGroup && ends[row + rows - 1] <= begin + i) row += rows;
     }
-    cols_of[step] = i < end ? uint32_t(col_indices[i]) : 0;
-    const uint32_t row_before = __shfl_up_sync(kAll, row, 1);
-    const uint32_t byte =
-        row | (i < end ? kIsEntry : 0) | (threadIdx.x % 32 != 0 && row_before == row ? kIsOfRowBefore : 0);
-    bytes_of[step / 4] |= byte << step % 4 * 8;
+    cols_of[i] = uint32_t(col_indices[begin + i]);
+    rows_of[i] = row;
   }
+  __syncthreads();
+  uint32_t turn = 0;
   // Behind the shapes come diagonals.
 #pragma unroll 1
-  for (uint32_t next = 0; next <= kNumShapes; next += sides) {
-    for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
-    __syncthreads();
+  for (uint32_t next = part * sides; next <= kNumShapes; next += kPartsOfGroup * sides) {
     const uint32_t shape = next + side;
-    if (shape <= kNumShapes) {
-      const bool is_diagonal = shape == kNumShapes;
-      const uint32_t rows = is_diagonal ? 1 : kShapeRows >> 4 * shape & 15;
-      const uint32_t cols = is_diagonal ? 1 : kShapeCols >> 4 * shape & 15;
-      uint32_t blocks = 0;
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        const uint32_t byte = bytes_of[step / 4] >> step % 4 * 8;
-        const bool is_entry = (byte & kIsEntry) != 0;
-        if (__all_sync(kAll, !is_entry)) break;
-        const uint32_t row_of = byte % kIsEntry;
-        const uint32_t row = is_diagonal ? 0 : quotient(row_of, rows);
-        const uint32_t col = is_diagonal ? cols_of[step] + kRowsPerGroup - row_of : quotient(cols_of[step], cols);
-        // Neighbours in a row are in one block often, and one of them counts.
-        const uint32_t col_before = __shfl_up_sync(kAll, col, 1);
-        const bool is_known = (byte & kIsOfRowBefore) != 0 && col_before == col && !is_diagonal;
-        if (is_entry && !is_known) blocks += insert(table + side * places, places, uint64_t(row) << 32 | col);
-      }
-      blocks = warp_sum(blocks);
-      if (threadIdx.x % 32 == 0 && blocks > 0) atomicAdd(blocks_of_shape + shape, blocks);
+    const bool is_shape = shape <= kNumShapes, is_diagonal = shape == kNumShapes;
+    const uint32_t rows = is_shape && !is_diagonal ? kShapeRows >> 4 * shape & 15 : 1;
+    const uint32_t cols = is_shape && !is_diagonal ? kShapeCols >> 4 * shape & 15 : 1;
+    uint32_t* const keys = reinterpret_cast<uint32_t*>(shared) + side * places;
+    uint32_t entries = 0;
+    const auto key_of = [&](uint32_t row_of, uint32_t col_of) {
+      return is_diagonal ? col_of + kRowsPerGroup - row_of
+                         : quotient(row_of, rows) << kLogBlockCols ^ quotient(col_of, cols);
+    };
+#pragma unroll 4
+    for (int step = 0; step < kSteps; ++step) {
+      const uint32_t i = step * num_threads + thread;
+      if (!is_shape || i >= uint32_t(end - begin)) continue;
+      const uint32_t row = rows_of[i], key = key_of(row, cols_of[i]);
+      // Neighbours in a row are in one block often, and one of them counts.
+      if (i > 0 && rows_of[i - 1] == row && key_of(row, cols_of[i - 1]) == key) continue;
+      keys[i] = key;
+      entries |= 1u << step;
     }
-    __syncthreads();
+    const uint32_t blocks = warp_sum(
+        count_different<kSteps>(keys, entries, thread, num_threads, owners + side * places, places, turn));
+    if (threadIdx.x % 32 == 0 && blocks > 0) atomicAdd(blocks_of_shape + shape, blocks);
   }
-  if (threadIdx.x < kNumShapes) {
+  __syncthreads();
+  const bool has_any = threadIdx.x <= kNumShapes && blocks_of_shape[threadIdx.x] > 0;
+  if (has_any && threadIdx.x < kNumShapes) {
     atomicAdd(&counters->blocks[threadIdx.x], uint64_t(blocks_of_shape[threadIdx.x]));
-  } else if (threadIdx.x == kNumShapes) {
+  } else if (has_any) {
     atomicMax(&counters->group_diagonals, uint64_t(blocks_of_shape[kNumShapes]));
   }
 }
@@ -520,67 +607,80 @@ __device__ __forceinline__ bool is_uneven(T read, Bits bits) {
 
 // One block takes samples of the values: which of them differ, which of 8 bytes, read as f64, are no f32, and which of 4 or 8,
 // read as f32 or f64, are no small whole numbers.
-__device__ __forceinline__ void count_values(uint64_t* table, uint64_t nnz, uint32_t value_bytes,
+__device__ __forceinline__ void count_values(unsigned char* shared, uint64_t nnz, uint32_t value_bytes,
                                              const void* __restrict__ values, Counters* counters) {
+  constexpr int kSteps = (kSampledValues + kThreadsPerBlock - 1) / kThreadsPerBlock;
+  static_assert(kSampledValues <= kPlaces && kSampledValues * 8 <= kKeyBytes, "keys and owners have room");
   if (value_bytes > 8) return;
-  for (int place = threadIdx.x; place < kPlaces; place += kThreadsPerBlock) table[place] = ~0ull;
-  __syncthreads();
+  uint32_t* const owners = no_owners(shared);
   const uint32_t count = nnz < kSampledValues ? uint32_t(nnz) : kSampledValues;
-  uint32_t different = 0, wide = 0, uneven = 0;
-  for (uint32_t number = threadIdx.x; number < count; number += kThreadsPerBlock) {
+  uint32_t entries = 0, wide = 0, uneven = 0, turn = 0;
+  uint64_t* const keys = reinterpret_cast<uint64_t*>(shared);
+#pragma unroll 2
+  for (int step = 0; step < kSteps; ++step) {
+    const uint32_t number = step * kThreadsPerBlock + threadIdx.x;
+    if (number >= count) continue;
+    uint64_t bits = 0;
+    entries |= 1u << step;
     const uint64_t i = nnz < kSampledValues ? number : number * nnz / kSampledValues;
-    uint64_t bits;
     if (value_bytes == 1) bits = static_cast<const unsigned char*>(values)[i];
     if (value_bytes == 2) bits = static_cast<const uint16_t*>(values)[i];
-    if (value_bytes == 4) {
-      bits = static_cast<const uint32_t*>(values)[i];
-      uneven += is_uneven(__uint_as_float(uint32_t(bits)), uint32_t(bits));
-    }
+    if (value_bytes == 4) bits = static_cast<const uint32_t*>(values)[i];
+    if (value_bytes == 8) bits = static_cast<const uint64_t*>(values)[i];
+    keys[number] = bits;
+  }
+#pragma unroll 1
+  for (int step = 0; step < kSteps; ++step) {
+    if ((entries >> step & 1) == 0) continue;
+    const uint64_t bits = keys[step * kThreadsPerBlock + threadIdx.x];
+    if (value_bytes == 4) uneven += is_uneven(__uint_as_float(uint32_t(bits)), uint32_t(bits));
     if (value_bytes == 8) {
-      bits = static_cast<const uint64_t*>(values)[i];
       const double read = __longlong_as_double(bits);
       wide += double(float(read)) != read;
       uneven += is_uneven(read, bits);
     }
-    // Mixing keeps numbers apart, and -1 away from what marks an empty place.
-    different += insert(table, kPlaces, mixed(bits));
   }
-  different = warp_sum(different);
-  wide = warp_sum(wide);
-  uneven = warp_sum(uneven);
-  if (threadIdx.x % 32 == 0) {
-    atomicAdd(&counters->different_values, uint64_t(different));
-    atomicAdd(&counters->wide_values, uint64_t(wide));
-    atomicAdd(&counters->uneven_values, uint64_t(uneven));
-  }
+  const uint32_t different =
+      count_different<kSteps>(keys, entries, threadIdx.x, kThreadsPerBlock, owners, kPlaces, turn);
+  add_of_block(different, &counters->different_values);
+  add_of_block(wide, &counters->wide_values);
+  add_of_block(uneven, &counters->uneven_values);
 }
 
-// The first blocks take a group of rows each, for what is counted in them takes longest; those that follow a piece of a sample
+// How many blocks of the first launch are resident: before 9.0 the compiler lacks a register for a third.
+#if __CUDA_ARCH__ >= 900
+constexpr int kResidentBlocks = 1536 / kThreadsPerBlock;
+#else
+constexpr int kResidentBlocks = 1024 / kThreadsPerBlock;
+#endif
+
+// The first blocks take groups of rows, for what is counted in them takes longest; those that follow a piece of a sample
 // of columns, then a group of rows each once more; then one samples of the values, some hashed rows, and the rest the lengths of
 // all rows. Behind the counters are what samples have in
-// columns, a bit a diagonal, and `first_mark` words from there on what is marked in long stretches.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+// columns, and `first_mark` words from there on what is marked in long stretches. `diagonals` are zero from now on.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentBlocks)
 spmv_analysis_structure(uint32_t num_samples, uint32_t num_pieces, uint32_t num_groups, uint32_t num_rows,
                         uint64_t num_cols, uint64_t nnz, uint32_t value_bytes, const OffsetT* __restrict__ row_offsets,
                         const IndexT* __restrict__ col_indices, const void* __restrict__ values, uint64_t first_mark,
-                        Counters* counters) {
+                        Counters* counters, uint32_t* diagonals) {
   await_stream();
-  __shared__ uint64_t table[kPlaces];
+  clear(diagonals, (num_rows + num_cols + 31) / 32);
+  __shared__ __align__(8) unsigned char shared[kShared];
   constexpr uint32_t kHashBlocks = kComparedRows / (kThreadsPerBlock / 32);
-  const uint32_t looked_at = num_groups + num_pieces, gathered = looked_at + num_groups, hashed = gathered + 1;
+  const uint32_t grouped = num_groups * kPartsOfGroup, looked_at = grouped + num_pieces, gathered = looked_at + num_groups, hashed = gathered + 1;
   const uint32_t others = hashed + kHashBlocks;
-  if (blockIdx.x < num_groups) {
-    const uint32_t first = first_row({blockIdx.x, num_groups}, num_rows);
-    count_blocks(first, table, num_rows, row_offsets, col_indices, counters);
+  if (blockIdx.x < grouped) {
+    const uint32_t first = first_row({blockIdx.x / kPartsOfGroup, num_groups}, num_rows);
+    count_blocks(first, blockIdx.x % kPartsOfGroup, shared, num_rows, row_offsets, col_indices, counters);
   } else if (blockIdx.x < looked_at) {
-    uint32_t* words = reinterpret_cast<uint32_t*>(table);
-    count_columns({blockIdx.x - num_groups, num_pieces}, words, num_samples, nnz, num_cols, col_indices,
+    uint32_t* words = reinterpret_cast<uint32_t*>(shared);
+    count_columns({blockIdx.x - grouped, num_pieces}, words, num_samples, nnz, num_cols, col_indices,
                   behind(counters), behind(counters) + first_mark, counters);
   } else if (blockIdx.x < gathered) {
     const uint32_t first = first_row({blockIdx.x - looked_at, num_groups}, num_rows);
     count_gathers(first, num_rows, row_offsets, col_indices, counters);
   } else if (blockIdx.x < hashed) {
-    count_values(table, nnz, value_bytes, values, counters);
+    count_values(shared, nnz, value_bytes, values, counters);
   } else if (blockIdx.x < others) {
     hash_rows(blockIdx.x - hashed, num_rows, value_bytes, row_offsets, col_indices, values, counters);
   } else {
@@ -752,17 +852,18 @@ __device__ __forceinline__ void mark_diagonals(Part part, uint32_t num_rows, uin
   if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(num_diagonals, uint64_t(count));
 }
 
-// The first blocks take the columns of samples, the others diagonals.
+// The first blocks take the columns of samples, the others diagonals. What is marked in samples, so many words, goes.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, (sizeof(OffsetT) == 4 ? 1536 : 1024) / kThreadsPerBlock)
 spmv_analysis_details(uint32_t num_degree_blocks, uint32_t num_places, uint32_t num_rows, uint64_t nnz,
-                      const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
-                      Counters* counters) {
+                      const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices, uint64_t num_marks,
+                      Counters* counters, uint32_t* diagonals, uint64_t* told) {
   await_stream();
+  clear(behind(counters) + num_places, num_marks);
   if (blockIdx.x < num_degree_blocks) {
     count_degrees({blockIdx.x, num_degree_blocks}, num_places, behind(counters), counters);
   } else if (may_be_diagonal(num_rows, nnz, counters)) {
     const Part part = {blockIdx.x - num_degree_blocks, gridDim.x - num_degree_blocks};
-    uint32_t* bits = behind(counters) + num_places;
-    mark_diagonals(part, num_rows, nnz, row_offsets, col_indices, bits, &counters->num_diagonals);
+    mark_diagonals(part, num_rows, nnz, row_offsets, col_indices, diagonals, &counters->num_diagonals);
   }
+  tell(counters, told);
 }

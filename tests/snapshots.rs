@@ -86,10 +86,13 @@ fn write_functions(text: &mut String, config: &KernelConfig) {
 fn analysis() {
     let program = AnalysisProgram::new(IndexType::U32, IndexType::U32);
     insta::assert_snapshot!("analysis_u32.cu", program.source);
-    let AnalysisProgram { source: _, structure_bytes, structure, columns_bytes, columns } = program;
+    let AnalysisProgram { source: _, structure_bytes, diagonals_bytes, structure, columns_bytes, columns } =
+        program;
     insta::assert_snapshot!(
         "launches_analysis",
-        format!("{structure_bytes} bytes\n{structure:#?}\n{columns_bytes} bytes\n{columns:#?}")
+        format!(
+            "{structure_bytes} bytes, {diagonals_bytes} bytes\n{structure:#?}\n{columns_bytes} bytes\n{columns:#?}"
+        )
     );
 }
 

@@ -239,7 +239,7 @@ impl Groups {
         };
         let places = |row: usize| a.row(row).0.iter().map(move |col| ((row - first) as u32, *col));
         let places: Vec<(u32, u32)> = rows.flat_map(places).collect();
-        let different = |of: &dyn Fn(u32, u32) -> (u32, u32)| {
+        let different = |of: &dyn Fn(u32, u32) -> u32| {
             let mut found: Vec<_> = places.iter().map(|(row, col)| of(*row, *col)).collect();
             found.sort_unstable();
             found.dedup();
@@ -248,8 +248,8 @@ impl Groups {
         Groups {
             entries,
             blocks: Features::BLOCK_SHAPES
-                .map(|(rows, cols)| different(&|row, col| (row / rows, col / cols))),
-            diagonals: different(&|row, col| (0, col + Features::ROWS_PER_GROUP - row)),
+                .map(|(rows, cols)| different(&|row, col| Features::block_key(row / rows, col / cols))),
+            diagonals: different(&|row, col| col + Features::ROWS_PER_GROUP - row),
             gathered,
             gathers,
         }
@@ -304,7 +304,7 @@ impl Groups {
 fn groups<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Groups {
     let rows_per_group = Features::ROWS_PER_GROUP as usize;
     let groups = a.num_rows().div_ceil(rows_per_group) as u64;
-    let looked_at = groups.min(Features::MAX_GROUPS);
+    let looked_at = Features::num_groups(a.num_rows() as u64, a.nnz() as u64);
     let first = |number: u64| (number * groups / looked_at) as usize * rows_per_group;
     let of_group = |number| Groups::of_group(a, first(number));
     (0..looked_at).into_par_iter().map(of_group).reduce(Groups::default, Groups::merge)

@@ -96,6 +96,11 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// `address` points to at least `bytes` bytes of device memory.
     unsafe fn zero(&self, address: u64, bytes: u64) -> Result<(), Error>;
 
+    /// Memory of the host that kernels write so many numbers to, and one behind them, where the device has such memory.
+    fn shared_inbox(&self, _numbers: usize) -> Result<Option<Box<dyn Inbox>>, Error> {
+        Ok(None)
+    }
+
     /// Waits for everything on a stream.
     fn synchronize(&self, stream: StreamHandle) -> Result<(), Error>;
 
@@ -125,6 +130,45 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Whether [`Backend::time`] counts instead of timing.
     fn counts_cost(&self) -> bool {
         false
+    }
+}
+
+/// Where kernels on the default stream write numbers for the host, and then one behind them that is not 0.
+pub(crate) trait Inbox: Debug + Send {
+    /// Where they write.
+    fn address(&self) -> u64;
+
+    /// Forgets what was written, before the next kernel that writes is launched.
+    fn clear(&mut self) -> Result<(), Error>;
+
+    /// Waits until all was written, and gives the numbers.
+    fn wait(&mut self, numbers: &mut [u64]) -> Result<(), Error>;
+}
+
+/// An inbox for so many numbers: of the host, so that nobody waits for a copy, or else of the device.
+pub(crate) fn inbox(backend: &Arc<dyn Backend>, numbers: usize) -> Result<Box<dyn Inbox>, Error> {
+    if let Some(shared) = backend.shared_inbox(numbers)? {
+        return Ok(shared);
+    }
+    let bytes = (numbers as u64 + 1) * 8;
+    Ok(Box::new(DeviceInbox(Allocation::new(backend, bytes, "what the host is told")?)))
+}
+
+#[derive(Debug)]
+struct DeviceInbox(Allocation);
+
+impl Inbox for DeviceInbox {
+    fn address(&self) -> u64 {
+        self.0.address
+    }
+
+    fn clear(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn wait(&mut self, numbers: &mut [u64]) -> Result<(), Error> {
+        // SAFETY: the memory was made for as many numbers; reading waits for the kernels.
+        unsafe { self.0.backend.read(as_bytes_mut(numbers), self.0.address) }
     }
 }
 

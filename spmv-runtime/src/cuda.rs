@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_void};
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::result::{self, DriverError};
@@ -10,7 +11,7 @@ use cudarc::driver::{CudaContext, CudaStream, sys};
 
 use crate::artifact::Image;
 use crate::backend::{
-    Backend, DeviceProperties, Function, Launch, LoadError, MAX_ARGS, Module, StreamHandle,
+    Backend, DeviceProperties, Function, Inbox, Launch, LoadError, MAX_ARGS, Module, StreamHandle,
 };
 use crate::error::Error;
 use crate::health::Health;
@@ -26,6 +27,9 @@ const AWAITS_STREAM_FROM: i32 = 90;
 
 /// The version of the driver from which on a launch that does not await its stream can be captured in a graph.
 const CAPTURES_EARLY_LAUNCHES_FROM: (u32, u32) = (12, 3);
+
+/// Longer reads do not go through page-locked memory: what the detour costs is little of them.
+const STAGING_BYTES: usize = 16 << 10;
 
 /// The newest CUDA version that the installed driver supports.
 ///
@@ -141,7 +145,7 @@ pub(crate) struct Cuda {
     health: Arc<Health>,
     stream: Arc<CudaStream>,
     /// What short reads go through, from the first on.
-    staging: Mutex<Option<Staging>>,
+    staging: Mutex<Option<PageLocked>>,
     properties: DeviceProperties,
 }
 
@@ -225,42 +229,109 @@ impl Cuda {
 
 /// Page-locked memory of the host, into which a device writes without a detour.
 #[derive(Debug)]
-struct Staging {
+struct PageLocked {
     context: Arc<CudaContext>,
     memory: NonNull<u8>,
+    bytes: usize,
 }
 
 // SAFETY: the memory is this value's own, and every thread may read it.
-unsafe impl Send for Staging {}
+unsafe impl Send for PageLocked {}
 
-impl Staging {
-    /// Longer copies take the detour: what it costs is little of them.
-    const BYTES: usize = 16 << 10;
-
-    /// The context is current.
-    fn new(context: Arc<CudaContext>, health: &Health) -> Result<Staging, Error> {
+impl PageLocked {
+    /// `bytes` zeros, at a multiple of 8; the context is current.
+    fn new(context: Arc<CudaContext>, health: &Health, bytes: usize) -> Result<PageLocked, Error> {
         // SAFETY: the context is current; the memory is initialised before anybody reads it.
-        let memory = unsafe { result::malloc_host(Self::BYTES, 0) };
+        let memory = unsafe { result::malloc_host(bytes, sys::CU_MEMHOSTALLOC_DEVICEMAP) };
         let memory = health.check("cuMemHostAlloc", None, memory)?.cast::<u8>();
         // SAFETY: so many bytes were allocated.
-        unsafe { memory.write_bytes(0, Self::BYTES) };
+        unsafe { memory.write_bytes(0, bytes) };
         let memory = NonNull::new(memory).expect("CUDA allocates no memory at zero");
-        Ok(Staging { context, memory })
+        Ok(PageLocked { context, memory, bytes })
     }
 
     fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: so many bytes are there, initialised, as long as this value is, which is borrowed.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), Self::BYTES) }
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.bytes) }
+    }
+
+    /// The number at this place, which a kernel may write meanwhile.
+    fn number(&self, place: usize) -> &AtomicU64 {
+        assert!((place + 1) * 8 <= self.bytes, "the memory was made for the number");
+        // SAFETY: so many bytes are there, aligned as CUDA allocates, as long as this value is; whoever else writes there is a
+        // kernel, or holds this value alone.
+        unsafe { AtomicU64::from_ptr(self.memory.as_ptr().cast::<u64>().add(place)) }
     }
 }
 
-impl Drop for Staging {
+impl Drop for PageLocked {
     fn drop(&mut self) {
         let bound = self.context.bind_to_thread();
-        // SAFETY: the memory was allocated in this context, and no copy into it is under way: each is waited for.
+        // SAFETY: the memory was allocated in this context, and nothing writes there any more: each copy and each kernel that
+        // does is waited for.
         if let Err(error) = bound.and_then(|()| unsafe { result::free_host(self.memory.as_ptr().cast()) }) {
             tracing::debug!(?error, "page-locked memory was not freed");
         }
+    }
+}
+
+/// Numbers that kernels write to the host, and one behind them that says that all are there.
+#[derive(Debug)]
+struct SharedInbox {
+    memory: PageLocked,
+    numbers: usize,
+    stream: Arc<CudaStream>,
+    health: Arc<Health>,
+}
+
+impl SharedInbox {
+    /// Looks at the memory between two questions to the driver, which tell of faults.
+    const LOOKS: u32 = 4096;
+
+    fn has_come(&self) -> bool {
+        self.memory.number(self.numbers).load(Ordering::Acquire) != 0
+    }
+}
+
+impl Inbox for SharedInbox {
+    fn address(&self) -> u64 {
+        // Of memory that is mapped, the host and the device have the same address.
+        self.memory.memory.as_ptr() as u64
+    }
+
+    fn clear(&mut self) -> Result<(), Error> {
+        self.memory.number(self.numbers).store(0, Ordering::Release);
+        Ok(())
+    }
+
+    fn wait(&mut self, numbers: &mut [u64]) -> Result<(), Error> {
+        let stream = self.stream.cu_stream();
+        while !self.has_come() {
+            if (0..Self::LOOKS).any(|_| {
+                std::hint::spin_loop();
+                self.has_come()
+            }) {
+                break;
+            }
+            // SAFETY: the stream is alive.
+            let state = unsafe { sys::cuStreamQuery(stream) };
+            if state == sys::CUresult::CUDA_ERROR_NOT_READY {
+                continue;
+            }
+            self.health.check("cuStreamQuery", Some(stream), state.result())?;
+            if !self.has_come() {
+                let message = "the kernel is over and has told nothing".to_owned();
+                return Err(Error::Driver {
+                    call: "cuStreamQuery",
+                    name: "CUDA_SUCCESS".to_owned(),
+                    message,
+                });
+            }
+        }
+        for (place, number) in numbers.iter_mut().enumerate() {
+            *number = self.memory.number(place).load(Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
@@ -326,13 +397,13 @@ impl Backend for Cuda {
             self.check_on(StreamHandle::default(), "cuMemcpyDtoH", copied)?;
             self.synchronize(StreamHandle::default())
         };
-        if target.len() > Staging::BYTES {
+        if target.len() > STAGING_BYTES {
             return copy(target);
         }
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         let staging = match &mut *staging {
             Some(staging) => staging,
-            none => none.insert(Staging::new(self.context.clone(), &self.health)?),
+            none => none.insert(PageLocked::new(self.context.clone(), &self.health, STAGING_BYTES)?),
         };
         let staged = &mut staging.as_mut_slice()[..target.len()];
         copy(staged)?;
@@ -345,6 +416,13 @@ impl Backend for Cuda {
         // SAFETY: the caller promises the room.
         let zeroed = unsafe { result::memset_d8_async(address, 0, bytes as usize, self.stream.cu_stream()) };
         self.check_on(StreamHandle::default(), "cuMemsetD8", zeroed)
+    }
+
+    fn shared_inbox(&self, numbers: usize) -> Result<Option<Box<dyn Inbox>>, Error> {
+        self.bind()?;
+        let memory = PageLocked::new(self.context.clone(), &self.health, (numbers + 1) * 8)?;
+        let (stream, health) = (self.stream.clone(), self.health.clone());
+        Ok(Some(Box::new(SharedInbox { memory, numbers, stream, health })))
     }
 
     fn synchronize(&self, stream: StreamHandle) -> Result<(), Error> {

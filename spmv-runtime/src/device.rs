@@ -14,6 +14,7 @@ use crate::backend::{self, Allocation, Backend, DeviceProperties, LoadError, Mod
 use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Target};
 use crate::cuda::{Cuda, stream_handle};
 use crate::error::Error;
+use crate::launcher::Found;
 use crate::planner::analysis::AnalysisWorkspace;
 use crate::simulator::{MEMORY_BYTES, Simulated};
 
@@ -30,7 +31,7 @@ struct Inner {
     analyses: SingleFlight<(IndexType, IndexType), Arc<AnalysisKernels>>,
     fingerprint: SingleFlight<(), Arc<FingerprintKernel>>,
     reduction: Mutex<Option<Arc<Vec<Allocation>>>>,
-    analysis: Mutex<AnalysisWorkspace>,
+    analysis: Mutex<Option<AnalysisWorkspace>>,
     target: OnceLock<Target>,
     compiler: Arc<Compiler>,
     native: Native,
@@ -98,7 +99,10 @@ pub(crate) struct VectorKernels {
 #[derive(Debug)]
 pub(crate) struct AnalysisKernels {
     pub(crate) program: AnalysisProgram,
-    pub(crate) module: Arc<dyn Module>,
+    pub(crate) structure: [Found; 2],
+    pub(crate) columns: [Found; 2],
+    /// What the kernels are part of.
+    _module: Arc<dyn Module>,
 }
 
 /// The hash of structures, compiled and loaded.
@@ -278,7 +282,13 @@ impl Device {
     ) -> Result<Arc<AnalysisKernels>, Error> {
         self.inner.analyses.get_or_make((offset, index), || {
             let Loaded { module, .. } = self.load(ProgramKey::Analysis(offset, index))?;
-            Ok(Arc::new(AnalysisKernels { program: AnalysisProgram::new(offset, index), module }))
+            let program = AnalysisProgram::new(offset, index);
+            let found = |passes: &[Pass; 2]| {
+                let [first, last] = passes;
+                Ok::<_, Error>([Found::new(first, &*module)?, Found::new(last, &*module)?])
+            };
+            let (structure, columns) = (found(&program.structure)?, found(&program.columns)?);
+            Ok(Arc::new(AnalysisKernels { program, structure, columns, _module: module }))
         })
     }
 
@@ -295,7 +305,7 @@ impl Device {
     }
 
     /// The workspace of analyses, with the lock that keeps it to one of them at a time.
-    pub(crate) fn analysis_workspace(&self) -> &Mutex<AnalysisWorkspace> {
+    pub(crate) fn analysis_workspace(&self) -> &Mutex<Option<AnalysisWorkspace>> {
         &self.inner.analysis
     }
 

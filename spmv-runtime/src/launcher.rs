@@ -20,6 +20,8 @@ pub(crate) struct Bindings<'a> {
     pub(crate) values: u64,
     pub(crate) buffers: &'a [Allocation],
     pub(crate) counts: &'a [u64],
+    /// Where kernels tell the host numbers, of passes that do.
+    pub(crate) inbox: u64,
     /// How many slots [`Arg::Operands`] takes.
     pub(crate) num_operands: usize,
 }
@@ -78,6 +80,23 @@ pub(crate) struct BoundPass {
 
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 
+/// What a module knows of a pass's kernel, whatever it is bound to: asking takes longer than launching.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    function: Function,
+    /// Blocks that are resident on a multiprocessor.
+    resident: u32,
+}
+
+impl Found {
+    pub(crate) fn new(pass: &Pass, module: &dyn Module) -> Result<Found, Error> {
+        let function = module.function(&pass.kernel)?;
+        module.allow_shared(function, &pass.kernel, pass.shared_bytes)?;
+        let resident = module.resident_blocks(function, pass.threads_per_block, pass.shared_bytes)?;
+        Ok(Found { function, resident })
+    }
+}
+
 impl BoundPass {
     /// Whether there is anything to launch.
     pub(crate) fn has_blocks(&self) -> bool {
@@ -85,10 +104,13 @@ impl BoundPass {
     }
 
     pub(crate) fn new(pass: &Pass, module: &dyn Module, bindings: &Bindings<'_>) -> Result<BoundPass, Error> {
+        Self::of(pass, Found::new(pass, module)?, bindings)
+    }
+
+    /// As [`BoundPass::new`], of a kernel that was found before.
+    pub(crate) fn of(pass: &Pass, found: Found, bindings: &Bindings<'_>) -> Result<BoundPass, Error> {
         assert!(pass.args.len() <= MAX_ARGS, "{} takes more arguments than a launch holds", pass.kernel);
-        let function = module.function(&pass.kernel)?;
-        module.allow_shared(function, &pass.kernel, pass.shared_bytes)?;
-        let resident = module.resident_blocks(function, pass.threads_per_block, pass.shared_bytes)?;
+        let Found { function, resident } = found;
         let size = |expr: &Expr| bindings.eval(expr, || u64::from(resident.max(1)));
         let blocks = size(&pass.grid);
         if blocks > MAX_BLOCKS {
@@ -108,6 +130,7 @@ impl BoundPass {
                 Arg::RowOffsets => bindings.row_offsets,
                 Arg::ColIndices => bindings.col_indices,
                 Arg::Values => bindings.values,
+                Arg::Inbox => bindings.inbox,
                 Arg::Buffer(buffer) => bindings.buffers[*buffer].address(),
                 Arg::X => patched(Patch::X),
                 Arg::Y => patched(Patch::Y),

@@ -198,6 +198,7 @@ fn argument(arg: &Arg, buffers: &[Buffer]) -> String {
         Arg::Y => "y".to_owned(),
         Arg::Alpha(value) => format!("alpha: {value}"),
         Arg::Beta(value) => format!("beta: {value}"),
+        Arg::Inbox => "what the host is told".to_owned(),
         Arg::AlphaOnDevice(value) => format!("alpha: pointer to {value}"),
         Arg::BetaOnDevice(value) => format!("beta: pointer to {value}"),
         Arg::Buffer(index) => buffers.get(*index).map_or("buffer", |buffer| buffer.name).to_owned(),

@@ -1,12 +1,13 @@
 //! The features of a matrix that is on a device, counted there.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use spmv_codegen::{AnalysisProgram, Expr, Features, Pass};
+use spmv_codegen::{AnalysisProgram, Features, Pass};
 
-use crate::backend::{Allocation, StreamHandle, as_bytes_mut};
+use crate::backend::{self, Allocation, Backend, Inbox, StreamHandle};
+use crate::device::Device;
 use crate::error::Error;
-use crate::launcher::{Bindings, BoundPass, Operands};
+use crate::launcher::{Bindings, BoundPass, Found, Operands};
 use crate::matrix_source::DeviceMatrix;
 
 impl DeviceMatrix {
@@ -36,7 +37,7 @@ impl DeviceMatrix {
     fn looked_at(&self, transposed: bool) -> Result<Features, Error> {
         let device = self.device();
         let kernels = device.analysis_kernels(self.offset_type(), self.index_type())?;
-        let AnalysisProgram { structure_bytes, structure, columns_bytes, columns, .. } = &kernels.program;
+        let program = &kernels.program;
         let (row_offsets, col_indices, values) = self.addresses();
         let (num_rows, num_cols) = self.stored_size();
         let (num_rows, num_cols, nnz) = (num_rows as u64, num_cols as u64, self.nnz() as u64);
@@ -51,61 +52,78 @@ impl DeviceMatrix {
             values,
             ..Bindings::default()
         };
-        let backend = device.backend();
-        let mut workspace = device.analysis_workspace().lock().unwrap_or_else(PoisonError::into_inner);
-        let mut count = |bytes: &Expr, passes: &[Pass]| {
-            let bytes = sizes.eval(bytes, || 0);
-            if workspace.bytes < bytes {
-                *workspace = AnalysisWorkspace::default();
-                let memory = Allocation::new(backend, bytes, "the workspace of the analysis")?;
-                *workspace = AnalysisWorkspace { memory: Some(memory), bytes, zeroed: 0 };
-            }
-            let zeroed = std::mem::take(&mut workspace.zeroed);
-            let buffers = workspace.memory.as_slice();
-            let address = buffers[0].address();
-            // SAFETY: the memory has room for so many bytes, and nothing else uses it: the lock is held until it was read.
-            let zero = || unsafe { backend.zero(address, bytes) };
-            if zeroed < bytes {
-                zero()?;
-            }
-            for pass in passes {
-                let bindings = Bindings { buffers, ..sizes };
-                let mut bound = BoundPass::new(pass, &*kernels.module, &bindings)?;
-                // SAFETY: the pass was bound to this matrix and this memory, which outlive it: reading waits for it.
-                unsafe { bound.launch(&**backend, StreamHandle::default(), &Operands::default())? };
-            }
-            let mut counters = [0u64; AnalysisProgram::NUM_COUNTERS];
-            // SAFETY: the program says that the memory begins with so many counters.
-            unsafe { backend.read(as_bytes_mut(&mut counters), address)? };
-            // For the next analysis, which does not wait for it then.
-            zero()?;
-            workspace.zeroed = zeroed.max(bytes);
-            Ok::<_, Error>(counters)
+        let mut kept = device.analysis_workspace().lock().unwrap_or_else(PoisonError::into_inner);
+        // It comes back when all has gone well, and is as kernels leave it then.
+        let mut workspace = match kept.take() {
+            Some(workspace) => workspace,
+            None => AnalysisWorkspace::new(device.backend())?,
         };
-        let counted = count(structure_bytes, structure)?;
+        let bytes = [&program.structure_bytes, &program.diagonals_bytes].map(|bytes| sizes.eval(bytes, || 0));
+        let counted = workspace.count(device, bytes, &sizes, &program.structure, &kernels.structure)?;
         let features =
             AnalysisProgram::features((num_rows, num_cols), nnz, self.value_type().size(), &counted);
         let features = match transposed {
-            true => features.transposed(&AnalysisProgram::lengths(&count(columns_bytes, columns)?)),
+            true => {
+                let bytes = [sizes.eval(&program.columns_bytes, || 0), 0];
+                let counted = workspace.count(device, bytes, &sizes, &program.columns, &kernels.columns)?;
+                features.transposed(&AnalysisProgram::lengths(&counted))
+            }
             false => features,
         };
-        if workspace.bytes > AnalysisWorkspace::MAX_KEPT_BYTES {
-            *workspace = AnalysisWorkspace::default();
-        }
+        *kept = Some(workspace).filter(AnalysisWorkspace::is_small);
         Ok(features)
     }
 }
 
 /// What an analysis counts in. It stays with the device, since allocating and freeing take longer than counting.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct AnalysisWorkspace {
-    memory: Option<Allocation>,
-    bytes: u64,
-    /// Bytes, from the first on, that are zero when the device's stream has come to what is launched next.
-    zeroed: u64,
+    /// The counters and what is behind them, zero between analyses; and diagonals.
+    buffers: [Allocation; 2],
+    bytes: [u64; 2],
+    inbox: Box<dyn Inbox>,
 }
 
 impl AnalysisWorkspace {
     /// More is freed when it was used.
     const MAX_KEPT_BYTES: u64 = 16 << 20;
+
+    fn new(backend: &Arc<dyn Backend>) -> Result<AnalysisWorkspace, Error> {
+        let none = || Allocation::new(backend, 0, "the workspace of the analysis");
+        let inbox = backend::inbox(backend, AnalysisProgram::NUM_COUNTERS)?;
+        Ok(AnalysisWorkspace { buffers: [none()?, none()?], bytes: [0; 2], inbox })
+    }
+
+    fn is_small(&self) -> bool {
+        self.bytes.iter().sum::<u64>() <= Self::MAX_KEPT_BYTES
+    }
+
+    /// What these passes count for a matrix of these sizes, for which the buffers need so many bytes.
+    fn count(
+        &mut self,
+        device: &Device,
+        bytes: [u64; 2],
+        sizes: &Bindings<'_>,
+        passes: &[Pass; 2],
+        found: &[Found; 2],
+    ) -> Result<[u64; AnalysisProgram::NUM_COUNTERS], Error> {
+        let backend = device.backend();
+        for ((buffer, has), needed) in self.buffers.iter_mut().zip(&mut self.bytes).zip(bytes) {
+            if *has < needed {
+                (*has, *buffer) = (0, Allocation::zeroed(backend, needed, "the workspace of the analysis")?);
+                *has = needed;
+            }
+        }
+        self.inbox.clear()?;
+        let bindings = Bindings { buffers: &self.buffers, inbox: self.inbox.address(), ..*sizes };
+        for (pass, found) in passes.iter().zip(found) {
+            let mut bound = BoundPass::of(pass, *found, &bindings)?;
+            // SAFETY: the pass was bound to this matrix and this memory, which outlive it: it is waited for, or the memory is
+            // freed, which waits.
+            unsafe { bound.launch(&**backend, StreamHandle::default(), &Operands::default())? };
+        }
+        let mut counters = [0; AnalysisProgram::NUM_COUNTERS];
+        self.inbox.wait(&mut counters)?;
+        Ok(counters)
+    }
 }
