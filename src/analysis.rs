@@ -197,3 +197,17 @@ impl AnalysisProgram {
         Lengths { longest: counters[0], classes, warp_steps }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_that_differ_are_counted() {
+        assert_eq!(different(&[]), 0);
+        // Those of one place, and 0, which says that nobody is there.
+        assert_eq!(different(&[5, 5, 5 + 1024, 5, 5 + 2048, 5 + 1024, 0, 0]), 4);
+        let all: Vec<u64> = (1..=Features::COMPARED_ROWS).map(|row| row << 32).collect();
+        assert_eq!(different(&all), Features::COMPARED_ROWS);
+    }
+}

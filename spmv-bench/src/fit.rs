@@ -202,7 +202,7 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         // One product after the other finds there what the last one left, another program's does not.
         let cold_ms = row.time_ms().expect("rows without a time do not count");
         let ms = match footprints[problem] {
-            Footprint::InL2 => (cold_ms * row.warm_ms.unwrap_or(cold_ms)).sqrt(),
+            Footprint::Small | Footprint::InL2 => (cold_ms * row.warm_ms.unwrap_or(cold_ms)).sqrt(),
             Footprint::BeyondL2 => cold_ms,
         };
         if ms < best[problem].ms {

@@ -38,7 +38,7 @@ const PROBLEMS: &[Problem] = &[
 ];
 
 const HEAD: &str = "matrix,value,best_ms,best,tuned_over_best,tuned,auto_over_best,auto,tuning_products,tuning_candidates,\
-                    tuning_stop,tuning_prepare_products,analysis_products,fingerprint_products";
+                    tuning_stop,tuning_prepare_products,analysis_products,ranking_products,fingerprint_products";
 
 const ANALYSIS_HEAD: &str = "matrix,auto,product_us,analysis_us,analysis_products,fingerprint_us,ranking_us";
 
@@ -155,9 +155,13 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
     let best_ms = finalists.iter().map(|config| ms(*config)).fold(f64::INFINITY, f64::min);
     let ratios = [ms(tuned.config) / best_ms, ms(auto) / best_ms];
     let analysis = least(|| matrix.features().map(drop))?;
+    let ranking = least(|| {
+        planner::candidates(&features, types, operation, l2_bytes, &constraints)?;
+        Ok(())
+    })?;
     let fingerprint = least(|| matrix.fingerprint().map(drop))?;
     let line = format!(
-        "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{:.2},{:.2}",
+        "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{:.2},{:.2},{:.2}",
         short(best),
         ratios[0],
         short(tuned.config),
@@ -168,6 +172,7 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
         tuned.stop,
         tuned.prepared / best_ms,
         analysis / best_ms,
+        ranking / best_ms,
         fingerprint / best_ms
     );
     Ok(Found { line, report: tuned, ratios })

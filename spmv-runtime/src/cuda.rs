@@ -420,7 +420,10 @@ impl Backend for Cuda {
 
     fn shared_inbox(&self, numbers: usize) -> Result<Option<Box<dyn Inbox>>, Error> {
         self.bind()?;
-        let memory = PageLocked::new(self.context.clone(), &self.health, (numbers + 1) * 8)?;
+        let memory = match PageLocked::new(self.context.clone(), &self.health, (numbers + 1) * 8) {
+            Err(Error::OutOfMemory { .. }) => return Ok(None),
+            memory => memory?,
+        };
         let (stream, health) = (self.stream.clone(), self.health.clone());
         Ok(Some(Box::new(SharedInbox { memory, numbers, stream, health })))
     }

@@ -4,7 +4,7 @@
 //! structure ([`terms`]) times prices that were fitted to recorded measurements. The prices are data, in a file for each
 //! architecture that was measured. There is one so far, of sm_90; other devices take it, with their own L2 cache.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use spmv_codegen::{
     Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Loads, Operation,
@@ -202,7 +202,7 @@ fn listed(
         let candidate =
             config.map(|config| Candidate::new(config, "rows repeat: a byte a row is all that is read"));
         match Footprint::of(features, types, l2_bytes) {
-            Footprint::InL2 if !to_measure => {}
+            Footprint::Small | Footprint::InL2 if !to_measure => {}
             _ => found.splice(..0, candidate).for_each(drop),
         }
     }
@@ -292,7 +292,7 @@ fn of_shape(config: KernelConfig, features: &Features) -> Result<KernelConfig, C
 /// first phase of `two_phase` has its x in shared memory, and nothing to protect.
 pub fn loads(config: KernelConfig, features: &Features, l2_bytes: u64) -> Loads {
     match Footprint::of(features, config.types(), l2_bytes) {
-        Footprint::InL2 => Loads::Cached,
+        Footprint::Small | Footprint::InL2 => Loads::Cached,
         Footprint::BeyondL2 if matches!(config.algorithm(), Algorithm::TwoPhase(_)) => Loads::Cached,
         Footprint::BeyondL2 => Loads::Streaming,
     }
@@ -350,16 +350,19 @@ fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<Ker
     builder.offset(types.offset).index(types.index).operation(operation).build()
 }
 
-/// What the configuration is for these types and a matrix with these features; `None` where its kernel does not take the types, or
-/// the matrix no layout of its shape.
-fn suited(
-    config: KernelConfig,
-    types: Types,
-    operation: Operation,
-    features: &Features,
-) -> Option<KernelConfig> {
-    let suited = of_shape(typed(config, types, operation).ok()?, features).ok()?;
-    (shape(suited) == shape(config)).then_some(suited)
+/// What the configurations that have prices are for these types, in their order; `None` where a kernel does not take them. Checked
+/// once: matrices are of few types.
+fn all_typed(types: Types, operation: Operation) -> Arc<[Option<KernelConfig>]> {
+    type Known = Vec<((Types, Operation), Arc<[Option<KernelConfig>]>)>;
+    static KNOWN: Mutex<Known> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, found)) = known.iter().find(|(key, _)| *key == (types, operation)) {
+        return found.clone();
+    }
+    let typed = |priced: &Priced| typed(priced.config, types, operation).ok();
+    let found: Arc<[_]> = SM_90.priced.iter().map(typed).collect();
+    known.push(((types, operation), found.clone()));
+    found
 }
 
 /// What the model knows, the fastest first; where candidates are measured, those too that are there for nothing else.
@@ -371,8 +374,12 @@ fn predicted(
     l2_bytes: u64,
     constraints: &Constraints,
 ) -> Vec<Candidate> {
-    let candidate = |priced: &Priced| {
-        let config = suited(priced.config, types, operation, features)?;
+    let candidate = |(priced, typed): (&Priced, &Option<KernelConfig>)| {
+        let config = of_shape((*typed)?, features).ok()?;
+        // The matrix may have no layout of this shape.
+        if shape(config) != shape(priced.config) {
+            return None;
+        }
         let mut prediction = priced.predict(&terms(&config, features, l2_bytes)?);
         if operation == Operation::Transpose {
             prediction.prepare_ms += COPY_MS[0] + COPY_MS[1] * features.nnz as f64;
@@ -380,9 +387,11 @@ fn predicted(
         Some(Candidate { config, prediction: Some(prediction), rule: String::new() })
     };
     let footprint = Footprint::of(features, types, l2_bytes);
-    let counts =
-        |priced: &&Priced| priced.footprint == footprint && (to_measure || priced.purpose == Purpose::Choose);
-    let priced = SM_90.priced.iter().filter(counts);
+    let counts = |(priced, _): &(&Priced, _)| {
+        priced.footprint == footprint && (to_measure || priced.purpose == Purpose::Choose)
+    };
+    let typed = all_typed(types, operation);
+    let priced = SM_90.priced.iter().zip(&*typed).filter(counts);
     let mut found: Vec<_> = priced.filter_map(candidate).collect();
     let cost = |candidate: &Candidate| {
         candidate

@@ -131,7 +131,7 @@ impl Demo {
         let config = plain_product(choice.config.to_builder()).build()?;
         let source = config.program().source;
         let source_lines = source.lines().count();
-        self.tell(|out| kernel_text(out, &config, &choice.reason, &source))?;
+        self.tell(|out| kernel_text(out, &config, &choice.reason(), &source))?;
 
         let Opened::Device(device, facts) = open(DeviceChoice::Auto, Schedule::Natural)? else {
             unreachable!("`auto` is a GPU or the simulator");
@@ -141,7 +141,7 @@ impl Demo {
         let compiled = CompiledFacts::new(&device.properties().arch, provenance.origin, loaded.artifact());
         self.tell(|out| compiled.text(out))?;
         let kernel =
-            KernelFacts { config: config_text(&config), reason: choice.reason, source_lines, compiled };
+            KernelFacts { config: config_text(&config), reason: choice.reason(), source_lines, compiled };
 
         let about = match device.is_simulator() {
             true => "y <- A x with random x, by this kernel on the simulator.",

@@ -129,7 +129,7 @@ impl Inspect {
             triangle_bytes_f64: of_triangle(ValueType::F64),
             triangle_bytes_c32: of_triangle(ValueType::C32),
             triangle_bytes_c64: of_triangle(ValueType::C64),
-            chosen: ChosenFacts { config: config_text(&chosen.config), reason: chosen.reason.clone() },
+            chosen: ChosenFacts { config: config_text(&chosen.config), reason: chosen.reason() },
             layouts: layouts(&a, offset, bytes(ValueType::F32))?,
             matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
         })

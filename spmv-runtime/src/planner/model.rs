@@ -11,34 +11,39 @@ use super::{Prediction, own_settings};
 /// Index of the term that preparation depends on, in [`TERMS`].
 const MATRIX: usize = 1;
 
-/// Whether the L2 cache has room for what a product reads and writes. Prices of both kinds are fitted apart: launches, first
-/// loads and uneven warps make the times of the one, bytes and reads of x those of the other.
+/// What a product reads and writes beside the L2 cache. Prices of each kind are fitted apart: launches and first loads make the
+/// times of the first, uneven warps those of the second, bytes and reads of x those of the third.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Footprint {
-    /// The CSR arrays, x and y take at most two thirds of it.
+    /// The CSR arrays, x and y take at most an eighth of it.
+    Small,
+    /// They take more, and at most two thirds.
     InL2,
     /// They take more.
     BeyondL2,
 }
 
 impl Footprint {
-    /// Both.
-    pub const ALL: [Footprint; 2] = [Footprint::InL2, Footprint::BeyondL2];
+    /// All of them.
+    pub const ALL: [Footprint; 3] = [Footprint::Small, Footprint::InL2, Footprint::BeyondL2];
 
     /// That of a product of a matrix with these features.
     pub fn of(features: &Features, types: Types, l2_bytes: u64) -> Footprint {
         let entries = features.nnz.saturating_mul((types.value.size() + types.index.size()) as u64);
         let of_rows = features.num_rows * (types.offset.size() + types.y.size()) as u64;
         let of_cols = features.num_cols * types.x.size() as u64;
-        match entries.saturating_add(of_rows).saturating_add(of_cols).saturating_mul(3) > l2_bytes * 2 {
-            true => Footprint::BeyondL2,
-            false => Footprint::InL2,
+        let bytes = entries.saturating_add(of_rows).saturating_add(of_cols);
+        match () {
+            () if bytes <= l2_bytes / 8 => Footprint::Small,
+            () if bytes <= l2_bytes / 3 * 2 => Footprint::InL2,
+            () => Footprint::BeyondL2,
         }
     }
 
-    /// `in_l2` or `beyond_l2`.
+    /// `small`, `in_l2` or `beyond_l2`.
     pub fn name(self) -> &'static str {
         match self {
+            Footprint::Small => "small",
             Footprint::InL2 => "in_l2",
             Footprint::BeyondL2 => "beyond_l2",
         }
@@ -121,7 +126,7 @@ pub enum ModelError {
     },
     /// A line does not have a value for each name, or one is no finite number from 0 on.
     #[error(
-        "line {line}: expected an algorithm, its settings, choose or tune, in_l2 or beyond_l2, and {} finite numbers from 0 on",
+        "line {line}: expected an algorithm, its settings, choose or tune, small, in_l2 or beyond_l2, and {} finite numbers from 0 on",
         NUM_TERMS + 2
     )]
     Values {
