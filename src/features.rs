@@ -166,10 +166,12 @@ impl Samples {
 
     /// Entries at the beginning of each whose columns are counted.
     pub fn degree_sample(&self) -> u64 {
-        match self.count {
-            ..=Features::FEW_SAMPLES => Features::DEGREE_SAMPLE,
-            ..=Features::SAMPLES_OF_SMALL => Features::STRETCH[0],
-            _ => 2 * Features::DEGREE_SAMPLE,
+        if self.count <= Features::FEW_SAMPLES {
+            Features::DEGREE_SAMPLE
+        } else if self.count <= Features::SAMPLES_OF_SMALL {
+            Features::STRETCH[0]
+        } else {
+            2 * Features::DEGREE_SAMPLE
         }
     }
 
