@@ -440,7 +440,7 @@ fn fit() {
     assert_eq!(report["model"], model);
     assert!(model.lines().any(|line| line.starts_with("csr_vector,threads_per_vector=8 ")), "{model}");
     // Of other matrices the record says nothing.
-    assert!(model.contains(",in_l2,") && !model.contains(",beyond_l2,"), "{model}");
+    assert!(model.contains(",small,") && !model.contains(",in_l2,"), "{model}");
     let output = spmv.output("fit TMP/none.csv");
     assert_eq!(output.status.code(), Some(3));
 
@@ -460,7 +460,7 @@ fn fit() {
 #[test]
 fn extra_memory_is_limited() {
     let spmv = Spmv::new();
-    spmv.json("matrix make stencil_5 --set nx=350 --set ny=300 -o TMP/a.mtx");
+    spmv.json("matrix make stencil_5 --set nx=500 --set ny=450 -o TMP/a.mtx");
     let chosen = |limit: &str| {
         let report = spmv.json(&format!("run TMP/a.mtx --products 100000000{limit} --repeat 0"));
         let algorithm = report["kernel"]["algorithm"].as_str().unwrap().to_owned();
