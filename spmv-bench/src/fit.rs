@@ -1001,7 +1001,13 @@ mod tests {
             let mut prices = [0.0; NUM_TERMS];
             prices[0] = launch;
             let config = KernelConfig::named(name).unwrap().build().unwrap();
-            Priced { config, purpose: Purpose::Choose, footprint: Footprint::Small, prices, prepare: [0.0; 2] }
+            Priced {
+                config,
+                purpose: Purpose::Choose,
+                footprint: Footprint::Small,
+                prices,
+                prepare: [0.0; 2],
+            }
         };
         let mut model = Model::default();
         // What is predicted to be the fastest was not measured, or not on this matrix; another is only there to be measured.
