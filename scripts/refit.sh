@@ -42,6 +42,8 @@ records=(
   more/2026-11-23T19-56-29-26f7c05-drawn_giants.csv
   more/2026-11-23T22-35-33-f12489a-dia.csv
   more/2026-11-24T11-38-32-219b185-integers_each.csv
+  more/2026-11-25T03-09-57-8fd088f-threads_per_block_small.csv
+  more/2026-11-25T03-10-42-8fd088f-threads_per_block.csv
 )
 # Kernels that were others before.
 since=(

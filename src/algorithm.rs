@@ -204,6 +204,7 @@ algorithms! {
     hola_t: HolaT narrow 65_536,
     planned_t: PlannedT,
     sym_csr: SymCsr,
+    sym_dia: SymDia,
 }
 
 /// The parameter that says how values are stored.

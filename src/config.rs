@@ -173,7 +173,7 @@ impl KernelConfig {
             user: None,
             alpha: None,
             beta: None,
-            threads_per_block: 256,
+            threads_per_block: KernelConfig::USUAL_THREADS_PER_BLOCK,
             loads: Loads::default(),
         }
     }
@@ -395,6 +395,9 @@ impl KernelConfig {
 }
 
 impl KernelConfig {
+    /// Threads of a block where a configuration names no other number.
+    pub const USUAL_THREADS_PER_BLOCK: u32 = 256;
+
     /// A Hermitian matrix of real values is a symmetric one, which has kernels of its own.
     fn hermitian_problem(&self) -> Option<ConfigError> {
         let value = self.types.value;

@@ -26,6 +26,7 @@
 mod algorithm;
 mod analysis;
 mod config;
+mod diagonals;
 mod dot;
 mod error;
 mod expr;

@@ -50,6 +50,8 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/row_blocks.cuh", include_str!("../templates/prelude/row_blocks.cuh")),
     ("prelude/search.cuh", include_str!("../templates/prelude/search.cuh")),
     ("prelude/transposed_copy.cuh", include_str!("../templates/prelude/transposed_copy.cuh")),
+    ("prelude/mirror.cuh", include_str!("../templates/prelude/mirror.cuh")),
+    ("prelude/diagonals.cuh", include_str!("../templates/prelude/diagonals.cuh")),
     ("prelude/jagged_diagonals.cuh", include_str!("../templates/prelude/jagged_diagonals.cuh")),
     ("primitives/block_scan.cuh", include_str!("../templates/primitives/block_scan.cuh")),
     ("primitives/grid_scan.cuh", include_str!("../templates/primitives/grid_scan.cuh")),
@@ -366,7 +368,7 @@ mod tests {
         for spec in Algorithm::ALL {
             let program = KernelConfig::builder((spec.default)()).build().unwrap().program();
             for pass in program.prepare.iter().chain(&program.multiply) {
-                let prefixes = [spec.name, "scan", "sort", "transposed_copy", "jagged"]
+                let prefixes = [spec.name, "scan", "sort", "transposed_copy", "jagged", "diagonals", "encoding"]
                     .map(|prefix| format!("spmv_{prefix}_"));
                 let named = format!("{}_", pass.kernel);
                 assert!(prefixes.iter().any(|prefix| named.starts_with(prefix)), "{}", pass.kernel);

@@ -1,11 +1,11 @@
-// bccoo: a warp takes 256 small dense blocks, with 16 bits for a column and a bit for the end of a row.
+// bccoo: a warp takes 256 small dense blocks, a lane eight neighbours, with 16 bits for a column and a bit for the end of a row.
 //
 // Formula:   y[r] <- alpha * sum over blocks b in row r / block_rows, over c of block_values[b][r % block_rows][c] * x[block_cols * cols[b] + c] + beta * y[r]
 // Paper:     Yan, Li, Zhang and Zhou 2014 (yaSpMV: BCCOO; a carry in place of waiting for the neighbour); peer in Steinberger et al., Hola
 // Suits:     entries that come in small dense blocks, as in finite elements with several unknowns a node; any distribution of row lengths
 // Suffers:   scattered entries: a block that holds one entry is stored whole, which is refused from 8 slots a nonzero on; values that change (they are copied when a plan is made)
 // Bytes:     blocks * (block_rows * block_cols * value + 2 + 1/8) + 4 a row of blocks + 4 a column more than 32,767 blocks from the one before + rows * y + x once, about 24 for 256 blocks; keeps its own values and columns
-// Guarantee: bit-reproducible; blocks are summed in fixed trees, and a row of several tiles by the warp that brings its last piece; fill multiplies x, so that x must be finite wherever a stored block lies
+// Guarantee: bit-reproducible; a lane's blocks are a chain, lanes are summed in fixed trees, and a row of several tiles by the warp that brings its last piece; fill multiplies x, so that x must be finite wherever a stored block lies
 // Launch:    a warp 256 blocks, a thread a row of an empty row of blocks; one pass; blocks are found by two radix sorts, counted, filled and described on the device, once; at most 2^31 - 1 nonzeros
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
@@ -27,11 +27,12 @@ constexpr int kBlockCols = 2;
 #endif
 
 constexpr int kPlaces = kBlockRows * kBlockCols;
-// A tile is so many steps, in each of which a lane has a block.
+// Blocks of a lane, neighbours; a tile is those of a warp. Blocks lie where the lanes' first ones are side by side, then their
+// second ones and so on.
 constexpr int kSteps = 8;
 constexpr uint32_t kTileBlocks = 32 * kSteps;
 constexpr int kWarps = kThreadsPerBlock / 32;
-// Steps whose loads are in flight together: 64 bytes a lane.
+// Blocks of a lane whose loads are in flight together: 64 bytes.
 constexpr int kBlocksInFlight = 64 / (kPlaces * int(sizeof(AccumT)));
 // Threads of a multiprocessor that the registers must do for; unasked, the compiler spills some.
 constexpr int kResidentThreads = sizeof(AccumT) == 4 ? 1024 : 768;
@@ -40,6 +41,11 @@ constexpr int kChunk = kBlocksInFlight >= kSteps ? kSteps : kBlocksInFlight > 1 
 // The difference of a block's column from that of the block before; the escape stands for a column that is listed.
 using DeltaT = short;
 constexpr DeltaT kEscape = -32768;
+
+// Where the values of a block lie.
+__device__ __forceinline__ uint64_t place_of(uint32_t block) {
+  return block / kTileBlocks * uint64_t(kTileBlocks) + block % kSteps * 32 + block % kTileBlocks / kSteps;
+}
 
 // A place in the grid of blocks.
 struct Block {
@@ -134,7 +140,7 @@ spmv_bccoo_fill(uint32_t num_rows, uint32_t nnz, const OffsetT* __restrict__ row
   const uint32_t layer = i - entries.first_of_place(i, entry);
   const uint32_t first = entries.first_of_block(i, entry.block);
   const uint32_t block = blocks_before[first] + layer;
-  block_values[block * uint64_t(kPlaces) + entry.place] = values[pairs[i].y];
+  block_values[place_of(block) * kPlaces + entry.place] = values[pairs[i].y];
   if (first != i) return;
   for (uint32_t b = blocks_before[i]; b < blocks_before[i + 1]; ++b) blocks[b] = entry.block;
 }
@@ -249,11 +255,11 @@ __device__ __forceinline__ uint32_t sum_to_lane(uint32_t value, int lanes_before
   return value;
 }
 
-// The columns of a tile's blocks. A lane adds up the differences of eight neighbours; a column that is listed begins anew.
+// The columns of a lane's blocks. It adds up the differences of its neighbours; a column that is listed begins anew.
 __device__ __forceinline__ void decode_cols(uint32_t tile, const uint32_t* __restrict__ tile_cols,
                                             const DeltaT* __restrict__ col_deltas,
                                             const uint32_t* __restrict__ escape_offsets,
-                                            const uint32_t* __restrict__ escaped_cols, uint4* cols) {
+                                            const uint32_t* __restrict__ escaped_cols, uint32_t (&cols)[kSteps]) {
   const int lane = threadIdx.x % 32;
   const uint32_t first_escape = __ldg(escape_offsets + tile), end_escape = __ldg(escape_offsets + tile + 1);
   const uint32_t tile_col = __ldg(tile_cols + tile);
@@ -261,11 +267,10 @@ __device__ __forceinline__ void decode_cols(uint32_t tile, const uint32_t* __res
   load_streaming<kSteps>(deltas, col_deltas + tile * uint64_t(kTileBlocks) + lane * kSteps);
   // Which of the lane's columns lie behind one that is listed.
   uint32_t absolute = 0;
-  uint32_t sums[kSteps];
   uint32_t sum = 0;
   if (first_escape == end_escape) {
 #pragma unroll
-    for (int k = 0; k < kSteps; ++k) sums[k] = sum += int32_t(deltas[k]);
+    for (int k = 0; k < kSteps; ++k) cols[k] = sum += int32_t(deltas[k]);
   } else {
     uint32_t count = 0;
 #pragma unroll
@@ -275,7 +280,7 @@ __device__ __forceinline__ void decode_cols(uint32_t tile, const uint32_t* __res
     for (int k = 0; k < kSteps; ++k) {
       const bool is_escape = deltas[k] == kEscape;
       if (is_escape) absolute |= 0xffu << k;
-      sums[k] = sum = is_escape ? __ldg(escaped_cols + next++) : sum + int32_t(deltas[k]);
+      cols[k] = sum = is_escape ? __ldg(escaped_cols + next++) : sum + int32_t(deltas[k]);
     }
   }
   const uint32_t heads = __ballot_sync(0xffffffffu, absolute != 0);
@@ -285,11 +290,8 @@ __device__ __forceinline__ void decode_cols(uint32_t tile, const uint32_t* __res
   if (lane == 0) before = tile_col;
 #pragma unroll
   for (int k = 0; k < kSteps; ++k) {
-    if ((absolute >> k & 1) == 0) sums[k] += before;
+    if ((absolute >> k & 1) == 0) cols[k] += before;
   }
-  cols[lane * 2] = make_uint4(sums[0], sums[1], sums[2], sums[3]);
-  cols[lane * 2 + 1] = make_uint4(sums[4], sums[5], sums[6], sums[7]);
-  __syncwarp();
 }
 
 // The entries of x for a block; behind the last column of A there are none.
@@ -355,61 +357,64 @@ struct Layout {
   const ValueT* block_values;
 };
 
-// The product of a tile's blocks, whose columns are known.
-__device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t tile, const uint32_t* cols,
+// The product of a tile's blocks, of those of a lane with these columns.
+__device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t tile, const uint32_t (&cols)[kSteps],
                                               uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x,
-                                              YT* __restrict__ y, AccumT alpha, BetaT beta,
+                                              YT* __restrict__ y, AlphaT alpha, BetaT beta,
                                               const SpanningRows& spanning) {
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t first_block = tile * kTileBlocks;
+  const uint32_t first_block = tile * kTileBlocks + lane * kSteps;
   const bool in_packets = is_in_packets<kBlockCols>(x);
   const uint32_t first_rank = __ldg(layout.tile_rows + tile);
   const TileSpan span = {__ldg(&layout.tile_spans[tile].begin), __ldg(&layout.tile_spans[tile].end)};
-  const uint32_t lane_flags = __ldg(layout.bit_flags + tile * uint64_t(kSteps) + lane % kSteps);
-  // The row that is open, with its sums so far; the sums of the row that came from the tile before.
-  uint32_t rank = first_rank;
-  AccumT open[kBlockRows] = {};
-  AccumT head[kBlockRows] = {};
-  bool has_head = false;
-#pragma unroll 1
+  const uint32_t four_flags = __ldg(layout.bit_flags + tile * uint64_t(kSteps) + lane / 4);
+  const uint32_t ends = ~(four_flags >> lane % 4 * 8) & 0xffu;
+  const uint32_t num_ends = __popc(ends), num_ends_up_to = sum_to_lane(num_ends, lane);
+  const uint32_t lane_rank = first_rank + num_ends_up_to - num_ends;
+  const ValueT* tile_values = layout.block_values + (tile * uint64_t(kTileBlocks) + lane) * kPlaces;
+  // What the lane has of the row that it begins in, where that ends in it; of the row that is open.
+  AccumT front[kBlockRows] = {}, sums[kBlockRows] = {};
+#pragma unroll
   for (int step = 0; step < kSteps; step += kChunk) {
     ValueT values[kChunk][kPlaces];
     XT entries[kChunk][kBlockCols];
 #pragma unroll
     for (int u = 0; u < kChunk; ++u) {
-      const uint32_t block = first_block + (step + u) * 32 + lane;
-      const bool is_there = block < layout.num_blocks;
-      load_streaming<kPlaces>(values[u], layout.block_values + min(block, layout.num_blocks - 1) * uint64_t(kPlaces));
-      load_entries(x, is_there ? num_cols : 0, is_there ? cols[(step + u) * 32 + lane] : 0, in_packets, entries[u]);
+      const bool is_there = first_block + step + u < layout.num_blocks;
+      load_streaming<kPlaces>(values[u], tile_values + (step + u) * (32 * kPlaces));
+      load_entries(x, is_there ? num_cols : 0, is_there ? cols[step + u] : 0, in_packets, entries[u]);
     }
 #pragma unroll
     for (int u = 0; u < kChunk; ++u) {
-      const uint32_t ends = ~__shfl_sync(0xffffffffu, lane_flags, step + u);
-      const int lanes_before = lanes_before_in_segment(ends << 1);
-      AccumT sums[kBlockRows];
 #pragma unroll
       for (int r = 0; r < kBlockRows; ++r) {
-        sums[r] = lane == 0 ? open[r] : AccumT(0);
 #pragma unroll
         for (int c = 0; c < kBlockCols; ++c) {
           sums[r] = multiply_add(AccumT(values[u][r * kBlockCols + c]), AccumT(entries[u][c]), sums[r]);
         }
-        sums[r] = warp_segmented_sum(sums[r], lanes_before);
-        open[r] = ends >> 31 ? AccumT(0) : __shfl_sync(0xffffffffu, sums[r], 31);
       }
-      if (ends >> lane & 1) {
-        const uint32_t closed = rank + __popc(ends & ((1u << lane) - 1));
-        if (closed == first_rank && span.begin < tile) {
-          has_head = true;
+      if ((ends >> (step + u) & 1) == 0) continue;
+      const uint32_t ended = __popc(ends & ((1u << (step + u)) - 1));
+      if (ended > 0) store_rows(y, num_rows, __ldg(layout.block_rows + lane_rank + ended), sums, alpha, beta);
 #pragma unroll
-          for (int r = 0; r < kBlockRows; ++r) head[r] = sums[r];
-        } else {
-          store_rows(y, num_rows, __ldg(layout.block_rows + closed), sums, alpha, beta);
-        }
+      for (int r = 0; r < kBlockRows; ++r) {
+        if (ended == 0) front[r] = sums[r];
+        sums[r] = AccumT(0);
       }
-      rank += __popc(ends);
     }
   }
+  // What other lanes have of these rows; the sums of the row that came from the tile before.
+  const int lanes_before = lanes_before_in_segment(__ballot_sync(0xffffffffu, ends != 0));
+  AccumT open[kBlockRows], head[kBlockRows];
+#pragma unroll
+  for (int r = 0; r < kBlockRows; ++r) {
+    const AccumT sum = warp_segmented_sum(sums[r], lanes_before);
+    const AccumT before = __shfl_up_sync(0xffffffffu, sum, 1);
+    open[r] = __shfl_sync(0xffffffffu, sum, 31);
+    head[r] = lane == 0 ? front[r] : before + front[r];
+  }
+  const bool has_head = ends != 0 && lane_rank == first_rank && span.begin < tile;
+  if (ends != 0 && !has_head) store_rows(y, num_rows, __ldg(layout.block_rows + lane_rank), head, alpha, beta);
   const uint32_t holders = __ballot_sync(0xffffffffu, has_head);
   if (holders != 0) {
 #pragma unroll
@@ -418,6 +423,7 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
     add_pieces(spanning, layout.num_tiles, num_rows, block_row, span.begin, tile, tile, head, y, alpha, beta);
   }
   if (span.end > tile) {
+    const uint32_t rank = __shfl_sync(0xffffffffu, first_rank + num_ends_up_to, 31);
     const uint32_t begin = rank == first_rank ? span.begin : tile;
     const uint32_t block_row = __ldg(layout.block_rows + rank);
     add_pieces(spanning, layout.num_tiles, num_rows, block_row, begin, span.end, tile, open, y, alpha, beta);
@@ -434,7 +440,6 @@ spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* _
            const ValueT* __restrict__ block_values, const uint32_t* __restrict__ empty_rows, AccumT* tails,
            AccumT* heads, PieceWordT* meetings) {
   await_stream();
-  __shared__ uint4 cols[kWarps][kTileBlocks / 4];
   if (skips_product(alpha)) {
     const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
     for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
@@ -452,9 +457,8 @@ spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* _
   }
   const uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32;
   if (tile >= num_tiles) return;
-  uint4* warp_cols = cols[threadIdx.x / 32];
-  decode_cols(tile, tile_cols, col_deltas, escape_offsets, escaped_cols, warp_cols);
+  uint32_t cols[kSteps];
+  decode_cols(tile, tile_cols, col_deltas, escape_offsets, escaped_cols, cols);
   const Layout layout = {num_tiles, num_blocks, bit_flags, block_rows, tile_rows, tile_spans, block_values};
-  multiply_tile(layout, tile, reinterpret_cast<const uint32_t*>(warp_cols), num_rows, num_cols, x, y, alpha, beta,
-                {tails, heads, meetings});
+  multiply_tile(layout, tile, cols, num_rows, num_cols, x, y, alpha, beta, {tails, heads, meetings});
 }

@@ -1,11 +1,11 @@
-// coo: a warp takes 256 entries with their rows and sums them segment by segment.
+// coo: a warp takes 256 entries with their rows, a lane four neighbours at a time, and sums them segment by segment.
 //
 // Formula:   y[r] <- alpha * sum over j with row_indices[j] = r of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Bell and Garland 2009 (COO kernel: segmented reduction); Hiranandani, III (structure x format)
 // Suits:     comparing; matrices with few entries and many empty rows, where work must not depend on rows
-// Suffers:   everywhere else: it reads a row with every nonzero, and a segmented sum takes five steps for 32 nonzeros
+// Suffers:   everywhere else: it reads a row with every nonzero, and a segmented sum takes five steps for 128 nonzeros
 // Bytes:     nnz * (value + index + 4) + rows * y + x once, 4 an empty row, about 28 for 256 nonzeros; keeps the rows of the nonzeros
-// Guarantee: bit-reproducible with reduction = 0: segments are summed in fixed trees, and a row of several tiles by the warp that brings its last piece; not with reduction = 1, where segments of 32 nonzeros are added to y as they come
+// Guarantee: bit-reproducible with reduction = 0: segments are summed in fixed trees, and a row of several tiles by the warp that brings its last piece; not with reduction = 1, where segments of 128 nonzeros are added to y as they come
 // Launch:    a warp 256 nonzeros, a thread an empty row; one pass, two with reduction = 1, the first for beta * y; the rows of the nonzeros are found by three passes, once
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
@@ -16,11 +16,13 @@ constexpr int kReduction = 0;
 #include "prelude/block.cuh"
 #include "prelude/segmented.cuh"
 #include "prelude/spanning_row.cuh"
+#include "prelude/stream.cuh"
 #endif
 
-// Nonzeros of a lane, whose loads are in flight together.
-constexpr int kSteps = 8;
-constexpr uint32_t kTileNnz = 32 * kSteps;
+// Neighbouring nonzeros of a lane, and how many times it has so many; all their loads are in flight together.
+constexpr int kRun = 4;
+constexpr int kRuns = 2;
+constexpr uint32_t kTileNnz = 32 * kRun * kRuns;
 constexpr int kWarps = kThreadsPerBlock / 32;
 
 // A thread a row: counts[0] <- how many rows have no entries.
@@ -67,36 +69,84 @@ spmv_coo_rows(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_of
   row_indices[j] = low;
 }
 
-// The entries of a lane: every 32nd of the tile. Behind the last nonzero its row goes on, with nothing.
+// The entries of a lane. Behind the last nonzero its row goes on, with nothing.
+template <bool kFull>
 __device__ __forceinline__ void load_entries(OffsetT first, OffsetT nnz, const uint32_t* __restrict__ row_indices,
                                              const IndexT* __restrict__ col_indices,
                                              const ValueT* __restrict__ values, const XT* __restrict__ x,
-                                             uint32_t (&rows)[kSteps], AccumT (&products)[kSteps]) {
-  IndexT cols[kSteps];
-  ValueT factors[kSteps];
+                                             uint32_t (&rows)[kRuns][kRun], AccumT (&products)[kRuns][kRun]) {
+  IndexT cols[kRuns][kRun];
+  ValueT factors[kRuns][kRun];
 #pragma unroll
-  for (int k = 0; k < kSteps; ++k) {
-    const OffsetT j = first + k * 32 + threadIdx.x % 32;
-    const OffsetT there = min(j, nnz - 1);
-    rows[k] = __ldcs(row_indices + there);
-    cols[k] = __ldcs(col_indices + there);
-    factors[k] = __ldcs(values + there);
+  for (int i = 0; i < kRuns; ++i) {
+    const OffsetT begin = first + (i * 32 + threadIdx.x % 32) * kRun;
+    if constexpr (kFull) {
+      load_streaming<kRun>(cols[i], col_indices + begin);
+      load_streaming<kRun>(factors[i], values + begin);
+      load_streaming<kRun>(rows[i], row_indices + begin);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kRun; ++k) {
+        const OffsetT there = min(begin + k, nnz - 1);
+        rows[i][k] = __ldcs(row_indices + there);
+        cols[i][k] = __ldcs(col_indices + there);
+        factors[i][k] = __ldcs(values + there);
+      }
+    }
   }
 #pragma unroll
-  for (int k = 0; k < kSteps; ++k) {
-    const bool is_there = first + k * 32 + threadIdx.x % 32 < nnz;
-    products[k] = is_there ? AccumT(factors[k]) * AccumT(__ldg(x + cols[k])) : AccumT(0);
+  for (int i = 0; i < kRuns; ++i) {
+#pragma unroll
+    for (int k = 0; k < kRun; ++k) {
+      const bool is_there = kFull || first + (i * 32 + threadIdx.x % 32) * kRun + k < nnz;
+      products[i][k] = is_there ? AccumT(factors[i][k]) * AccumT(__ldg(x + cols[i][k])) : AccumT(0);
+    }
   }
 }
 
-// Sums 32 neighbouring entries by row. `closes` says whether the lane is the last of its row, and the row goes on in no
-// later lane.
-__device__ __forceinline__ AccumT sum_rows(uint32_t row, AccumT product, bool& closes) {
+// Packets of the matrix are loaded where they begin at multiples of 16 bytes, as they do in memory that was allocated for them.
+__device__ __forceinline__ void load_entries(OffsetT first, OffsetT nnz, const uint32_t* __restrict__ row_indices,
+                                             const IndexT* __restrict__ col_indices,
+                                             const ValueT* __restrict__ values, const XT* __restrict__ x,
+                                             uint32_t (&rows)[kRuns][kRun], AccumT (&products)[kRuns][kRun]) {
+  if (first + kTileNnz <= nnz) {
+    load_entries<true>(first, nnz, row_indices, col_indices, values, x, rows, products);
+  } else {
+    load_entries<false>(first, nnz, row_indices, col_indices, values, x, rows, products);
+  }
+}
+
+// Sums the entries of a warp's lanes by row, kRun neighbours a lane. Calls close(row, sum) for every row that ends before the
+// last entry of the last lane, in the lane in which it ends; returns the sum of the row that the lane's last entry is of, up to it.
+template <typename Close>
+__device__ __forceinline__ AccumT sum_rows(const uint32_t (&rows)[kRun], const AccumT (&products)[kRun], Close close) {
   const int lane = threadIdx.x % 32;
-  const uint32_t left = __shfl_up_sync(0xffffffffu, row, 1), right = __shfl_down_sync(0xffffffffu, row, 1);
-  const uint32_t heads = __ballot_sync(0xffffffffu, lane > 0 && left != row);
-  closes = lane < 31 && right != row;
-  return warp_segmented_sum(product, lanes_before_in_segment(heads));
+  const uint32_t left = __shfl_up_sync(0xffffffffu, rows[kRun - 1], 1);
+  const uint32_t right = __shfl_down_sync(0xffffffffu, rows[0], 1);
+  // What the lane has of the row that it begins in, where another follows; of the row that it ends in.
+  AccumT front = 0, back = products[0];
+  bool begins = false;
+#pragma unroll
+  for (int k = 1; k < kRun; ++k) {
+    if (rows[k] == rows[k - 1]) {
+      back = back + products[k];
+      continue;
+    }
+    if (begins) {
+      close(rows[k - 1], back);
+    } else {
+      front = back;
+    }
+    begins = true;
+    back = products[k];
+  }
+  const bool is_head = lane > 0 && left != rows[0];
+  const uint32_t heads = __ballot_sync(0xffffffffu, begins || is_head);
+  const AccumT sum = warp_segmented_sum(back, lanes_before_in_segment(heads));
+  const AccumT before = __shfl_up_sync(0xffffffffu, sum, 1);
+  if (begins) close(rows[0], lane == 0 || is_head ? front : before + front);
+  if (lane < 31 && right != rows[kRun - 1]) close(rows[kRun - 1], sum);
+  return sum;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -123,13 +173,13 @@ spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets
   const int lane = threadIdx.x % 32;
   if (tile >= num_tiles) return;
   const OffsetT first = tile * OffsetT(kTileNnz);
-  uint32_t rows[kSteps];
-  AccumT products[kSteps];
+  uint32_t rows[kRuns][kRun];
+  AccumT products[kRuns][kRun];
   load_entries(first, nnz, row_indices, col_indices, values, x, rows, products);
-  const uint32_t first_row = __shfl_sync(0xffffffffu, rows[0], 0);
+  const uint32_t first_row = __shfl_sync(0xffffffffu, rows[0][0], 0);
   const bool continues = first > 0 && __ldg(row_indices + first - 1) == first_row;
 
-  // The row that is open after a step, with its sum so far; the sum of the row that came from the tile before.
+  // The row that is open after a run of all lanes, with its sum so far; the sum of the row that came from the tile before.
   uint32_t open_row = first_row;
   AccumT open = 0, head = 0;
   bool has_head = false;
@@ -142,18 +192,16 @@ spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets
     }
   };
 #pragma unroll
-  for (int k = 0; k < kSteps; ++k) {
+  for (int i = 0; i < kRuns; ++i) {
     if (lane == 0) {
-      if (rows[k] == open_row) {
-        products[k] = open + products[k];
+      if (rows[i][0] == open_row) {
+        products[i][0] = open + products[i][0];
       } else {
         close(open_row, open);
       }
     }
-    bool closes;
-    const AccumT sum = sum_rows(rows[k], products[k], closes);
-    if (closes) close(rows[k], sum);
-    open_row = __shfl_sync(0xffffffffu, rows[k], 31);
+    const AccumT sum = sum_rows(rows[i], products[i], close);
+    open_row = __shfl_sync(0xffffffffu, rows[i][kRun - 1], 31);
     open = __shfl_sync(0xffffffffu, sum, 31);
   }
 
@@ -201,14 +249,14 @@ spmv_coo_add(OffsetT nnz, const IndexT* __restrict__ col_indices, const ValueT* 
   if (skips_product(alpha)) return;
   const OffsetT first = (blockIdx.x * OffsetT(kWarps) + threadIdx.x / 32) * kTileNnz;
   if (first >= nnz) return;
-  uint32_t rows[kSteps];
-  AccumT products[kSteps];
+  uint32_t rows[kRuns][kRun];
+  AccumT products[kRuns][kRun];
   load_entries(first, nnz, row_indices, col_indices, values, x, rows, products);
+  const auto add = [&](uint32_t row, AccumT sum) { add_scaled<kReduction == 1>(y, row, sum, alpha); };
 #pragma unroll
-  for (int k = 0; k < kSteps; ++k) {
-    if (first + k * 32 >= nnz) return;
-    bool closes;
-    const AccumT sum = sum_rows(rows[k], products[k], closes);
-    if (closes || threadIdx.x % 32 == 31) add_scaled<kReduction == 1>(y, rows[k], sum, alpha);
+  for (int i = 0; i < kRuns; ++i) {
+    if (first + i * (32 * kRun) >= nnz) return;
+    const AccumT sum = sum_rows(rows[i], products[i], add);
+    if (threadIdx.x % 32 == 31) add(rows[i][kRun - 1], sum);
   }
 }

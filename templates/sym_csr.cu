@@ -23,6 +23,7 @@ constexpr int kUnroll = 4;
 #include "primitives/grid_scan_kernels.cuh"
 #include "primitives/radix_sort_kernels.cuh"
 #include "prelude/search.cuh"
+#include "prelude/mirror.cuh"
 #endif
 
 constexpr uint32_t kAllLanes = 0xffffffffu;
@@ -236,16 +237,6 @@ __device__ __forceinline__ UpperEntry<true> load_upper(const UpperEntry<true>* f
   return {words.x, words.y};
 }
 
-// What an entry below the diagonal says of the one above, but for its sign.
-template <typename Number>
-__device__ __forceinline__ Number mirrored(Number number) {
-  if constexpr (kMirrorConjugates) {
-    return conjugate(number);
-  } else {
-    return number;
-  }
-}
-
 // What all threads know of the matrix.
 template <bool kWide>
 struct Triangle {
@@ -367,8 +358,7 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, const OffsetT* __res
       next_upper += length;
     }
   }
-  const AccumT sum = kMirrorSign < 0 ? lower_sum - upper_sum : lower_sum + upper_sum;
-  if (row < num_rows) store_scaled(y, row, sum, alpha, beta);
+  if (row < num_rows) store_scaled(y, row, both_halves(lower_sum, upper_sum), alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)

@@ -652,7 +652,7 @@ fn one_triangle(device: &Device) -> Result<(), Failed> {
             let name = config.algorithm().name();
             let said = Spmv::with(device, &a, config).err().map(|error| error.to_string());
             let wanted = format!(
-                "{name} is not for a matrix in {storage} storage, of which one triangle is stored; for it: sym_csr"
+                "{name} is not for a matrix in {storage} storage, of which one triangle is stored; for it: sym_csr, sym_dia"
             );
             expect_eq(said, Some(wanted))?;
         }

@@ -208,7 +208,15 @@ fn check_bccoo(device: &Prepared, host: &BccooMatrix<f64>, what: &str) {
     ] {
         assert!(device.words(name) == expected, "{what}: {name}");
     }
-    assert!(bits(&device.doubles("block_values")) == bits(host.values()), "{what}: values");
+    // The lanes' first blocks lie side by side, then their second ones.
+    let (rows, cols) = host.block_shape();
+    let places = rows * cols;
+    let mut expected = vec![0.0; blocks.next_multiple_of(256) * places];
+    for (block, values) in host.values().chunks(places).enumerate() {
+        let place = block / 256 * 256 + block % 8 * 32 + block % 256 / 8;
+        expected[place * places..][..places].copy_from_slice(values);
+    }
+    assert!(bits(&device.doubles("block_values")) == bits(&expected), "{what}: values");
 }
 
 #[test]

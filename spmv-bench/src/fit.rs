@@ -111,7 +111,7 @@ pub enum FitError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The record has no products of ours to fit to.
-    #[error("the record has no correct product of a generated kernel with 256 threads a block")]
+    #[error("the record has no correct product of a generated kernel")]
     Nothing,
 }
 
@@ -148,7 +148,7 @@ struct Tried {
 /// What every configuration is to the problem of the same index.
 type Table = Vec<Vec<Option<Tried>>>;
 
-/// What a record says of products with each kernel's usual block size.
+/// What a record says of products.
 struct Measurements<'a> {
     /// Matrix, type of values and operation, in order.
     problems: Vec<(&'a str, &'a str, &'a str)>,
@@ -252,8 +252,7 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     Ok(Measurements { problems, footprints, best, measured })
 }
 
-/// Fits prices to the products of records of one GPU that were measured with each kernel's usual block size, and picks the
-/// configurations whose prices lead to the best choices. A product that several of the records have counts as the last of them
+/// Fits prices to the products of records of one GPU, and picks the configurations whose prices lead to the best choices. A product that several of the records have counts as the last of them
 /// has it. Matrices that are held out are not looked at.
 ///
 /// # Errors
@@ -510,16 +509,13 @@ const FEW: usize = 3;
 /// As records name products that are not transposed.
 const PLAIN: &str = "plain";
 
-/// Whether a row is a correct product of ours with the usual block size, by a kernel that works on rows: transposed products
+/// Whether a row is a correct product of ours, by a kernel that works on rows: transposed products
 /// by other kernels are not predicted.
 fn counts(row: &Row) -> bool {
-    let usual = row.contender == "ours:special"
-        || row.params.split(';').any(|setting| setting == "threads_per_block=256");
-    let other = ["naive_t", "hola_t", "planned_t", "sym_csr"].map(|name| format!("ours:{name}"));
+    let other = ["naive_t", "hola_t", "planned_t", "sym_csr", "sym_dia"].map(|name| format!("ours:{name}"));
     let known = row.operation == PLAIN || row.operation == "transpose";
     row.side() == "ours"
         && row.is_ok()
-        && usual
         && known
         && row.time_ms().is_some_and(|ms| ms > 0.0)
         && !other.contains(&row.contender)

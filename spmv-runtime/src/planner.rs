@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use spmv_codegen::{
     Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Loads, Operation,
-    PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, Types, Variable, special_layout,
+    PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, SymDia, Types, Variable, special_layout,
 };
 
 use crate::device::Device;
@@ -174,7 +174,7 @@ pub fn candidates_for_any(
         "equal shares for rows of any length".to_owned(),
     );
     let first = (operation == Operation::NonTranspose).then_some(equal_shares);
-    let rules = first.into_iter().chain(rules(operation, &features, constraints));
+    let rules = first.into_iter().chain(rules(operation, &features, types, constraints));
     ruled(Vec::new(), rules, &features, types, operation, constraints)
 }
 
@@ -206,7 +206,7 @@ fn listed(
             _ => found.splice(..0, candidate).for_each(drop),
         }
     }
-    let rules = rules(operation, features, constraints).into_iter();
+    let rules = rules(operation, features, types, constraints).into_iter();
     let mut found = ruled(found, rules, features, types, operation, constraints)?;
     // A single product of the others could take longer than all that is to be measured.
     let splits_rows = |candidate: &Candidate| candidate.config.outline().guarantees.splits_rows;
@@ -330,14 +330,20 @@ pub fn shape(config: KernelConfig) -> Option<Special> {
     }
 }
 
-/// The parameters that prices are for, with their values: the algorithm's, without those that follow from a matrix.
+/// The parameters that prices are for, with their values: the algorithm's and the block size where it is not the usual one, without
+/// those that follow from a matrix.
 pub fn own_settings(config: KernelConfig) -> Vec<(&'static str, String)> {
-    let following = match config.algorithm() {
-        Algorithm::Special(_) => &Special::FOLLOWING[..],
-        _ => &["encoding"],
+    let (following, usual) = match config.algorithm() {
+        Algorithm::Special(_) => (&Special::FOLLOWING[..], config.threads_per_block()),
+        _ => (&["encoding"][..], KernelConfig::USUAL_THREADS_PER_BLOCK),
     };
     let own = config.algorithm().spec().parameters.len();
-    config.settings().into_iter().take(own).filter(|(key, _)| !following.contains(key)).collect()
+    let is_own = |index: usize, key: &str| {
+        index < own || (key == "threads_per_block" && config.threads_per_block() != usual)
+    };
+    let settings = config.settings().into_iter().enumerate();
+    let own = settings.filter(|(index, (key, _))| is_own(*index, key) && !following.contains(key));
+    own.map(|(_, setting)| setting).collect()
 }
 
 /// The same algorithm and parameters, or of `special` the shape, for these types and this operation.
@@ -404,7 +410,12 @@ fn predicted(
 
 /// Rules of thumb: for kernels and operations that the model does not cover, and for what is left where constraints leave
 /// nothing else.
-fn rules(operation: Operation, features: &Features, constraints: &Constraints) -> Vec<(Algorithm, String)> {
+fn rules(
+    operation: Operation,
+    features: &Features,
+    types: Types,
+    constraints: &Constraints,
+) -> Vec<(Algorithm, String)> {
     match operation {
         Operation::Transpose => {
             let planned =
@@ -419,7 +430,17 @@ fn rules(operation: Operation, features: &Features, constraints: &Constraints) -
             }
         }
         operation if operation.is_of_triangle() => {
-            vec![(SymCsr::default().into(), "one triangle of the matrix is stored".to_owned())]
+            let rows = (SymCsr::default().into(), "one triangle of the matrix is stored".to_owned());
+            let value = types.value.size() as u64;
+            let slots = features.num_diagonals.map(|diagonals| diagonals.saturating_mul(features.num_rows));
+            // Beside a value, rows read where it is and where its mirror image is.
+            match slots {
+                Some(slots) if slots.saturating_mul(value) <= features.nnz.saturating_mul(value + 6) => {
+                    let reason = format!("one triangle is stored, {slots} slots on its diagonals");
+                    vec![(SymDia::default().into(), reason), rows]
+                }
+                _ => vec![rows],
+            }
         }
         _ => {
             let mean =

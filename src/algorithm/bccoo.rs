@@ -50,8 +50,7 @@ const NUM_BLOCKS: Variable = Variable::Count(0);
 const NUM_FILLED_ROWS: Variable = Variable::Count(1);
 const NUM_ESCAPES: Variable = Variable::Count(2);
 
-/// Steps of a tile, in each of which a lane has a block, and blocks of a tile; `kSteps` and `kTileBlocks` of the
-/// template.
+/// Blocks of a lane, and of a tile; `kSteps` and `kTileBlocks` of the template.
 const STEPS: u32 = 8;
 const TILE_BLOCKS: u32 = 32 * STEPS;
 
@@ -173,7 +172,8 @@ impl Bccoo {
             Buffer::new("col_deltas", num_tiles() * (TILE_BLOCKS * 2)),
             Buffer::new("escape_offsets", (num_tiles() + 1) * 4),
             Buffer::new("escaped_cols", Expr::from(NUM_ESCAPES) * 4),
-            Buffer::new("block_values", blocks() * (self.places() * types.value.size() as u32)).zeroed(),
+            Buffer::new("block_values", num_tiles() * (TILE_BLOCKS * self.places() * types.value.size() as u32))
+                .zeroed(),
             Buffer::new("empty_rows", self.num_empty_rows() * 4),
             Buffer::new("tails", sums()),
             Buffer::new("heads", sums()),
@@ -244,9 +244,10 @@ impl Plans for Bccoo {
                 bit_reproducible: true,
                 fill_touches_x: self.fill_touches_x(),
                 splits_rows: true,
-                // For each step the products of a block and the tree, to which fill adds exact zeros; a lane's chain over
+                // A lane's chain of products, to which fill adds exact zeros, the tree, what is before; a lane's chain over
                 // the tiles of the row that hold an entry, with the head, and the tree; alpha, beta, two conversions.
-                summation_depth: Expr::from(Variable::RowNnz) + (STEPS * (self.block_cols + 5) + 2 + 5 + 4),
+                summation_depth: Expr::from(Variable::RowNnz)
+                    + (STEPS * self.block_cols + 5 + 1 + 2 + 5 + 4),
                 operation: config.operation(),
             },
         }

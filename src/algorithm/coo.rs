@@ -19,8 +19,9 @@ parameters! {
 /// Nonzeros of a warp; `kTileNnz` of the template.
 const TILE_NNZ: u32 = 256;
 
-/// Nonzeros of a lane; `kSteps` of the template.
-const STEPS: u32 = TILE_NNZ / 32;
+/// Neighbouring nonzeros of a lane; `kRun` of the template. Of a tile it has so many `RUNS`.
+const RUN: u32 = 4;
+const RUNS: u32 = TILE_NNZ / (32 * RUN);
 
 /// Entries of `buffers`; those from `EMPTY_ROWS` on are of `reduction = 0`.
 const ROW_INDICES: usize = 0;
@@ -106,10 +107,10 @@ impl Coo {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // A product; for each step what is open, and the tree; the trees of a block; a lane's chain over the
+                // A product; for each run what is open, the lane's chain, the tree and what is before; the trees of a block; a lane's chain over the
                 // tiles of the row, with the head, and the tree; alpha, beta, two conversions.
                 summation_depth: Expr::from(Variable::RowNnz).div_ceil(32 * TILE_NNZ)
-                    + (1 + STEPS * (1 + 5) + 5 + 5 + 2 + 5 + 4),
+                    + (1 + RUNS * (1 + RUN + 5 + 1) + 5 + 5 + 2 + 5 + 4),
                 operation: config.operation(),
             },
         }
@@ -145,8 +146,8 @@ impl Coo {
                 bit_reproducible: false,
                 fill_touches_x: false,
                 splits_rows: true,
-                // A product, the tree, the sums of all segments, alpha, beta and two conversions.
-                summation_depth: Expr::from(Variable::RowNnz) + (1 + 5 + 4),
+                // A product, a lane's chain with what is before it, the tree, the sums of all segments, alpha, beta and two conversions.
+                summation_depth: Expr::from(Variable::RowNnz) + (1 + RUN + 1 + 5 + 4),
                 operation: config.operation(),
             },
         }

@@ -1,0 +1,159 @@
+// sym_dia: the product with a symmetric, skew-symmetric or Hermitian matrix from diagonals of its lower triangle; a thread two rows, four of values of 1 or 2 bytes.
+//
+// Formula:   y[r] <- alpha * sum over d of (diagonals[d][r] * x[r - distances[d]] + mirror(diagonals[d][r + distances[d]]) * x[r + distances[d]]) + beta * y[r], the main diagonal once, mirror(a) = a where A is symmetric, -a where it is skew-symmetric, conj(a) where it is Hermitian
+// Paper:     none; the diagonals of Bell and Garland 2009 (DIA kernel), of which those below the main one are read a second time as those above
+// Suits:     few diagonals, nearly full, larger than the L2 cache: stencils, tridiagonal and banded matrices, finite elements on regular grids
+// Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
+// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32 (64 of values of 2 bytes, 128 of 1), times the diagonals of the lower triangle; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; a slot's second load is the cache's to serve, of L1 where the mirror image is in rows of the same block, else of L2; keeps its own values
+// Guarantee: bit-reproducible; of a row what is below the diagonal and what is above are a chain each, in the order of the diagonals; fill never meets x
+// Launch:    a thread two or four rows, a warp apart; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
+#ifndef SPMV_GENERATED
+#include "prelude/default.cuh"
+constexpr int kUnroll = 2;
+constexpr int kEncoding = 0;
+#include "prelude/arithmetic.cuh"
+#include "prelude/scaling.cuh"
+#include "prelude/unsigned.cuh"
+#include "primitives/block_scan.cuh"
+#include "primitives/grid_scan.cuh"
+#include "primitives/value_encoding.cuh"
+#include "primitives/value_table_kernels.cuh"
+#include "prelude/diagonals.cuh"
+#include "prelude/mirror.cuh"
+#endif
+
+// A slot that is needed again.
+template <typename SlotT>
+__device__ __forceinline__ SlotT load_slot(const SlotT* from) {
+  return __ldg(from);
+}
+template <>
+__device__ __forceinline__ WideSlot load_slot(const WideSlot* from) {
+  const ulonglong2 words = __ldg(reinterpret_cast<const ulonglong2*>(from));
+  return WideSlot(words.x, words.y);
+}
+
+// Adds kCount diagonals below the main one to the sums of a thread's rows, and what mirrors them. A slot is read first by the
+// row above that mirrors it, so this load leaves it in the caches, and then by its own, after which nobody needs it.
+template <typename In, int kCount, int kRows>
+__device__ __forceinline__ void add_both(const WarpRows& rows, const int64_t* __restrict__ offsets,
+                                         const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                         const ValueT* table, const XT* __restrict__ x, AccumT (&lower_sums)[kRows],
+                                         AccumT (&upper_sums)[kRows]) {
+  uint32_t distances[kCount];
+  // Where all rows of a warp are there, and all that are as far below and above, nothing is looked at one by one.
+  bool are_inside = rows.are_all;
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+    distances[s] = uint32_t(-__ldg(offsets + s));
+    are_inside = are_inside && distances[s] <= rows.warp_row &&
+                 distances[s] + In::kWarpRows <= rows.num_rows - rows.warp_row;
+  }
+  typename In::PackT lower[kCount][In::kPacks];
+  typename In::SlotT upper[kCount][kRows];
+  XT lower_entries[kCount][kRows], upper_entries[kCount][kRows];
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const uint32_t row = rows.row(r) + distances[s];
+      const bool is_there = are_inside || (rows.row(r) < rows.num_rows && row < rows.num_rows);
+      upper[s][r] = is_there ? load_slot(slots + s * stride + In::place(row)) : typename In::SlotT(0);
+      upper_entries[s][r] = is_there ? __ldg(x + row) : XT(0);
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+    for (int p = 0; p < In::kPacks; ++p) lower[s][p] = load_pack<In>(rows, slots + s * stride, p);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const uint32_t row = rows.row(r);
+      const bool is_there = are_inside || (row < rows.num_rows && row >= distances[s]);
+      lower_entries[s][r] = is_there ? __ldg(x + (row - distances[s])) : XT(0);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int s = 0; s < kCount; ++s) {
+      const typename In::SlotT slot = In::in(lower[s][r / In::kPack], r % In::kPack);
+      if (slot != 0) {
+        lower_sums[r] = multiply_add(AccumT(In::value(slot, table)), AccumT(lower_entries[s][r]), lower_sums[r]);
+      }
+      if (upper[s][r] != 0) {
+        const AccumT value = mirrored(AccumT(In::value(upper[s][r], table)));
+        upper_sums[r] = multiply_add(value, AccumT(upper_entries[s][r]), upper_sums[r]);
+      }
+    }
+  }
+}
+
+// Adds the diagonals that are left, kCount at most, and what mirrors them.
+template <typename In, int kCount, int kRows>
+__device__ __forceinline__ void add_last_of_both(uint32_t count, const WarpRows& rows,
+                                                 const int64_t* __restrict__ offsets,
+                                                 const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                                 const ValueT* table, const XT* __restrict__ x,
+                                                 AccumT (&lower_sums)[kRows], AccumT (&upper_sums)[kRows]) {
+  if constexpr (kCount > 0) {
+    if (count == kCount) {
+      add_both<In, kCount>(rows, offsets, slots, stride, table, x, lower_sums, upper_sums);
+    } else {
+      add_last_of_both<In, kCount - 1>(count, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);
+    }
+  }
+}
+
+template <typename In>
+__device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t num_diagonals,
+                                         const int64_t* __restrict__ offsets,
+                                         const typename In::SlotT* __restrict__ slots, const ValueT* table,
+                                         const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const uint32_t warp_row = thread / 32 * In::kWarpRows;
+  if (warp_row >= num_rows) return;
+  const WarpRows rows = {num_rows, warp_row, thread % 32, num_rows, warp_row + In::kWarpRows <= num_rows};
+  const uint64_t stride = diagonal_stride(num_rows);
+  AccumT lower_sums[In::kPack * In::kPacks] = {}, upper_sums[In::kPack * In::kPacks] = {};
+  if (!skips_product(alpha)) {
+    // Of many diagonals, those that have an entry in the warp's rows or are mirrored there.
+    const int64_t farthest = max(int64_t(warp_row) + In::kWarpRows, int64_t(num_rows) - warp_row) - 1;
+    uint32_t d = num_diagonals > kFewDiagonals ? first_diagonal(num_diagonals, offsets, -farthest) : 0;
+    // The main diagonal is the last, several times where positions are stored several times.
+    uint32_t main = num_diagonals;
+    while (main > d && __ldg(offsets + main - 1) == 0) --main;
+    for (uint32_t m = main; m < num_diagonals; ++m) {
+      add_diagonals<In, 1>(rows, offsets + m, slots + m * stride, stride, table, x, lower_sums);
+    }
+    for (; d + kUnroll <= main; d += kUnroll) {
+      add_both<In, kUnroll>(rows, offsets + d, slots + d * stride, stride, table, x, lower_sums, upper_sums);
+    }
+    add_last_of_both<In, kUnroll - 1>(main - d, rows, offsets + d, slots + d * stride, stride, table, x, lower_sums,
+                                      upper_sums);
+  }
+#pragma unroll
+  for (int r = 0; r < In::kPack * In::kPacks; ++r) {
+    if (rows.row(r) < num_rows) store_scaled(y, rows.row(r), both_halves(lower_sums[r], upper_sums[r]), alpha, beta);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_sym_dia(uint32_t num_rows, uint64_t, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+             const GivenSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
+             BetaT beta) {
+  await_stream();
+  multiply<GivenSlots>(num_rows, num_diagonals, offsets, slots, nullptr, x, y, alpha, beta);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_sym_dia_encoded(uint32_t num_rows, uint64_t, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+                     const EncodedSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y,
+                     AlphaT alpha, BetaT beta, uint32_t num_distinct, const uint64_t* __restrict__ table) {
+  await_stream();
+  __shared__ ValueT shared_table[kTableEntries];
+  read_table(shared_table + (kEncoding == 2 ? 1 : 0), num_distinct, table);
+  if constexpr (kIsEncoded) {
+    multiply<EncodedSlots>(num_rows, num_diagonals, offsets, slots, shared_table, x, y, alpha, beta);
+  }
+}
