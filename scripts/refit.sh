@@ -44,6 +44,7 @@ records=(
   more/2026-11-24T11-38-32-219b185-integers_each.csv
   more/2026-11-25T03-09-57-8fd088f-threads_per_block_small.csv
   more/2026-11-25T03-10-42-8fd088f-threads_per_block.csv
+  more/2026-11-25T03-41-47-7c7a5d1-threads_per_block_drawn.csv
 )
 # Kernels that were others before.
 since=(

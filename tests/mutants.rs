@@ -9,8 +9,8 @@ mod typed;
 
 use mutants::list::{MUTANTS, Mutant};
 use rayon::prelude::*;
-use spmv_codegen::KernelConfig;
-use spmv_matrix::{CsrMatrix, Value, reference};
+use spmv_codegen::{KernelConfig, Operation};
+use spmv_matrix::{CsrMatrix, SymmetricCsr, Symmetry, Value, reference};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Error, Spmv, Vector};
 use structures::{Numbers, Structure};
@@ -83,12 +83,25 @@ impl Mutant {
 fn check(device: &Device, config: KernelConfig, source: &str, structure: &Structure) -> Result<(), String> {
     let told = |error: Error| error.to_string();
     let a: CsrMatrix<f32> = structure.matrix(Numbers::Integers).convert();
-    let mut plan = match Spmv::with_source(device, &a, config, source) {
+    let symmetry = match config.operation() {
+        Operation::Symmetric => Some(Symmetry::Symmetric),
+        Operation::SkewSymmetric => Some(Symmetry::SkewSymmetric),
+        _ => None,
+    };
+    let triangle = symmetry.map(|symmetry| {
+        SymmetricCsr::new(symmetry, typed::folded(&a, symmetry)).expect("it is folded to a triangle")
+    });
+    let plan = match &triangle {
+        Some(triangle) => Spmv::with_source(device, triangle, config, source),
+        None => Spmv::with_source(device, &a, config, source),
+    };
+    let mut plan = match plan {
         Err(Error::Fill { .. } | Error::Misfit { .. }) => return Ok(()),
         plan => plan.map_err(told)?,
     };
-    let op_a = match config.operation() {
-        spmv_codegen::Operation::Transpose => a.transpose().expect("its transpose is no larger"),
+    let op_a = match (config.operation(), triangle) {
+        (_, Some(triangle)) => triangle.to_csr().expect("twice as large at most"),
+        (Operation::Transpose, _) => a.transpose().expect("its transpose is no larger"),
         _ => a,
     };
     let mut x = Numbers::Integers.vector(op_a.num_cols(), 29);

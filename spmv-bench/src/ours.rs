@@ -287,8 +287,8 @@ fn main_pass(plan: &Spmv) -> Option<&Pass> {
     reading.find(|pass| pass.args.contains(&Arg::Y)).or(first)
 }
 
-/// Bytes of the matrix that a product reads, at least: row offsets where it takes them, and entries. Where it has entries
-/// of its own in the workspace and takes those of CSR too, as for rows of some lengths only, the larger of both counts.
+/// Bytes of the matrix that a product reads, at least: row offsets where it takes them, entries, and what the plan keeps. Where the
+/// plan keeps values of its own and a product takes those of CSR too, as for rows of some lengths only, the larger of both counts.
 fn stored_bytes(plan: &Spmv) -> u64 {
     let matrix = plan.matrix();
     let reads = |wanted: fn(&Arg) -> bool| plan.launched().any(|pass| pass.args.iter().any(wanted));
@@ -298,7 +298,9 @@ fn stored_bytes(plan: &Spmv) -> u64 {
         of(reads(|arg| matches!(arg, Arg::RowOffsets)), (rows + 1) * matrix.offset_type().size() as u64);
     let entries = of(reads(|arg| matches!(arg, Arg::ColIndices)), nnz * matrix.index_type().size() as u64)
         + of(reads(|arg| matches!(arg, Arg::Values)), nnz * matrix.value_type().size() as u64);
-    offsets + entries.max(of(reads(|arg| matches!(arg, Arg::Buffer(_))), plan.workspace_bytes()))
+    let kept = of(reads(|arg| matches!(arg, Arg::Buffer(_))), plan.workspace_bytes());
+    let keeps_values = plan.program().prepare.iter().any(|pass| pass.args.contains(&Arg::Values));
+    offsets + if keeps_values { entries.max(kept) } else { entries + kept }
 }
 
 #[cfg(test)]
@@ -362,6 +364,18 @@ mod tests {
         let (encoded, given) = (plan("hot_columns", 1.0), plan("hot_columns", 0.3));
         assert_eq!(stored_bytes(&encoded), encoded.workspace_bytes());
         assert_eq!(stored_bytes(&given), given.workspace_bytes().max(32_000));
+    }
+
+    /// A plan that keeps no values keeps something to read beside them.
+    #[test]
+    fn rows_of_entries_are_read_beside_them() {
+        let device = Device::simulator();
+        let generator = spmv_runtime::matrix::generate::Generator::new("tridiagonal").unwrap().set("n", 1000.0).unwrap();
+        let a = generator.generate::<f32, u32>().unwrap();
+        let coo = Spmv::with(&device, &a, KernelConfig::named("coo").unwrap().build().unwrap()).unwrap();
+        let (rows, entries) = (1001 * 4, a.nnz() as u64 * 8);
+        assert!(coo.workspace_bytes() >= a.nnz() as u64 * 4);
+        assert_eq!(stored_bytes(&coo), rows + entries + coo.workspace_bytes());
     }
 
     #[test]
