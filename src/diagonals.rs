@@ -24,8 +24,6 @@ const ENCODED_VALUES: usize = 11;
 const TABLE: usize = 12;
 const HASHED: usize = 13;
 const OTHERS: usize = 14;
-/// Of products that walk.
-const WALK: usize = 15;
 
 /// Different values up to which they are stored by their places in a table: a byte has one more, for fill.
 const MOST_DISTINCT: u32 = 255;
@@ -59,22 +57,9 @@ fn rows_per_thread(value_bytes: u32, x: ValueType) -> u32 {
     pack(value_bytes) * packs
 }
 
-/// Diagonals with values that are encoded so. The kernels that make them are those of `prelude/diagonals.cuh`. Where a product
-/// walks, a pass of the algorithm's own, `spmv_<name>_walk`, says how far a step is and how many blocks that takes.
+/// Diagonals with values that are encoded so. The kernels that make them are those of `prelude/diagonals.cuh`.
 pub(crate) struct Diagonals {
     pub(crate) encoding: u32,
-    pub(crate) walks: bool,
-}
-
-/// The product with values that are stored in one way.
-struct Product<'a> {
-    kernel: &'a str,
-    values: usize,
-    rows_per_thread: u32,
-    /// One where it is launched, else zero.
-    condition: Expr,
-    /// Which of the numbers of blocks is its own, where it walks.
-    blocks: u8,
 }
 
 impl Diagonals {
@@ -142,33 +127,24 @@ impl Diagonals {
         passes
     }
 
-    /// The first of the counts that a product walks by: how far a step is, then the blocks of each product.
-    fn walk(&self, config: &KernelConfig, place: u8) -> Variable {
-        Variable::Count(3 + u8::from(self.value_encoding(config).is_any()) + place)
-    }
-
-    fn multiply(&self, config: &KernelConfig, product: Product<'_>) -> Pass {
-        let Product { kernel, values, rows_per_thread, condition, blocks } = product;
+    /// The product with values stored in this buffer, of a thread so many rows.
+    fn multiply(
+        config: &KernelConfig,
+        kernel: &str,
+        values: usize,
+        rows_per_thread: u32,
+        condition: Expr,
+    ) -> Pass {
         let threads_per_block = config.threads_per_block();
         let accumulator = config.types().accumulator;
-        let (blocks, second) = match self.walks {
-            true => {
-                let step = Arg::Size(self.walk(config, 0).into(), IndexType::U32);
-                (self.walk(config, blocks).into(), step)
-            }
-            false => {
-                let blocks = Expr::from(Variable::NumRows).div_ceil(threads_per_block * rows_per_thread);
-                (blocks, Arg::Size(Variable::NumCols.into(), IndexType::U64))
-            }
-        };
         Pass {
             kernel: kernel.into(),
-            grid: blocks * condition,
+            grid: Expr::from(Variable::NumRows).div_ceil(threads_per_block * rows_per_thread) * condition,
             threads_per_block,
             shared_bytes: 0,
             args: vec![
                 Arg::Size(Variable::NumRows.into(), IndexType::U32),
-                second,
+                Arg::Size(Variable::NumCols.into(), IndexType::U64),
                 Arg::Size(NUM_DIAGONALS.into(), IndexType::U32),
                 Arg::Buffer(OFFSETS),
                 Arg::Buffer(values),
@@ -212,23 +188,13 @@ impl Diagonals {
         let encoding = self.value_encoding(config);
         let stride = self.stride(config);
         let given_bytes = types.value.size() as u32;
-        let as_given = Product {
-            kernel: &kernel,
-            values: SLOT_VALUES,
-            rows_per_thread: rows_per_thread(given_bytes, types.x),
-            condition: encoding.if_as_given(),
-            blocks: 1,
-        };
-        let mut products = vec![self.multiply(config, as_given)];
+        let rows = rows_per_thread(given_bytes, types.x);
+        let mut products =
+            vec![Self::multiply(config, &kernel, SLOT_VALUES, rows, encoding.if_as_given())];
         if encoding.is_any() {
-            let encoded = Product {
-                kernel: &format!("{kernel}_encoded"),
-                values: ENCODED_VALUES,
-                rows_per_thread: rows_per_thread(encoding.bytes(), types.x),
-                condition: encoding.if_encoded(),
-                blocks: 2,
-            };
-            let mut encoded = self.multiply(config, encoded);
+            let rows = rows_per_thread(encoding.bytes(), types.x);
+            let mut encoded =
+                Self::multiply(config, &format!("{kernel}_encoded"), ENCODED_VALUES, rows, encoding.if_encoded());
             encoded.args.extend([Arg::Size(encoding.distinct(), IndexType::U32), Arg::Buffer(TABLE)]);
             products.push(encoded);
         }
@@ -240,44 +206,28 @@ impl Diagonals {
             Count { name: "diagonals", buffer: NUM_STORED, entry: 0, after: 7 },
         ];
         counts.extend(encoding.look().map(|(_, name)| Count { name, buffer: OTHERS, entry: 0, after: 9 }));
-        let mut prepare = self.prepare(config);
-        let mut buffers = vec![
-            Buffer::new("offsets", Expr::from(NUM_DIAGONALS) * 8),
-            Buffer::new("slot_values", slots() * given_bytes * encoding.if_as_given()).zeroed(),
-            Buffer::new("bits", num_words() * 4).zeroed().scratch(),
-            Buffer::new("ranks", (num_words() + 1) * 4).scratch(),
-            Buffer::new("position_counts", stride.clone() * NUM_OCCUPIED * if_disordered() * 4)
-                .zeroed()
-                .scratch(),
-            Buffer::new("more_layers", Expr::from(NUM_OCCUPIED) * 4).zeroed().scratch(),
-            Buffer::new("first_layers", (Expr::from(NUM_OCCUPIED) + 1) * 4).scratch(),
-            Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
-            Buffer::new("disordered_rows", 8).zeroed().scratch(),
-            Buffer::new("occupied_diagonals", 8).zeroed().scratch(),
-            Buffer::new("diagonals", 8).zeroed().scratch(),
-            Buffer::new("encoded_values", slots() * encoding.bytes() * encoding.if_encoded()).zeroed(),
-            table,
-            hashed_values,
-            ValueEncoding::found(),
-        ];
-        if self.walks {
-            let size = |size: Expr| Arg::Size(size, IndexType::U32);
-            let args = vec![
-                size(Variable::NumRows.into()),
-                size(NUM_DIAGONALS.into()),
-                Arg::Buffer(OFFSETS),
-                Arg::Buffer(WALK),
-            ];
-            prepare.push(Pass::of_threads(format!("{kernel}_walk"), 1, config.threads_per_block(), args));
-            buffers.push(Buffer::new("walk", 3 * 8).scratch());
-            let after = prepare.len() - 1;
-            let found = ["step", "blocks", "encoded_blocks"].into_iter().zip(0..);
-            counts.extend(found.map(|(name, entry)| Count { name, buffer: WALK, entry, after }));
-        }
         Plan {
-            prepare,
+            prepare: self.prepare(config),
             multiply: products,
-            buffers,
+            buffers: vec![
+                Buffer::new("offsets", Expr::from(NUM_DIAGONALS) * 8),
+                Buffer::new("slot_values", slots() * given_bytes * encoding.if_as_given()).zeroed(),
+                Buffer::new("bits", num_words() * 4).zeroed().scratch(),
+                Buffer::new("ranks", (num_words() + 1) * 4).scratch(),
+                Buffer::new("position_counts", stride.clone() * NUM_OCCUPIED * if_disordered() * 4)
+                    .zeroed()
+                    .scratch(),
+                Buffer::new("more_layers", Expr::from(NUM_OCCUPIED) * 4).zeroed().scratch(),
+                Buffer::new("first_layers", (Expr::from(NUM_OCCUPIED) + 1) * 4).scratch(),
+                Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
+                Buffer::new("disordered_rows", 8).zeroed().scratch(),
+                Buffer::new("occupied_diagonals", 8).zeroed().scratch(),
+                Buffer::new("diagonals", 8).zeroed().scratch(),
+                Buffer::new("encoded_values", slots() * encoding.bytes() * encoding.if_encoded()).zeroed(),
+                table,
+                hashed_values,
+                ValueEncoding::found(),
+            ],
             counts,
             guarantees: Guarantees {
                 bit_reproducible: true,

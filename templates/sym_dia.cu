@@ -9,8 +9,7 @@
 // Launch:    a thread two or four rows, a warp apart; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
-constexpr int kSteps = 4;
-constexpr int kUnroll = 2;
+constexpr int kUnroll = 1;
 constexpr int kEncoding = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
@@ -106,13 +105,18 @@ __device__ __forceinline__ void add_last_of_both(uint32_t count, const WarpRows&
   }
 }
 
-// The product of a warp's rows from this one on.
 template <typename In>
-__device__ __forceinline__ void multiply_rows(uint32_t warp_row, uint32_t num_rows, uint32_t num_diagonals,
-                                              uint32_t main, const int64_t* __restrict__ offsets,
-                                              const typename In::SlotT* __restrict__ slots, const ValueT* table,
-                                              const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
-  const WarpRows rows = {num_rows, warp_row, threadIdx.x % 32, num_rows, warp_row + In::kWarpRows <= num_rows};
+__device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t num_diagonals,
+                                         const int64_t* __restrict__ offsets,
+                                         const typename In::SlotT* __restrict__ slots, const ValueT* table,
+                                         const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  // The main diagonal is the last, several times where positions are stored several times.
+  uint32_t main = num_diagonals;
+  while (main > 0 && __ldg(offsets + main - 1) == 0) --main;
+  const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  const uint32_t warp_row = thread / 32 * In::kWarpRows;
+  if (warp_row >= num_rows) return;
+  const WarpRows rows = {num_rows, warp_row, thread % 32, num_rows, warp_row + In::kWarpRows <= num_rows};
   const uint64_t stride = diagonal_stride(num_rows);
   AccumT lower_sums[In::kPack * In::kPacks] = {}, upper_sums[In::kPack * In::kPacks] = {};
   if (!skips_product(alpha)) {
@@ -134,69 +138,22 @@ __device__ __forceinline__ void multiply_rows(uint32_t warp_row, uint32_t num_ro
   }
 }
 
-// Rows of a block in a step of its walk.
-template <typename In>
-__device__ __forceinline__ constexpr uint32_t block_rows() {
-  return kThreadsPerBlock / 32 * In::kWarpRows;
-}
-
-// A block begins with some rows of the first `step` of a stretch of kSteps of them, and goes on by a step.
-template <typename In>
-__device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t step, uint32_t num_diagonals,
-                                         const int64_t* __restrict__ offsets,
-                                         const typename In::SlotT* __restrict__ slots, const ValueT* table,
-                                         const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
-  // The main diagonal is the last, several times where positions are stored several times.
-  uint32_t main = num_diagonals;
-  while (main > 0 && __ldg(offsets + main - 1) == 0) --main;
-  const uint32_t blocks_of_stretch = (step + block_rows<In>() - 1) / block_rows<In>();
-  const uint32_t in_step = blockIdx.x % blocks_of_stretch * block_rows<In>() + threadIdx.x / 32 * In::kWarpRows;
-  if (in_step >= step) return;
-  uint64_t warp_row = blockIdx.x / blocks_of_stretch * uint64_t(kSteps) * step + in_step;
-#pragma unroll 1
-  for (int i = 0; i < kSteps && warp_row < num_rows; ++i, warp_row += step) {
-    multiply_rows<In>(uint32_t(warp_row), num_rows, num_diagonals, main, offsets, slots, table, x, y, alpha, beta);
-  }
-}
-
-// One thread: walk <- the rows of a step, and the blocks of each product. A step is as far as the farthest diagonals are from the
-// main one, the middle of those that are nearly as far, and all rows where that is less than two blocks have.
-constexpr uint32_t kStepRows = 256;
-constexpr uint32_t kLeastStep = 2 * block_rows<GivenSlots>();
-static_assert(kStepRows % GivenSlots::kWarpRows == 0 && kStepRows % EncodedSlots::kWarpRows == 0, "warps stay in a step");
-
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_sym_dia_walk(uint32_t num_rows, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
-                  uint64_t* __restrict__ walk) {
-  await_stream();
-  if (blockIdx.x > 0 || threadIdx.x > 0) return;
-  const uint64_t farthest = num_diagonals > 0 ? uint64_t(-offsets[0]) : 0;
-  uint64_t nearest = farthest;
-  for (uint32_t d = 1; d < num_diagonals && uint64_t(-offsets[d]) >= farthest - farthest / 8; ++d) nearest = -offsets[d];
-  uint64_t step = ((farthest + nearest) / 2 + kStepRows / 2) / kStepRows * kStepRows;
-  if (kSteps == 1 || step < kLeastStep) step = (max(num_rows, 1u) + uint64_t(kStepRows) - 1) / kStepRows * kStepRows;
-  const uint64_t stretches = (num_rows + kSteps * step - 1) / (kSteps * step);
-  walk[0] = step;
-  walk[1] = stretches * ((step + block_rows<GivenSlots>() - 1) / block_rows<GivenSlots>());
-  walk[2] = stretches * ((step + block_rows<EncodedSlots>() - 1) / block_rows<EncodedSlots>());
-}
-
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_sym_dia(uint32_t num_rows, uint32_t step, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+spmv_sym_dia(uint32_t num_rows, uint64_t, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
              const GivenSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
              BetaT beta) {
   await_stream();
-  multiply<GivenSlots>(num_rows, step, num_diagonals, offsets, slots, nullptr, x, y, alpha, beta);
+  multiply<GivenSlots>(num_rows, num_diagonals, offsets, slots, nullptr, x, y, alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_sym_dia_encoded(uint32_t num_rows, uint32_t step, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+spmv_sym_dia_encoded(uint32_t num_rows, uint64_t, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
                      const EncodedSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y,
                      AlphaT alpha, BetaT beta, uint32_t num_distinct, const uint64_t* __restrict__ table) {
   await_stream();
   __shared__ ValueT shared_table[kTableEntries];
   read_table(shared_table + (kEncoding == 2 ? 1 : 0), num_distinct, table);
   if constexpr (kIsEncoded) {
-    multiply<EncodedSlots>(num_rows, step, num_diagonals, offsets, slots, shared_table, x, y, alpha, beta);
+    multiply<EncodedSlots>(num_rows, num_diagonals, offsets, slots, shared_table, x, y, alpha, beta);
   }
 }

@@ -17,7 +17,7 @@ parameters! {
 
 impl Dia {
     fn diagonals(&self) -> Diagonals {
-        Diagonals { encoding: self.encoding, walks: false }
+        Diagonals { encoding: self.encoding }
     }
 }
 

@@ -511,7 +511,7 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "sym_dia",
         "the main diagonal is mirrored",
-        "while (main > d && __ldg(offsets + main - 1) == 0) --main;",
+        "while (main > 0 && __ldg(offsets + main - 1) == 0) --main;",
         "",
     ),
     found(
