@@ -123,7 +123,12 @@ impl Diagonals {
         passes.extend(encoding.look().map(|(look, _)| look));
         passes.extend(encoding.make_table());
         convert.extend([size(encoding.if_encoded()), size(encoding.distinct())]);
-        passes.push(pass("spmv_diagonals_convert", num_rows(), convert, &[TABLE, SLOT_VALUES, ENCODED_VALUES]));
+        passes.push(pass(
+            "spmv_diagonals_convert",
+            num_rows(),
+            convert,
+            &[TABLE, SLOT_VALUES, ENCODED_VALUES],
+        ));
         passes
     }
 
@@ -189,12 +194,16 @@ impl Diagonals {
         let stride = self.stride(config);
         let given_bytes = types.value.size() as u32;
         let rows = rows_per_thread(given_bytes, types.x);
-        let mut products =
-            vec![Self::multiply(config, &kernel, SLOT_VALUES, rows, encoding.if_as_given())];
+        let mut products = vec![Self::multiply(config, &kernel, SLOT_VALUES, rows, encoding.if_as_given())];
         if encoding.is_any() {
             let rows = rows_per_thread(encoding.bytes(), types.x);
-            let mut encoded =
-                Self::multiply(config, &format!("{kernel}_encoded"), ENCODED_VALUES, rows, encoding.if_encoded());
+            let mut encoded = Self::multiply(
+                config,
+                &format!("{kernel}_encoded"),
+                ENCODED_VALUES,
+                rows,
+                encoding.if_encoded(),
+            );
             encoded.args.extend([Arg::Size(encoding.distinct(), IndexType::U32), Arg::Buffer(TABLE)]);
             products.push(encoded);
         }

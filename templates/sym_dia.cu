@@ -9,7 +9,7 @@
 // Launch:    a thread two or four rows, a warp apart; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
-constexpr int kUnroll = 1;
+constexpr int kUnroll = 2;
 constexpr int kEncoding = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"

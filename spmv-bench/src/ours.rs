@@ -370,7 +370,8 @@ mod tests {
     #[test]
     fn rows_of_entries_are_read_beside_them() {
         let device = Device::simulator();
-        let generator = spmv_runtime::matrix::generate::Generator::new("tridiagonal").unwrap().set("n", 1000.0).unwrap();
+        let generator =
+            spmv_runtime::matrix::generate::Generator::new("tridiagonal").unwrap().set("n", 1000.0).unwrap();
         let a = generator.generate::<f32, u32>().unwrap();
         let coo = Spmv::with(&device, &a, KernelConfig::named("coo").unwrap().build().unwrap()).unwrap();
         let (rows, entries) = (1001 * 4, a.nnz() as u64 * 8);

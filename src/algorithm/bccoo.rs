@@ -172,8 +172,11 @@ impl Bccoo {
             Buffer::new("col_deltas", num_tiles() * (TILE_BLOCKS * 2)),
             Buffer::new("escape_offsets", (num_tiles() + 1) * 4),
             Buffer::new("escaped_cols", Expr::from(NUM_ESCAPES) * 4),
-            Buffer::new("block_values", num_tiles() * (TILE_BLOCKS * self.places() * types.value.size() as u32))
-                .zeroed(),
+            Buffer::new(
+                "block_values",
+                num_tiles() * (TILE_BLOCKS * self.places() * types.value.size() as u32),
+            )
+            .zeroed(),
             Buffer::new("empty_rows", self.num_empty_rows() * 4),
             Buffer::new("tails", sums()),
             Buffer::new("heads", sums()),
@@ -246,8 +249,7 @@ impl Plans for Bccoo {
                 splits_rows: true,
                 // A lane's chain of products, to which fill adds exact zeros, the tree, what is before; a lane's chain over
                 // the tiles of the row that hold an entry, with the head, and the tree; alpha, beta, two conversions.
-                summation_depth: Expr::from(Variable::RowNnz)
-                    + (STEPS * self.block_cols + 5 + 1 + 2 + 5 + 4),
+                summation_depth: Expr::from(Variable::RowNnz) + (STEPS * self.block_cols + 5 + 1 + 2 + 5 + 4),
                 operation: config.operation(),
             },
         }

@@ -11,7 +11,7 @@ parameters! {
     /// Diagonals of the lower triangle, stored whole and without columns: every slot comes from memory once, for both halves.
     pub struct SymDia computes [Symmetric, SkewSymmetric, Hermitian] {
         /// Diagonals whose loads are under way at once, those of their mirror images too.
-        unroll = 1, one of [1, 2, 3, 4];
+        unroll = 2, one of [1, 2, 3, 4];
         /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table of 255, 3 whole ones up to 127 as bytes.
         encoding = 0, one of [0, 1, 2, 3];
     }

@@ -495,12 +495,7 @@ pub const MUTANTS: &[Mutant] = &[
         "const uint32_t lane_rank = first_rank + num_ends_up_to - num_ends;",
         "const uint32_t lane_rank = first_rank + num_ends_up_to;",
     ),
-    found(
-        "bccoo",
-        "a row within a lane is lost",
-        "if (ended > 0) store_rows",
-        "if (ended > 1) store_rows",
-    ),
+    found("bccoo", "a row within a lane is lost", "if (ended > 0) store_rows", "if (ended > 1) store_rows"),
     found("bccoo", "flags of another lane", "four_flags >> lane % 4 * 8", "four_flags >> lane % 4"),
     found(
         "bccoo",
