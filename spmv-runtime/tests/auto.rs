@@ -359,22 +359,18 @@ fn values_are_encoded_where_they_can_be_and_stay() {
 
 #[test]
 fn one_triangle_is_chosen_for() {
-    let a = generated("stencil_5", &[("nx", 30.0), ("ny", 20.0)]);
-    let entries = (0..a.num_rows()).flat_map(|row| a.row(row).0.iter().map(move |col| (row, *col)));
-    let lower: Vec<(usize, u32)> = entries.filter(|(row, col)| *col as usize <= *row).collect();
-    let mut row_offsets = vec![0u32; a.num_rows() + 1];
-    for (row, _) in &lower {
-        row_offsets[row + 1] += 1;
+    for (a, chosen) in [
+        (generated("stencil_5", &[("nx", 30.0), ("ny", 20.0)]), "sym_dia"),
+        (generated("tridiagonal", &[("n", 700.0)]), "sym_dia"),
+        // Diagonals that a fifth fills.
+        (generated("banded", &[("n", 700.0), ("lower", 40.0), ("upper", 40.0), ("fill", 0.2)]), "sym_csr"),
+        (generated("rmat", &[("scale", 9.0), ("per_row", 9.0)]), "sym_csr"),
+    ] {
+        let symmetric = SymmetricCsr::from_lower_of(Symmetry::Symmetric, &a).unwrap();
+        let mut plan = Spmv::auto(&device(), &symmetric).unwrap();
+        assert_eq!(plan.config().algorithm().name(), chosen);
+        check(&mut plan, &symmetric.to_csr().unwrap());
     }
-    for row in 0..a.num_rows() {
-        row_offsets[row + 1] += row_offsets[row];
-    }
-    let cols: Vec<u32> = lower.iter().map(|(_, col)| *col).collect();
-    let values: Vec<f64> = (0..cols.len()).map(|i| (i % 7) as f64).collect();
-    let lower = CsrMatrix::new(a.num_rows(), a.num_rows(), row_offsets, cols, values).unwrap();
-    let symmetric = SymmetricCsr::new(Symmetry::Symmetric, lower).unwrap();
-    let mut plan = Spmv::auto(&device(), &symmetric).unwrap();
-    check(&mut plan, &symmetric.to_csr().unwrap());
 }
 
 #[test]
