@@ -184,13 +184,15 @@ __device__ __forceinline__ AccumT sum_rows(const uint32_t (&rows)[kRun], const A
   }
   ended[kRun - 1] = lane < 31 && right != rows[kRun - 1] ? rows[kRun - 1] : kNoRow;
   sums[kRun - 1] = sum;
-  // Of many short rows neighbours are stored by neighbouring lanes.
-  uint32_t num_ended = 0;
+  // Of many short rows neighbours are stored by neighbouring lanes. Atomics take longer than what that saves.
+  if constexpr (kReduction == 0) {
+    uint32_t num_ended = 0;
 #pragma unroll
-  for (int k = 0; k < kRun; ++k) num_ended += __popc(__ballot_sync(0xffffffffu, ended[k] != kNoRow));
-  if (num_ended > kManyRows) {
-    exchange(ended);
-    exchange(sums);
+    for (int k = 0; k < kRun; ++k) num_ended += __popc(__ballot_sync(0xffffffffu, ended[k] != kNoRow));
+    if (num_ended > kManyRows) {
+      exchange(ended);
+      exchange(sums);
+    }
   }
 #pragma unroll
   for (int k = 0; k < kRun; ++k) {

@@ -477,7 +477,7 @@ pub const MUTANTS: &[Mutant] = &[
         "ended[k - 1] = ends ? rows[k - 1] : kNoRow;",
         "ended[k - 1] = ends && k > 1 ? rows[k - 1] : kNoRow;",
     ),
-    found("coo", "sums of many rows are exchanged, and the rows are not", "    exchange(ended);\n", ""),
+    found("coo", "sums of many rows are exchanged, and the rows are not", "      exchange(ended);\n", ""),
     found(
         "coo",
         "a warp does not wait for what is exchanged",
