@@ -24,8 +24,6 @@ constexpr int kRun = 4;
 constexpr int kRuns = 2;
 constexpr uint32_t kTileNnz = 32 * kRun * kRuns;
 constexpr int kWarps = kThreadsPerBlock / 32;
-// Rows of which more than so many that end among 32 * kRun nonzeros are stored side by side.
-constexpr uint32_t kManyRows = 32;
 
 // A thread a row: counts[0] <- how many rows have no entries.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -118,86 +116,36 @@ __device__ __forceinline__ void load_entries(OffsetT first, OffsetT nnz, const u
   }
 }
 
-// Exchanges what the lanes of a warp have: a lane gets every 32nd of the entries of which it had kRun neighbours.
-template <typename T>
-__device__ __forceinline__ void exchange(T (&run)[kRun]) {
-  static_assert(kRun == 4 && sizeof(T) % 4 == 0, "words are written four at a time");
-  constexpr int kWords = sizeof(T) / 4;
-  __shared__ __align__(16) uint32_t words[kWarps][32 * kRun];
-  uint32_t* const of_warp = words[threadIdx.x / 32];
-  const uint32_t lane = threadIdx.x % 32;
-  union Entry {
-    uint32_t words[kWords];
-    T value;
-    __device__ Entry() {}
-  };
-  Entry from[kRun], to[kRun];
-#pragma unroll
-  for (int k = 0; k < kRun; ++k) from[k].value = run[k];
-#pragma unroll
-  for (int w = 0; w < kWords; ++w) {
-    __syncwarp();
-    reinterpret_cast<uint4*>(of_warp)[lane] =
-        make_uint4(from[0].words[w], from[1].words[w], from[2].words[w], from[3].words[w]);
-    __syncwarp();
-#pragma unroll
-    for (int k = 0; k < kRun; ++k) to[k].words[w] = of_warp[k * 32 + lane];
-  }
-#pragma unroll
-  for (int k = 0; k < kRun; ++k) run[k] = to[k].value;
-}
-
-constexpr uint32_t kNoRow = 0xffffffffu;
-
 // Sums the entries of a warp's lanes by row, kRun neighbours a lane. Calls close(row, sum) for every row that ends before the
-// last entry of the last lane; returns the sum of the row that the lane's last entry is of, up to it.
+// last entry of the last lane, in the lane in which it ends; returns the sum of the row that the lane's last entry is of, up to it.
 template <typename Close>
 __device__ __forceinline__ AccumT sum_rows(const uint32_t (&rows)[kRun], const AccumT (&products)[kRun], Close close) {
   const int lane = threadIdx.x % 32;
   const uint32_t left = __shfl_up_sync(0xffffffffu, rows[kRun - 1], 1);
   const uint32_t right = __shfl_down_sync(0xffffffffu, rows[0], 1);
-  // The rows that end in the lane, each where its last entry is, and what the lane has of them; of the row that goes on.
-  uint32_t ended[kRun];
-  AccumT sums[kRun];
-  AccumT back = products[0];
+  // What the lane has of the row that it begins in, where another follows; of the row that it ends in.
+  AccumT front = 0, back = products[0];
   bool begins = false;
 #pragma unroll
   for (int k = 1; k < kRun; ++k) {
-    const bool ends = rows[k] != rows[k - 1];
-    begins = begins || ends;
-    ended[k - 1] = ends ? rows[k - 1] : kNoRow;
-    sums[k - 1] = back;
-    back = ends ? products[k] : back + products[k];
+    if (rows[k] == rows[k - 1]) {
+      back = back + products[k];
+      continue;
+    }
+    if (begins) {
+      close(rows[k - 1], back);
+    } else {
+      front = back;
+    }
+    begins = true;
+    back = products[k];
   }
   const bool is_head = lane > 0 && left != rows[0];
   const uint32_t heads = __ballot_sync(0xffffffffu, begins || is_head);
   const AccumT sum = warp_segmented_sum(back, lanes_before_in_segment(heads));
   const AccumT before = __shfl_up_sync(0xffffffffu, sum, 1);
-  // The first row that ends is the one that the lane begins in.
-  bool is_first = lane > 0 && !is_head;
-#pragma unroll
-  for (int k = 0; k < kRun - 1; ++k) {
-    if (ended[k] != kNoRow) {
-      if (is_first) sums[k] = before + sums[k];
-      is_first = false;
-    }
-  }
-  ended[kRun - 1] = lane < 31 && right != rows[kRun - 1] ? rows[kRun - 1] : kNoRow;
-  sums[kRun - 1] = sum;
-  // Of many short rows neighbours are stored by neighbouring lanes. Atomics take longer than what that saves.
-  if constexpr (kReduction == 0) {
-    uint32_t num_ended = 0;
-#pragma unroll
-    for (int k = 0; k < kRun; ++k) num_ended += __popc(__ballot_sync(0xffffffffu, ended[k] != kNoRow));
-    if (num_ended > kManyRows) {
-      exchange(ended);
-      exchange(sums);
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < kRun; ++k) {
-    if (ended[k] != kNoRow) close(ended[k], sums[k]);
-  }
+  if (begins) close(rows[0], lane == 0 || is_head ? front : before + front);
+  if (lane < 31 && right != rows[kRun - 1]) close(rows[kRun - 1], sum);
   return sum;
 }
 

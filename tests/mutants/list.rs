@@ -462,27 +462,20 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "coo",
         "the lanes before are forgotten where a row ends in a lane",
-        "if (is_first) sums[k] = before + sums[k];",
-        "",
+        "if (begins) close(rows[0], lane == 0 || is_head ? front : before + front);",
+        "if (begins) close(rows[0], front);",
     ),
     found(
         "coo",
         "the lanes before count where a row begins with the lane",
-        "bool is_first = lane > 0 && !is_head;",
-        "bool is_first = lane > 0;",
+        "lane == 0 || is_head ? front : before + front",
+        "lane == 0 ? front : before + front",
     ),
     found(
         "coo",
         "a row within a lane is lost",
-        "ended[k - 1] = ends ? rows[k - 1] : kNoRow;",
-        "ended[k - 1] = ends && k > 1 ? rows[k - 1] : kNoRow;",
-    ),
-    found("coo", "sums of many rows are exchanged, and the rows are not", "      exchange(ended);\n", ""),
-    found(
-        "coo",
-        "a warp does not wait for what is exchanged",
-        "    __syncwarp();\n#pragma unroll\n    for (int k = 0; k < kRun; ++k) to[k]",
-        "#pragma unroll\n    for (int k = 0; k < kRun; ++k) to[k]",
+        "    if (begins) {\n      close(rows[k - 1], back);",
+        "    if (begins) {",
     ),
     found(
         "coo reduction=1",
