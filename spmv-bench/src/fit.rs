@@ -252,8 +252,8 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     Ok(Measurements { problems, footprints, best, measured })
 }
 
-/// Fits prices to the products of records of one GPU, and picks the configurations whose prices lead to the best choices. A product that several of the records have counts as the last of them
-/// has it. Matrices that are held out are not looked at.
+/// Fits prices to the products of records of one GPU, and picks the configurations whose prices lead to the best choices. A
+/// product that several of the records have counts as the last of them has it. Matrices that are held out are not looked at.
 ///
 /// # Errors
 /// Those of [`FitError`].
@@ -509,8 +509,8 @@ const FEW: usize = 3;
 /// As records name products that are not transposed.
 const PLAIN: &str = "plain";
 
-/// Whether a row is a correct product of ours, by a kernel that works on rows: transposed products
-/// by other kernels are not predicted.
+/// Whether a row is a correct product of ours, by a kernel that works on rows: transposed products by other kernels are not
+/// predicted, nor those with one triangle.
 fn counts(row: &Row) -> bool {
     let other = ["naive_t", "hola_t", "planned_t", "sym_csr", "sym_dia"].map(|name| format!("ours:{name}"));
     let known = row.operation == PLAIN || row.operation == "transpose";

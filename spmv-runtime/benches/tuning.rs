@@ -252,9 +252,15 @@ fn least(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     Ok(least.as_secs_f64() * 1e3)
 }
 
+/// The algorithm and its parameters, the block size where it is not the usual one, and loads where they are not streaming.
 fn short(config: KernelConfig) -> String {
     let own = config.algorithm().spec().parameters.len();
-    let settings = config.settings();
-    let settings = settings[..own].iter().map(|(key, value)| format!(" {key}={value}"));
+    let is_usual_block = config.threads_per_block() == KernelConfig::USUAL_THREADS_PER_BLOCK;
+    let is_told = |index: usize, key: &str| {
+        index < own || key == "loads" || (key == "threads_per_block" && !is_usual_block)
+    };
+    let settings = config.settings().into_iter().enumerate();
+    let settings = settings.filter(|(index, (key, _))| is_told(*index, key));
+    let settings = settings.map(|(_, (key, value))| format!(" {key}={value}"));
     std::iter::once(config.algorithm().name().to_owned()).chain(settings).collect()
 }

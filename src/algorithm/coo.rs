@@ -107,8 +107,9 @@ impl Coo {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // A product; for each run what is open, the lane's chain, the tree and what is before; the trees of a block; a lane's chain over the
-                // tiles of the row, with the head, and the tree; alpha, beta, two conversions.
+                // A product; for each run what is open, the lane's chain, the tree and what is before; the trees of a
+                // block; a lane's chain over the tiles of the row, with the head, and the tree; alpha, beta, two
+                // conversions.
                 summation_depth: Expr::from(Variable::RowNnz).div_ceil(32 * TILE_NNZ)
                     + (1 + RUNS * (1 + RUN + 5 + 1) + 5 + 5 + 2 + 5 + 4),
                 operation: config.operation(),
@@ -146,7 +147,8 @@ impl Coo {
                 bit_reproducible: false,
                 fill_touches_x: false,
                 splits_rows: true,
-                // A product, a lane's chain with what is before it, the tree, the sums of all segments, alpha, beta and two conversions.
+                // A product, a lane's chain with what is before it, the tree, the sums of all segments, alpha, beta and
+                // two conversions.
                 summation_depth: Expr::from(Variable::RowNnz) + (1 + RUN + 1 + 5 + 4),
                 operation: config.operation(),
             },

@@ -228,10 +228,13 @@ mod tests {
             prices: std::array::from_fn(|term| term as f64 / 7.0),
             prepare: [0.25, 1e-3],
         };
-        let config = KernelConfig::from_settings("hola", [("nnz_per_thread", "16")]).unwrap();
+        let config =
+            KernelConfig::from_settings("hola", [("nnz_per_thread", "16"), ("threads_per_block", "512")])
+                .unwrap();
         let of_hola =
             Priced { config, purpose: Purpose::Tune, footprint: Footprint::InL2, ..of_vector.clone() };
         let model = Model { comments: vec!["of a test".to_owned()], priced: vec![of_vector, of_hola] };
+        assert!(model.to_string().contains("threads_per_vector=16 unroll=4 aligned=0,"));
         assert_eq!(model.to_string().parse::<Model>().unwrap(), model);
     }
 
