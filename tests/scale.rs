@@ -12,7 +12,7 @@ use std::time::Instant;
 use libtest_mimic::{Arguments, Failed, Trial};
 use rayon::prelude::*;
 use spmv_codegen::{Algorithm, IndexType, KernelConfig, Operation, ValueType};
-use spmv_matrix::{CsrMatrix, MatrixError};
+use spmv_matrix::{CsrMatrix, MatrixError, SymmetricCsr, Symmetry};
 use spmv_runtime::{Device, DeviceMatrix, Error, Spmv, Vector};
 
 /// Nonzeros on a GPU: what 32-bit offsets serve, and the last 131,000 rows more.
@@ -111,7 +111,8 @@ impl From<String> for Outcome {
 }
 
 /// A square lower triangle: a row has the `width` columns that end at its diagonal. Numbers are small and whole, so that sums
-/// are exact in any order, and values of a diagonal are the same: up to 256 wide, rows repeat.
+/// are exact in any order, and values of a diagonal are the same: up to 256 wide, rows repeat. Where one triangle is stored, it
+/// is that one.
 #[derive(Clone, Copy)]
 struct Band {
     size: usize,
@@ -172,6 +173,20 @@ impl Band {
         CsrMatrix::new(self.size, self.size, row_offsets, col_indices, values)
     }
 
+    /// As [`matrix`](Self::matrix), of which only this triangle is stored; one that is skew-symmetric has zeros on its main
+    /// diagonal.
+    fn triangle(
+        self,
+        symmetry: Symmetry,
+        lower: CsrMatrix<f32, u64>,
+    ) -> Result<SymmetricCsr<f32, u64>, MatrixError> {
+        let (row_offsets, col_indices, mut values) = lower.into_parts();
+        if symmetry == Symmetry::SkewSymmetric {
+            row_offsets[1..].iter().for_each(|end| values[*end as usize - 1] = 0.0);
+        }
+        SymmetricCsr::new(symmetry, CsrMatrix::new(self.size, self.size, row_offsets, col_indices, values)?)
+    }
+
     /// 2·op(A)·x − y, from the formula alone.
     fn product(self, operation: Operation) -> Vec<f32> {
         let of_row = |row: usize| -> i64 {
@@ -181,7 +196,13 @@ impl Band {
             let rows = col..(col + self.width).min(self.size);
             rows.map(|row| Band::value(row, col) * Band::x(row)).sum()
         };
-        let sum = |row: usize| if operation == Operation::Transpose { of_col(row) } else { of_row(row) };
+        // The main diagonal is in both, and of a skew-symmetric matrix zero, which the difference is.
+        let sum = |row: usize| match operation {
+            Operation::Transpose => of_col(row),
+            Operation::Symmetric => of_row(row) + of_col(row) - Band::value(row, row) * Band::x(row),
+            Operation::SkewSymmetric => of_row(row) - of_col(row),
+            _ => of_row(row),
+        };
         (0..self.size).into_par_iter().map(|row| (2 * sum(row) - Band::y(row)) as f32).collect()
     }
 }
@@ -198,7 +219,8 @@ struct Lab {
 #[derive(Default)]
 struct Shared {
     on_host: Option<Arc<CsrMatrix<f32, u64>>>,
-    on_device: Option<Arc<DeviceMatrix>>,
+    /// One at a time: it fills a good part of the memory.
+    on_device: Option<(Option<Symmetry>, Arc<DeviceMatrix>)>,
     /// By operation.
     products: Vec<(Operation, Arc<Vec<f32>>)>,
 }
@@ -240,19 +262,33 @@ impl Lab {
         Ok(shared.on_host.insert(made).clone())
     }
 
-    /// The matrix on the device; what it takes is compared with what was predicted.
-    fn on_device(&self) -> Result<Arc<DeviceMatrix>, Outcome> {
+    /// The matrix on the device, or its triangle; what it takes is compared with what was predicted.
+    fn on_device(&self, operation: Operation) -> Result<Arc<DeviceMatrix>, Outcome> {
         let on_host = self.on_host()?;
+        let symmetry = match operation {
+            Operation::Symmetric => Some(Symmetry::Symmetric),
+            Operation::SkewSymmetric => Some(Symmetry::SkewSymmetric),
+            _ => None,
+        };
         let mut shared = self.shared();
-        if let Some(there) = &shared.on_device {
+        if let Some((of, there)) = &shared.on_device
+            && *of == symmetry
+        {
             return Ok(there.clone());
         }
+        // What is there in another storage leaves first.
+        shared.on_device = None;
+        let triangle = symmetry.map(|symmetry| self.band.triangle(symmetry, (*on_host).clone()));
+        let triangle = triangle.transpose().map_err(Error::from)?;
         let (before, started) = (self.device.free_bytes()?, Instant::now());
-        let on_device = DeviceMatrix::upload(&self.device, &on_host, IndexType::U64)?;
+        let on_device = match &triangle {
+            Some(triangle) => DeviceMatrix::upload_symmetric(&self.device, triangle, IndexType::U64)?,
+            None => DeviceMatrix::upload(&self.device, &on_host, IndexType::U64)?,
+        };
         let (predicted, used) = (self.predicted(), before - self.device.free_bytes()?);
         println!("uploaded in {:.1?}: {predicted} bytes predicted, {used} used", started.elapsed());
         self.compare_bytes("the matrix", predicted, used)?;
-        Ok(shared.on_device.insert(Arc::new(on_device)).clone())
+        Ok(shared.on_device.insert((symmetry, Arc::new(on_device))).1.clone())
     }
 
     fn product(&self, operation: Operation) -> Arc<Vec<f32>> {
@@ -274,7 +310,7 @@ impl Lab {
     }
 
     fn plan(&self, config: KernelConfig) -> Result<Spmv, Outcome> {
-        Ok(Spmv::with(&self.device, &self.on_device()?, config)?)
+        Ok(Spmv::with(&self.device, &self.on_device(config.operation())?, config)?)
     }
 
     /// A plan takes the memory that it says, and its product is that of the formula.
@@ -340,7 +376,7 @@ impl Lab {
                 false => Err(format!("{before} bytes were free before, and {after} after it").into()),
             }
         };
-        let matrix = self.on_device()?;
+        let matrix = self.on_device(Operation::NonTranspose)?;
         for eighths in [1, 4, 7] {
             runs_out(needed / 8 * eighths, &|| Spmv::with(&self.device, &matrix, with_copy).map(drop))?;
         }
