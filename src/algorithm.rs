@@ -81,9 +81,10 @@ impl AlgorithmSpec {
         able.map(|spec| spec.name).collect()
     }
 
-    /// Whether it computes this operation as a plain product with a transposed copy of the matrix.
+    /// Whether it computes this operation as a plain product with a copy of the matrix: its transpose, or both triangles where
+    /// one is stored.
     pub fn takes_a_copy(&self, operation: Operation) -> bool {
-        operation == Operation::Transpose && self.operations[0] == Operation::NonTranspose
+        operation != Operation::NonTranspose && self.operations[0] == Operation::NonTranspose
     }
 
     /// Whether it stores each row of y once and adds to none, so that an epilogue can take part: its kernels then take one

@@ -168,7 +168,7 @@ impl Diagonals {
             return ValueEncoding::check(self.encoding, config);
         }
         let name = config.algorithm().name();
-        let others = match config.operation().is_of_triangle() {
+        let others = match config.algorithm().spec().operations[0].is_of_triangle() {
             true => "sym_csr",
             false => "ell, sell_c_sigma or an algorithm without a layout",
         };

@@ -101,11 +101,11 @@ impl Expr {
     }
 
     /// The same expression of other variables.
-    pub(crate) fn map_variables(&self, other: &dyn Fn(Variable) -> Variable) -> Expr {
+    pub(crate) fn map_variables(&self, other: &dyn Fn(Variable) -> Expr) -> Expr {
         let map = |expr: &Expr| Box::new(expr.map_variables(other));
         match self {
             Expr::Const(value) => Expr::Const(*value),
-            Expr::Var(variable) => Expr::Var(other(*variable)),
+            Expr::Var(variable) => other(*variable),
             Expr::Add(a, b) => Expr::Add(map(a), map(b)),
             Expr::Mul(a, b) => Expr::Mul(map(a), map(b)),
             Expr::Sub(a, b) => Expr::Sub(map(a), map(b)),

@@ -32,8 +32,7 @@ pub(crate) fn cuda_constant(name: &str) -> String {
 }
 
 /// Declares an algorithm's parameter struct: fields with documentation, default and allowed values; and which operations
-/// it computes, the usual one first, where that is not the product with A itself, and that with its transpose from a
-/// transposed copy.
+/// it computes, the usual one first, where that is not the product with A itself, and the others from a copy.
 macro_rules! parameters {
     (
         $(#[doc = $struct_doc:literal])+
@@ -43,7 +42,7 @@ macro_rules! parameters {
     ) => {
         $crate::parameter::parameters! {
             $(#[doc = $struct_doc])+
-            pub struct $name computes [NonTranspose, Transpose] {
+            pub struct $name computes [NonTranspose, Transpose, Symmetric, SkewSymmetric, Hermitian] {
                 $(#[doc = $doc] $field = $default, one of $allowed;)*
             }
         }

@@ -21,10 +21,12 @@ pub struct Program {
     pub operands: Vec<Operand>,
     /// Index into [`Program::buffers`] of the one that holds, after a product, what the user's dot adds up: an f64.
     pub dot: Option<usize>,
+    /// Entries of the matrix as the product's kernels have it: those that are stored, or those of a copy that holds both triangles.
+    pub entries: Expr,
     /// What the program's own layout of the matrix stores, where it may store more than the matrix does.
     pub slots: Option<Slots>,
     /// What keeps a matrix from the program's own layout, where not every matrix has it.
-    pub misfits: Option<Misfits>,
+    pub misfits: Vec<Misfits>,
     /// How the matrix must be stored.
     pub storage: StorageFormat,
     /// What holds of every result.

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use crate::config::{KernelConfig, Loads};
+use crate::copies::MatrixCopy;
 use crate::expr::{Expr, Variable};
 use crate::features::Features;
 use crate::operators::Operators;
 use crate::parameter::cuda_constant;
 use crate::program::Arg;
-use crate::transposed_copy;
 use crate::types::{IndexType, Operation, ValueKind, ValueType};
 
 /// The helper files that a template may include, by the name in its `#include` line.
@@ -50,6 +50,8 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/row_blocks.cuh", include_str!("../templates/prelude/row_blocks.cuh")),
     ("prelude/search.cuh", include_str!("../templates/prelude/search.cuh")),
     ("prelude/transposed_copy.cuh", include_str!("../templates/prelude/transposed_copy.cuh")),
+    ("prelude/upper_triangle.cuh", include_str!("../templates/prelude/upper_triangle.cuh")),
+    ("prelude/expanded_copy.cuh", include_str!("../templates/prelude/expanded_copy.cuh")),
     ("prelude/mirror.cuh", include_str!("../templates/prelude/mirror.cuh")),
     ("prelude/diagonals.cuh", include_str!("../templates/prelude/diagonals.cuh")),
     ("prelude/jagged_diagonals.cuh", include_str!("../templates/prelude/jagged_diagonals.cuh")),
@@ -132,7 +134,7 @@ pub(crate) fn program_source(config: &KernelConfig) -> String {
     // What the user stores with says what BetaT is.
     let factors = [("AlphaT", scaling.alpha.cuda_type()), ("BetaT", scaling.beta.cuda_type())];
     let factors = if config.user_functions().stores() { &factors[..1] } else { &factors[..] };
-    let copy = if transposed_copy::is_needed(config) { transposed_copy::HELPERS } else { &[] };
+    let copy = MatrixCopy::of(config).map_or(&[][..], MatrixCopy::helpers);
     let file = format!("{}.cu", spec.name);
     let aliases = [&entries[..], &others[..], factors].concat();
     let prelude = Prelude { values: &values, aliases: &aliases, constants: &constants };
@@ -317,7 +319,8 @@ fn helper(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::Algorithm;
+    use crate::algorithm::{Algorithm, AlgorithmSpec};
+    use crate::program::Program;
 
     #[test]
     fn the_template_is_unchanged() {
@@ -363,15 +366,26 @@ mod tests {
         assert!(kernels > 200, "{kernels}");
     }
 
+    /// The default of every algorithm, for each operation that it computes and f32 has.
+    fn every_program() -> impl Iterator<Item = (&'static AlgorithmSpec, Program)> {
+        let all = Algorithm::ALL
+            .iter()
+            .flat_map(|spec| spec.operations.iter().map(move |operation| (spec, *operation)));
+        let of_f32 = all.filter(|(_, operation)| *operation != Operation::Hermitian);
+        of_f32.map(|(spec, operation)| {
+            (spec, KernelConfig::builder((spec.default)()).operation(operation).build().unwrap().program())
+        })
+    }
+
     #[test]
     fn every_pass_names_a_kernel_of_the_source() {
-        for spec in Algorithm::ALL {
-            let program = KernelConfig::builder((spec.default)()).build().unwrap().program();
+        for (spec, program) in every_program() {
             for pass in program.prepare.iter().chain(&program.multiply) {
-                let prefixes = [spec.name, "scan", "sort", "transposed_copy", "jagged", "diagonals"]
-                    .map(|prefix| format!("spmv_{prefix}_"));
+                let copies = ["transposed_copy", "expanded_copy", "upper_triangle"];
+                let prefixes = [&[spec.name, "scan", "sort", "jagged", "diagonals"][..], &copies].concat();
+                let prefixes = prefixes.iter().map(|prefix| format!("spmv_{prefix}_"));
                 let named = format!("{}_", pass.kernel);
-                assert!(prefixes.iter().any(|prefix| named.starts_with(prefix)), "{}", pass.kernel);
+                assert!(prefixes.clone().any(|prefix| named.starts_with(&prefix)), "{}", pass.kernel);
                 assert!(program.source.contains(&format!("\n{}(", pass.kernel)), "{}", pass.kernel);
             }
         }
@@ -380,8 +394,7 @@ mod tests {
     /// A launcher allocates, runs and reads back in the order of the data: nothing may depend on what comes later.
     #[test]
     fn prepare_passes_know_what_they_need() {
-        for spec in Algorithm::ALL {
-            let program = KernelConfig::builder((spec.default)()).build().unwrap().program();
+        for (spec, program) in every_program() {
             assert!(program.counts.is_sorted_by_key(|count| count.after), "{}", spec.name);
             for count in &program.counts {
                 assert!(count.after < program.prepare.len() && count.buffer < program.buffers.len());

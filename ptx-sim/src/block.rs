@@ -495,14 +495,19 @@ struct Watch {
     steps: u64,
     limit: u64,
     known: HashSet<u64>,
-    /// Slices since a lane was in a state that was not known.
+    /// Looks at lanes since one was in a state that was not known.
     stale: u32,
+    /// Slices until the next look, and how many were let pass before the last one.
+    pause: u32,
+    paused: u32,
 }
 
 /// Warp instructions without a change before an adversarial schedule looks at lanes.
 const ADVERSARIAL_IDLE: u64 = 20_000;
-/// Slices without a new state of a lane that are one livelock.
+/// Slices without a new state of a lane, one after the other, that are a livelock.
 const STALE_SLICES: u32 = 1000;
+/// Slices between two looks, at most: a look takes longer than a slice, and whoever computes is always in new states.
+const LONGEST_PAUSE: u32 = 255;
 /// States of lanes that are remembered.
 const KNOWN_STATES: usize = 1 << 16;
 
@@ -526,6 +531,10 @@ impl Watch {
     }
 
     fn knows(&mut self, block: &Block) -> bool {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return false;
+        }
         if self.known.len() > KNOWN_STATES {
             self.known.clear();
         }
@@ -533,7 +542,10 @@ impl Watch {
         for warp in &block.warps {
             self.known.extend(warp.lane_states().map(|state| state ^ block.index.rotate_left(40)));
         }
-        self.stale = if self.known.len() == before { self.stale + 1 } else { 0 };
+        let is_new = self.known.len() > before;
+        self.stale = if is_new { 0 } else { self.stale + 1 };
+        self.paused = if is_new { (2 * self.paused + 1).min(LONGEST_PAUSE) } else { 0 };
+        self.pause = self.paused;
         self.stale > STALE_SLICES
     }
 }

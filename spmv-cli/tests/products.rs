@@ -182,10 +182,18 @@ fn a_matrix_by_columns_and_one_triangle_are_right() {
     let transposed = ["--storage", "csc", "--set", "operation=transpose"];
     assert_eq!(product("lp_afiro.mtx", &transposed).1, "transpose");
     let triangle = ["--storage", "symmetric"];
-    assert_eq!(product("karate.mtx", &triangle), as_told("sym_csr", "non_transpose", "symmetric"));
-    assert_eq!(product("skew_fp64.mtx", &triangle), as_told("sym_csr", "non_transpose", "skew_symmetric"));
     let complex = "../../spmv-cli/tests/files/complex.mtx";
-    assert_eq!(product(complex, &triangle), as_told("sym_csr", "non_transpose", "hermitian"));
+    let symmetries =
+        [("karate.mtx", "symmetric"), ("skew_fp64.mtx", "skew_symmetric"), (complex, "hermitian")];
+    for (name, symmetry) in symmetries {
+        let (_, operation, storage) = product(name, &triangle);
+        assert_eq!((&*operation, &*storage), ("non_transpose", symmetry));
+        // From the triangle itself, and from a copy with both.
+        for algorithm in ["sym_csr", "csr_vector"] {
+            let named = [&triangle[..], &["--algorithm", algorithm]].concat();
+            assert_eq!(product(name, &named), as_told(algorithm, "non_transpose", symmetry));
+        }
+    }
 
     let refused = |name: &str, arguments: &[&str]| {
         let output = spmv(&cache).arg("run").arg(folder.join(name)).args(arguments).output().unwrap();

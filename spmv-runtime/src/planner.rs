@@ -118,7 +118,8 @@ impl Prediction {
 }
 
 /// Configurations for a product, the best first; none where nothing keeps the constraints. `operation` is that of the arrays
-/// whose features these are, or those of whose transpose where the operation is [`Operation::Transpose`]; `types` are what the matrix and the vectors are made of; `l2_bytes` is the device's L2
+/// whose features these are, or those of whose transpose where the operation is [`Operation::Transpose`]; where a triangle is
+/// stored, the features are those of the whole matrix. `types` are what the matrix and the vectors are made of; `l2_bytes` is the device's L2
 /// cache. What a plan takes beside the matrix is known in full only when it has been made: those are left out that take too
 /// much whatever preparation finds out.
 ///
@@ -173,7 +174,7 @@ pub fn candidates_for_any(
         Hola { nnz_per_thread: 8, prepared: 1, ..Hola::default() }.into(),
         "equal shares for rows of any length".to_owned(),
     );
-    let first = (operation == Operation::NonTranspose).then_some(equal_shares);
+    let first = (operation != Operation::Transpose).then_some(equal_shares);
     let rules = first.into_iter().chain(rules(operation, &features, types, constraints));
     ruled(Vec::new(), rules, &features, types, operation, constraints)
 }
@@ -187,23 +188,26 @@ fn listed(
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
     let features = &if constraints.values_change { features.without_values() } else { *features };
-    let mut found = match operation {
-        Operation::NonTranspose | Operation::Transpose => {
-            predicted(to_measure, features, types, operation, l2_bytes, constraints)
-        }
-        _ => Vec::new(),
-    };
-    // Whether all rows do, only making the plan tells.
+    let mut found = predicted(to_measure, features, types, operation, l2_bytes, constraints);
+    let is_beyond_l2 = Footprint::of(features, types, l2_bytes) == Footprint::BeyondL2;
     let pays = constraints.products >= WORTH_A_COPY;
+    // It has no prices, and about half the bytes.
+    if is_beyond_l2
+        && pays
+        && let Some((algorithm, reason)) = mirrored_diagonals(operation, features, types)
+    {
+        let config = typed(KernelConfig::builder(algorithm).build()?, types, operation).ok();
+        found.splice(..0, config.map(|config| Candidate::new(config, reason))).for_each(drop);
+    }
+    // Whether all rows do, only making the plan tells.
     let has_prices = !found.is_empty();
     if has_prices && pays && features.rows_repeat() {
         let patterns = KernelConfig::builder(RowPatterns::default()).build()?;
         let config = typed(patterns, types, operation).ok();
         let candidate =
             config.map(|config| Candidate::new(config, "rows repeat: a byte a row is all that is read"));
-        match Footprint::of(features, types, l2_bytes) {
-            Footprint::Small | Footprint::InL2 if !to_measure => {}
-            _ => found.splice(..0, candidate).for_each(drop),
+        if is_beyond_l2 || to_measure {
+            found.splice(..0, candidate).for_each(drop);
         }
     }
     let rules = rules(operation, features, types, constraints).into_iter();
@@ -232,7 +236,7 @@ fn has_giant_row(features: &Features) -> bool {
 /// hundred products: before, what needs neither is first.
 const WORTH_A_COPY: u64 = 200;
 
-/// Milliseconds that the copy takes beside what else preparation does: once, and for each entry. Of an NVIDIA H200, from the
+/// Milliseconds that a copy takes beside what else preparation does: once, and for each entry. Of an NVIDIA H200, from the
 /// record of 2026-11-20: 0.8 to 1.4 times what was measured there for any matrix.
 const COPY_MS: [f64; 2] = [0.4, 1.8e-7];
 
@@ -347,7 +351,11 @@ pub fn own_settings(config: KernelConfig) -> Vec<(&'static str, String)> {
 }
 
 /// The same algorithm and parameters, or of `special` the shape, for these types and this operation.
-fn typed(config: KernelConfig, types: Types, operation: Operation) -> Result<KernelConfig, ConfigError> {
+pub(crate) fn typed(
+    config: KernelConfig,
+    types: Types,
+    operation: Operation,
+) -> Result<KernelConfig, ConfigError> {
     let mut builder = config.to_builder();
     if let Some(shape) = shape(config) {
         builder = builder.algorithm(shape.for_values(types.value));
@@ -387,7 +395,7 @@ fn predicted(
             return None;
         }
         let mut prediction = priced.predict(&terms(&config, features, l2_bytes)?);
-        if operation == Operation::Transpose {
+        if operation != Operation::NonTranspose {
             prediction.prepare_ms += COPY_MS[0] + COPY_MS[1] * features.nnz as f64;
         }
         Some(Candidate { config, prediction: Some(prediction), rule: String::new() })
@@ -430,17 +438,8 @@ fn rules(
             }
         }
         operation if operation.is_of_triangle() => {
-            let rows = (SymCsr::default().into(), "one triangle of the matrix is stored".to_owned());
-            let value = types.value.size() as u64;
-            let slots = features.num_diagonals.map(|diagonals| diagonals.saturating_mul(features.num_rows));
-            // Beside a value, rows read where it is and where its mirror image is.
-            match slots {
-                Some(slots) if slots.saturating_mul(value) <= features.nnz.saturating_mul(value + 6) => {
-                    let reason = format!("one triangle is stored, {slots} slots on its diagonals");
-                    vec![(SymDia::default().into(), reason), rows]
-                }
-                _ => vec![rows],
-            }
+            let rows = (SymCsr::default().into(), "no copy with both triangles".to_owned());
+            mirrored_diagonals(operation, features, types).into_iter().chain([rows]).collect()
         }
         _ => {
             let mean =
@@ -456,6 +455,29 @@ fn rules(
             vec![(CsrVector { threads_per_vector, ..CsrVector::default() }.into(), reason)]
         }
     }
+}
+
+/// Where one triangle is stored and lies on few diagonals, what reads each of its values once.
+fn mirrored_diagonals(
+    operation: Operation,
+    features: &Features,
+    types: Types,
+) -> Option<(Algorithm, String)> {
+    if !operation.is_of_triangle() {
+        return None;
+    }
+    // Of the main diagonal and of those on one side of it.
+    let slots = features.num_diagonals?.div_ceil(2).saturating_mul(features.num_rows);
+    let (nnz, value) = (least_of_triangle(features), types.value.size() as u64);
+    // Beside a value, rows would read where it is and where its mirror image is.
+    let has_little_fill = slots.saturating_mul(value) <= nnz.saturating_mul(value + 6);
+    let reason = format!("one triangle is stored, {slots} slots on its diagonals");
+    has_little_fill.then(|| (SymDia::default().into(), reason))
+}
+
+/// Entries of the stored triangle of a matrix with these features, at least.
+fn least_of_triangle(features: &Features) -> u64 {
+    features.nnz.div_ceil(2)
 }
 
 /// Threads a row by the mean row length: Liu and Schmidt, *LightSpMV: Faster CSR-based Sparse Matrix-Vector
@@ -488,10 +510,14 @@ fn least_workspace(program: &Program, config: &KernelConfig, features: &Features
         Operation::Transpose => (features.num_cols, features.num_rows),
         _ => (features.num_rows, features.num_cols),
     };
+    let nnz = match config.operation().is_of_triangle() {
+        true => least_of_triangle(features),
+        false => features.nnz,
+    };
     let size = |variable: Variable| match variable {
         Variable::NumRows => num_rows,
         Variable::NumCols => num_cols,
-        Variable::Nnz => features.nnz,
+        Variable::Nnz => nnz,
         _ => 0,
     };
     let kept = program.buffers.iter().filter(|buffer| !buffer.scratch);
@@ -502,7 +528,7 @@ fn least_workspace(program: &Program, config: &KernelConfig, features: &Features
         // What is read for all rows that repeat are the values of one.
         Algorithm::RowPatterns(_) => buffers,
         _ if reads_values => buffers,
-        _ => buffers.max(features.nnz.saturating_mul(value_bytes as u64)),
+        _ => buffers.max(nnz.saturating_mul(value_bytes as u64)),
     }
 }
 
@@ -586,6 +612,28 @@ mod tests {
         };
         assert_eq!([place(true, 50 << 20), place(false, 50 << 20)], [Some(1), None]);
         assert_eq!([place(true, 1 << 20), place(false, 1 << 20)], [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn mirrored_diagonals_come_first_where_l2_has_no_room() {
+        let mut features = Features::of_size((1 << 16, 1 << 16), 5 << 16);
+        (features.longest_row, features.num_diagonals) = (5, Some(5));
+        features.warp_steps = Features::THREADS_PER_ROW.map(|threads| 5 * (2 << 10) * u64::from(threads));
+        let types = KernelConfig::named("csr_vector").unwrap().build().unwrap().types();
+        let names = |features: &Features, l2_bytes, products| {
+            let constraints = Constraints { products, ..Constraints::default() };
+            let found = candidates(features, types, Operation::Symmetric, l2_bytes, &constraints).unwrap();
+            assert!(found.iter().all(|candidate| candidate.config.operation() == Operation::Symmetric));
+            found.iter().map(|candidate| candidate.config.algorithm().name()).collect::<Vec<_>>()
+        };
+        let (beyond, within) = (names(&features, 1 << 20, 1000), names(&features, 50 << 20, 1000));
+        assert_eq!(beyond[0], "sym_dia");
+        assert!(within[0] != "sym_dia" && within.ends_with(&["sym_dia", "sym_csr"]), "{within:?}");
+        assert_ne!(names(&features, 1 << 20, 1)[0], "sym_dia");
+        // Three of the five hold an entry in five.
+        features.nnz = 2 << 16;
+        let filled = names(&features, 1 << 20, 1000);
+        assert!(!filled.contains(&"sym_dia") && filled.ends_with(&["sym_csr"]), "{filled:?}");
     }
 
     #[test]

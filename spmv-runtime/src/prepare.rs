@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_codegen::{Buffer, Program, Slots};
+use spmv_codegen::{Buffer, Misfits, Program, Slots};
 
 use crate::backend::{Allocation, Backend, StreamHandle, as_bytes_mut};
 use crate::device::{Device, Kernel};
@@ -22,6 +22,8 @@ pub(crate) struct Prepared {
     pub(crate) scratch_bytes: u64,
     /// The program's counts.
     pub(crate) counts: Vec<u64>,
+    /// Entries of the matrix as the product's kernels have it.
+    pub(crate) entries: u64,
     /// The slots of its layout.
     pub(crate) slots: Option<u64>,
     /// What the `prepare` passes took, allocation and waiting counted; zero where there are none.
@@ -78,6 +80,7 @@ pub(crate) fn prepare(
         }
     }
     let (workspace_bytes, scratch_bytes) = workspace.free_scratch();
+    let entries = Bindings { counts: &counts, ..sizes }.eval(&program.entries, || 0);
     if prepares {
         backend.synchronize(StreamHandle::default())?;
     }
@@ -86,6 +89,7 @@ pub(crate) fn prepare(
         workspace_bytes,
         scratch_bytes,
         counts,
+        entries,
         slots,
         time: if prepares { started.elapsed() } else { Duration::ZERO },
     })
@@ -93,14 +97,13 @@ pub(crate) fn prepare(
 
 /// Refuses a matrix that has not the layout that the program is for, as soon as the counts tell.
 fn check_fit(program: &Program, sizes: &Bindings<'_>, counts: &[u64], purpose: Purpose) -> Result<(), Error> {
-    let Some(misfits) = &program.misfits else { return Ok(()) };
-    if misfits.number.counts_needed() > counts.len() {
-        return Ok(());
-    }
-    match (Bindings { counts, ..*sizes }).eval(&misfits.number, || 0) {
-        0 => Ok(()),
-        number => Err(Error::Misfit { algorithm: purpose.algorithm, number, wanted: misfits.wanted }),
-    }
+    let known = |misfits: &&Misfits| misfits.number.counts_needed() <= counts.len();
+    program.misfits.iter().filter(known).try_for_each(|misfits| {
+        match (Bindings { counts, ..*sizes }).eval(&misfits.number, || 0) {
+            0 => Ok(()),
+            number => Err(Error::Misfit { algorithm: purpose.algorithm, number, wanted: misfits.wanted }),
+        }
+    })
 }
 
 /// The slots of the program's layout as far as these counts tell: all of them, or at least so many.
@@ -116,15 +119,16 @@ fn slots_of(
     let Some(slots) = &program.slots else { return Ok(None) };
     let mut counts = counts.to_vec();
     counts.resize(program.counts.len(), 0);
-    let number = Bindings { counts: &counts, ..*sizes }.eval(&slots.number, || 0);
-    if !Slots::are_refused(number, sizes.nnz, purpose.entry_bytes) {
+    let [number, entries] =
+        [&slots.number, &program.entries].map(|expr| Bindings { counts: &counts, ..*sizes }.eval(expr, || 0));
+    if !Slots::are_refused(number, entries, purpose.entry_bytes) {
         return Ok(Some(number));
     }
     let alternatives = Slots::WITHOUT_FILL.iter().copied().filter(|name| *name != purpose.algorithm);
     Err(Error::Fill {
         algorithm: purpose.algorithm,
         slots: number,
-        nnz: sizes.nnz,
+        nnz: entries,
         bytes: number.saturating_mul(u64::from(slots.bytes)),
         matrix_bytes: purpose.matrix_bytes,
         alternatives: alternatives.collect(),

@@ -64,11 +64,12 @@ impl Spmv {
     /// [`CscMatrix::transpose`](crate::matrix::CscMatrix::transpose), or of [`with_operation`](Self::with_operation).
     ///
     /// For a matrix of which one triangle is stored, op(A) is A itself, and the matrix decides between
-    /// [`Operation::Symmetric`], [`Operation::SkewSymmetric`] and [`Operation::Hermitian`] for the configuration.
+    /// [`Operation::Symmetric`], [`Operation::SkewSymmetric`] and [`Operation::Hermitian`] for the configuration. Algorithms
+    /// that are not for a triangle compute from a copy of the matrix with both, which the plan keeps.
     ///
     /// # Errors
     /// [`Error::Operation`] where the algorithm is not for a matrix in CSC; [`Error::Storage`] where it is for one triangle
-    /// and both are stored, or the other way round; those of [`MatrixSource::to_device`] and [`Device::kernel`];
+    /// and both are stored, or computes transposed products alone and one is; those of [`MatrixSource::to_device`] and [`Device::kernel`];
     /// [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would be mostly fill;
     /// [`Error::IndexRange`] where there are more columns than the configuration's indices serve.
     pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
@@ -158,8 +159,10 @@ impl Spmv {
 
     /// op(A) where only the configuration says what it is.
     fn usual_operation(storage: StorageFormat, config: &KernelConfig) -> Operation {
-        match storage {
-            StorageFormat::Csr if !config.operation().is_of_triangle() => config.operation(),
+        match (storage, config.operation()) {
+            (StorageFormat::Csr, operation) if !operation.is_of_triangle() => operation,
+            (StorageFormat::Csr | StorageFormat::Csc, _) => Operation::NonTranspose,
+            (_, Operation::Transpose) => Operation::Transpose,
             _ => Operation::NonTranspose,
         }
     }
@@ -172,9 +175,12 @@ impl Spmv {
     ) -> Result<KernelConfig, Error> {
         let algorithm = config.algorithm().name();
         let of_triangle = !matches!(storage, StorageFormat::Csr | StorageFormat::Csc);
-        if config.operation().is_of_triangle() != of_triangle {
-            let usual =
-                storage.of_arrays(Operation::NonTranspose).expect("every storage has the plain product");
+        let usual = storage.of_arrays(Operation::NonTranspose).expect("every storage has the plain product");
+        let computes_it = match of_triangle {
+            true => config.algorithm().spec().operations.contains(&usual),
+            false => !config.operation().is_of_triangle(),
+        };
+        if !computes_it {
             return Err(Error::Storage { algorithm, storage, algorithms: AlgorithmSpec::computing(usual) });
         }
         let of_arrays = storage.of_arrays(operation);
@@ -521,6 +527,23 @@ impl Spmv {
     /// may hold fill.
     pub fn slots(&self) -> Option<u64> {
         self.prepared.slots
+    }
+
+    /// Of the [`slots`](Self::slots), those that hold no entry.
+    pub fn fill(&self) -> Option<u64> {
+        self.prepared.slots.map(|slots| slots.saturating_sub(self.prepared.entries))
+    }
+
+    /// Of a product that is computed from a copy with both triangles: its entries, and where its row offsets, column indices and
+    /// values are.
+    pub(crate) fn copied_arrays(&self) -> (u64, (u64, u64, u64)) {
+        let address = |name: &str| {
+            let place = self.program().buffers.iter().position(|buffer| buffer.name == name);
+            self.prepared.workspace[place.expect("the copy has all three")].address()
+        };
+        let [offsets, indices, values] =
+            ["offsets", "indices", "values"].map(|array| address(&format!("expanded_{array}")));
+        (self.prepared.entries, (offsets, indices, values))
     }
 
     /// What the program's `prepare` passes took when the plan was made, allocation and waiting counted; zero where

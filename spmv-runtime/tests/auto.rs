@@ -359,17 +359,32 @@ fn values_are_encoded_where_they_can_be_and_stay() {
 
 #[test]
 fn one_triangle_is_chosen_for() {
-    for (a, chosen) in [
-        (generated("stencil_5", &[("nx", 30.0), ("ny", 20.0)]), "sym_dia"),
-        (generated("tridiagonal", &[("n", 700.0)]), "sym_dia"),
+    let device = device();
+    for a in [
+        generated("stencil_5", &[("nx", 30.0), ("ny", 20.0)]),
+        generated("tridiagonal", &[("n", 700.0)]),
         // Diagonals that a fifth fills.
-        (generated("banded", &[("n", 700.0), ("lower", 40.0), ("upper", 40.0), ("fill", 0.2)]), "sym_csr"),
-        (generated("rmat", &[("scale", 9.0), ("per_row", 9.0)]), "sym_csr"),
+        generated("banded", &[("n", 700.0), ("lower", 40.0), ("upper", 40.0), ("fill", 0.2)]),
+        generated("rmat", &[("scale", 9.0), ("per_row", 9.0)]),
+        generated("giant_row", &[("n", 900.0), ("giant", 700.0), ("per_row", 6.0)]),
     ] {
-        let symmetric = SymmetricCsr::from_lower_of(Symmetry::Symmetric, &a).unwrap();
-        let mut plan = Spmv::auto(&device(), &symmetric).unwrap();
-        assert_eq!(plan.config().algorithm().name(), chosen);
-        check(&mut plan, &symmetric.to_csr().unwrap());
+        let triangle = SymmetricCsr::from_lower_of(Symmetry::Symmetric, &a).unwrap();
+        let whole = triangle.to_csr().unwrap();
+        let there = Arc::new(DeviceMatrix::upload_symmetric(&device, &triangle, IndexType::U32).unwrap());
+        assert_eq!(there.features_of_both_triangles().unwrap(), features(&whole));
+        // It is what the whole matrix gets.
+        let mut plan = Spmv::auto(&device, &there).unwrap();
+        let of_whole = Spmv::auto(&device, &whole).unwrap();
+        let settings =
+            |plan: &Spmv| plan.config().to_builder().operation(Operation::NonTranspose).build().unwrap();
+        assert_eq!(settings(&plan), settings(&of_whole));
+        check(&mut plan, &whole);
+        // Not where there is no memory for both triangles.
+        let mut constraints = Constraints::default();
+        constraints.max_extra_bytes = Some(whole.bytes() as u64 - 1);
+        let mut plan = Spmv::auto_with(&device, &there, Operation::NonTranspose, &constraints).unwrap();
+        assert!(["sym_csr", "sym_dia"].contains(&plan.config().algorithm().name()), "{}", plan.config());
+        check(&mut plan, &whole);
     }
 }
 

@@ -119,7 +119,7 @@ fn what_a_kernel_multiplies_fill_with_is_found_out() {
     let tuned =
         Spmv::tune_with(&device, &blocks, Operation::NonTranspose, &constraints, Budget::default()).unwrap();
     let plan = tuned.plan;
-    let fill = plan.slots().unwrap_or(0).saturating_sub(blocks.nnz() as u64);
+    let fill = plan.fill().unwrap_or(0);
     assert!(!plan.program().guarantees.fill_touches_x || fill == 0, "{}", plan.config());
     let there = DeviceMatrix::upload(&device, &blocks, IndexType::U32).unwrap();
     let features = there.features().unwrap();

@@ -2,12 +2,12 @@
 
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
+use crate::copies::TransposedCopy;
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::primitive::RadixSort;
 use crate::program::{Arg, Guarantees, Pass};
 use crate::transposed;
-use crate::transposed_copy::TransposedCopy;
 use crate::types::IndexType;
 
 parameters! {

@@ -1,11 +1,12 @@
 //! Row blocks: many short rows, one long row, or a part of a very long row.
 
 use super::{Plan, Plans};
-use crate::config::KernelConfig;
+use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::primitive::GridScan;
 use crate::program::{Arg, Buffer, Count, Guarantees, Pass};
+use crate::shared_memory;
 use crate::source::csr_product_args;
 use crate::types::IndexType;
 
@@ -30,6 +31,13 @@ const PIECES: usize = 5;
 const MEETINGS: usize = 6;
 
 impl Plans for CsrAdaptive {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        let (nnz, size) = (self.nnz_per_block, config.types().accumulator.size() as u32);
+        // Products with an unused place in every 128 bytes, rows that are left, and sums of warps.
+        let bytes = (nnz + nnz * size / 128) * size + nnz / LONGEST_CHAIN * 4 + 33 * size;
+        shared_memory::check(config, "nnz_per_block", bytes)
+    }
+
     fn plan(&self, config: &KernelConfig) -> Plan {
         let threads_per_block = config.threads_per_block();
         let types = config.types();

@@ -5,11 +5,9 @@ use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::program::{Arg, Buffer, Guarantees, Pass};
+use crate::shared_memory;
 use crate::source::csr_product_args;
 use crate::types::IndexType;
-
-/// Static shared memory that a block may have on every architecture.
-const SHARED_BYTES: u32 = 48 * 1024;
 
 parameters! {
     /// Equal shares of nonzeros for blocks and threads (Hola-SpMV).
@@ -29,16 +27,7 @@ impl Plans for Hola {
         let sum_bytes = types.accumulator.size() as u32;
         let nnz_per_block = threads * self.nnz_per_thread;
         let bytes = (nnz_per_block + nnz_per_block * sum_bytes / 128) * sum_bytes + threads * 8;
-        if bytes > SHARED_BYTES {
-            return Err(ConfigError::Combination {
-                key: "nnz_per_thread",
-                reason: format!(
-                    "threads_per_block = {threads} with nnz_per_thread = {} and sums in {} take {bytes} bytes of \
-                     shared memory, and a block has {SHARED_BYTES}; lower one of them",
-                    self.nnz_per_thread, types.accumulator
-                ),
-            });
-        }
+        shared_memory::check(config, "nnz_per_thread", bytes)?;
         if self.prepared == 0 && types.y != types.accumulator {
             return Err(ConfigError::Combination {
                 key: "prepared",

@@ -5,11 +5,9 @@ use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::program::{Arg, Buffer, Guarantees, Pass};
+use crate::shared_memory;
 use crate::transposed;
 use crate::types::IndexType;
-
-/// Static shared memory that a block may have on every architecture.
-const SHARED_BYTES: u32 = 48 * 1024;
 
 parameters! {
     /// The transposed product with equal shares of nonzeros for blocks and threads (Hola-SpMV, transposed).
@@ -41,19 +39,7 @@ impl Plans for HolaT {
             0 => nnz_per_block * sum_bytes + nnz_per_block * 2,
             _ => nnz_per_block * 2 * sum_bytes + nnz_per_block * 2,
         };
-        if bytes > SHARED_BYTES {
-            return Err(ConfigError::Combination {
-                key: "nnz_per_thread",
-                reason: format!(
-                    "threads_per_block = {threads} with nnz_per_thread = {}, combine = {} and sums in {} take \
-                     {bytes} bytes of shared memory, and a block has {SHARED_BYTES}; lower one of them",
-                    self.nnz_per_thread,
-                    self.combine,
-                    config.types().accumulator
-                ),
-            });
-        }
-        Ok(())
+        shared_memory::check(config, "nnz_per_thread", bytes)
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {

@@ -2,13 +2,13 @@
 
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
+use crate::copies::TransposedCopy;
 use crate::expr::Variable;
 use crate::jagged_diagonals::{JaggedDiagonals, Rows};
 use crate::parameter::parameters;
 use crate::primitive::RadixSort;
 use crate::program::{Arg, Guarantees, Pass};
 use crate::transposed;
-use crate::transposed_copy::TransposedCopy;
 
 parameters! {
     /// Transposed jagged diagonals: columns sorted by falling length, their first entries together, then their second,

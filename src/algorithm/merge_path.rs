@@ -5,11 +5,9 @@ use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::program::{Arg, Buffer, Guarantees, Pass};
+use crate::shared_memory;
 use crate::source::csr_product_args;
 use crate::types::IndexType;
-
-/// Static shared memory that a block may have on any architecture, in bytes.
-const SHARED_BYTES: u32 = 48 << 10;
 
 parameters! {
     /// Equal shares of row ends and nonzeros a thread (Merrill and Garland's merge-based product).
@@ -31,18 +29,7 @@ impl Plans for MergePath {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
         let size = config.types().accumulator.size() as u32;
         let bytes = self.tile_items(config) * size + config.threads_per_block() / 32 * (size + 4);
-        if bytes > SHARED_BYTES {
-            return Err(ConfigError::Combination {
-                key: "items_per_thread",
-                reason: format!(
-                    "items_per_thread = {} of {size} bytes for threads_per_block = {} need {bytes} bytes of shared \
-                     memory, and a block has {SHARED_BYTES}; lower one of them",
-                    self.items_per_thread,
-                    config.threads_per_block()
-                ),
-            });
-        }
-        Ok(())
+        shared_memory::check(config, "items_per_thread", bytes)
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {

@@ -1,11 +1,12 @@
 //! Packets: square pieces of the diagonal with their part of x in shared memory.
 
 use super::{Plan, Plans};
-use crate::config::KernelConfig;
+use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::primitive::GridScan;
 use crate::program::{Arg, Buffer, Count, Guarantees, Pass, Slots};
+use crate::shared_memory;
 use crate::types::IndexType;
 
 parameters! {
@@ -27,6 +28,9 @@ const WIDTHS: usize = 6;
 const PARTIALS: usize = 7;
 const TOTAL_SLOTS: usize = 8;
 const TOTAL_REMAINDER: usize = 9;
+
+/// Products that a warp has in shared memory; `kProducts` of the template.
+const PRODUCTS_PER_WARP: u32 = 128;
 
 /// Slots of all packets, and entries outside.
 const NUM_SLOTS: Variable = Variable::Count(0);
@@ -76,6 +80,17 @@ impl Pkt {
 }
 
 impl Plans for Pkt {
+    fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
+        let types = config.types();
+        // A packet's x, and for each warp products of entries outside.
+        let products = config.threads_per_block() / 32 * PRODUCTS_PER_WARP * types.accumulator.size() as u32;
+        shared_memory::check(
+            config,
+            "rows_per_packet",
+            self.rows_per_packet * types.x.size() as u32 + products,
+        )
+    }
+
     fn slots(&self, config: &KernelConfig) -> Option<Slots> {
         let number = Expr::from(NUM_SLOTS) + NUM_OUTSIDE;
         Some(Slots { number, bytes: 2 + config.types().value.size() as u32 })

@@ -2,6 +2,7 @@
 
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
+use crate::copies::UpperTriangle;
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::primitive::{GridScan, RadixSort};
@@ -30,26 +31,16 @@ impl Plans for SymCsr {
         let narrow = Expr::from(1).minus(wide.clone());
 
         let mut buffers = vec![];
+        let columns = UpperTriangle::new(config, true, &mut buffers);
+        let (pairs, col_offsets) = (columns.pairs, columns.col_offsets);
         let mut buffer = |buffer: Buffer| {
             buffers.push(buffer);
             buffers.len() - 1
         };
         let scratch = |name, entries: Expr, bytes: u32| Buffer::new(name, entries * bytes).scratch();
         let kept = |name, entries: Expr, bytes: Expr| Buffer::new(name, entries * bytes);
-        let pairs = buffer(scratch("pairs", nnz.clone(), 8));
-        let sort = RadixSort {
-            num_pairs: nnz.clone(),
-            key_bound: num_rows.clone() + 1,
-            threads_per_block,
-            pairs,
-            other_pairs: buffer(scratch("other_pairs", nnz.clone(), 8)),
-            places: buffer(scratch("sort_places", Expr::from(RadixSort::PLACES) + 1, 4)),
-            partials: buffer(scratch("partials", GridScan::MAX_PARTIALS.into(), 4)),
-            total: buffer(scratch("total", 1.into(), 8)),
-        };
         let places = buffer(scratch("places", nnz.clone(), 4));
         let is_wide = buffer(scratch("wide", 1.into(), 8).zeroed());
-        let col_offsets = buffer(kept("col_offsets", num_rows.clone() + 1, 4.into()));
         let lengths = buffer(kept("lengths", num_rows.clone(), 2.into()));
         let slices = buffer(kept("slices", num_slices.clone(), 16.into()));
         let lower_begins = buffer(scratch("lower_begins", num_slices.clone() + 1, 4));
@@ -73,20 +64,16 @@ impl Plans for SymCsr {
         };
         let (row_offsets, col_indices) = (Arg::RowOffsets, Arg::ColIndices);
         let pattern = [row_offsets.clone(), col_indices.clone()];
-        let mut prepare = vec![pass("_entries", nnz.clone(), &[&nnz, &num_rows], &pattern, &[pairs])];
-        prepare.extend(sort.passes());
-        prepare.extend([
-            pass("_columns", num_rows.clone() + 1, &[&num_rows, &nnz], &[], &[pairs, col_offsets]),
-            pass(
-                "_slices",
-                num_rows.clone(),
-                &[&num_rows],
-                std::slice::from_ref(&row_offsets),
-                &[col_offsets, slices, lengths, lower_begins, upper_begins],
-            ),
-        ]);
+        let mut prepare = columns.passes;
+        prepare.push(pass(
+            "_slices",
+            num_rows.clone(),
+            &[&num_rows],
+            std::slice::from_ref(&row_offsets),
+            &[col_offsets, slices, lengths, lower_begins, upper_begins],
+        ));
         for begins in [lower_begins, upper_begins] {
-            let (partials, total) = (sort.partials, sort.total);
+            let (partials, total) = (columns.partials, columns.total);
             let scan = GridScan::in_place(begins, num_slices.clone(), threads_per_block, partials, total);
             prepare.extend(scan.passes());
         }

@@ -16,6 +16,11 @@ struct Bf16 {
 
   __device__ __forceinline__ explicit operator float() const { return __uint_as_float(uint32_t(bits) << 16); }
   __device__ __forceinline__ explicit operator double() const { return float(*this); }
+  __device__ __forceinline__ Bf16 operator-() const {
+    Bf16 opposite;
+    opposite.bits = bits ^ 0x8000u;
+    return opposite;
+  }
 };
 
 __device__ __forceinline__ Bf16 __ldg(const Bf16* from) {

@@ -14,6 +14,11 @@ struct F16 {
     return value;
   }
   __device__ __forceinline__ explicit operator double() const { return float(*this); }
+  __device__ __forceinline__ F16 operator-() const {
+    F16 opposite;
+    opposite.bits = bits ^ 0x8000u;
+    return opposite;
+  }
 };
 
 __device__ __forceinline__ F16 __ldg(const F16* from) {

@@ -187,7 +187,8 @@ impl<V: Multiplied, O: DeviceOffset> Stored<V, O> {
         }
     }
 
-    /// The features of the arrays, or of their transpose where that is multiplied with.
+    /// The features of the arrays, or of their transpose where that is multiplied with; of the whole matrix where a triangle is
+    /// stored.
     fn features(&self, by_rows: &CsrMatrix<V, O>, of_arrays: Operation) -> Features {
         let features = match of_arrays {
             Operation::Transpose => features_of_transpose,
@@ -196,7 +197,7 @@ impl<V: Multiplied, O: DeviceOffset> Stored<V, O> {
         match self {
             Stored::ByRows => features(by_rows),
             Stored::ByColumns(a) => features(a.transpose()),
-            Stored::Triangle(a) => features(a.lower()),
+            Stored::Triangle(_) => features(by_rows),
         }
     }
 

@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, PoisonError};
 
-use spmv_codegen::{AnalysisProgram, Features, Pass};
+use spmv_codegen::{AnalysisProgram, CsrScalar, Features, KernelConfig, Operation, Pass};
 
 use crate::backend::{self, Allocation, Backend, Inbox, StreamHandle};
 use crate::device::Device;
 use crate::error::Error;
 use crate::launcher::{Bindings, BoundPass, Found, Operands};
 use crate::matrix_source::DeviceMatrix;
+use crate::planner::{typed, usual_types};
+use crate::spmv::Spmv;
 
 impl DeviceMatrix {
     /// What the time of a product depends on in the structure of the arrays, which for a matrix in CSC are those of its
@@ -20,7 +22,7 @@ impl DeviceMatrix {
     /// # Errors
     /// Those of [`Device::kernel`](crate::Device::kernel); [`Error::OutOfMemory`], [`Error::Fault`].
     pub fn features(&self) -> Result<Features, Error> {
-        self.looked_at(false)
+        self.looked_at(self.arrays(), false)
     }
 
     /// As [`features`](Self::features), of the transpose of the arrays, as far as they follow from those of the arrays and from
@@ -31,16 +33,36 @@ impl DeviceMatrix {
     /// # Errors
     /// As [`features`](Self::features).
     pub fn features_of_transpose(&self) -> Result<Features, Error> {
-        self.looked_at(true)
+        self.looked_at(self.arrays(), true)
     }
 
-    fn looked_at(&self, transposed: bool) -> Result<Features, Error> {
+    /// As [`features`](Self::features), of the whole matrix where one triangle of it is stored: those of both, of which a copy is
+    /// made for a while.
+    ///
+    /// # Errors
+    /// As [`features`](Self::features), and those of [`Spmv::with`].
+    pub fn features_of_both_triangles(self: &Arc<Self>) -> Result<Features, Error> {
+        let of_arrays = self.storage().of_arrays(Operation::NonTranspose);
+        let Some(of_triangle) = of_arrays.filter(|of_arrays| of_arrays.is_of_triangle()) else {
+            return self.features();
+        };
+        let config = KernelConfig::builder(CsrScalar::default()).build()?;
+        let plan = Spmv::with(self.device(), self, typed(config, usual_types(self)?, of_triangle)?)?;
+        let (nnz, addresses) = plan.copied_arrays();
+        self.looked_at(Arrays { nnz, addresses }, false)
+    }
+
+    fn arrays(&self) -> Arrays {
+        Arrays { nnz: self.nnz() as u64, addresses: self.addresses() }
+    }
+
+    fn looked_at(&self, arrays: Arrays, transposed: bool) -> Result<Features, Error> {
         let device = self.device();
         let kernels = device.analysis_kernels(self.offset_type(), self.index_type())?;
         let program = &kernels.program;
-        let (row_offsets, col_indices, values) = self.addresses();
+        let Arrays { nnz, addresses: (row_offsets, col_indices, values) } = arrays;
         let (num_rows, num_cols) = self.stored_size();
-        let (num_rows, num_cols, nnz) = (num_rows as u64, num_cols as u64, self.nnz() as u64);
+        let (num_rows, num_cols) = (num_rows as u64, num_cols as u64);
         let sizes = Bindings {
             num_rows,
             num_cols,
@@ -73,6 +95,13 @@ impl DeviceMatrix {
         *kept = Some(workspace).filter(AnalysisWorkspace::is_small);
         Ok(features)
     }
+}
+
+/// Row offsets, column indices and values that are looked at, and how many of the latter.
+#[derive(Clone, Copy, Debug)]
+struct Arrays {
+    nnz: u64,
+    addresses: (u64, u64, u64),
 }
 
 /// What an analysis counts in. It stays with the device, since allocating and freeing take longer than counting.

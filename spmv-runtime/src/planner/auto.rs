@@ -66,7 +66,7 @@ pub fn refusal(plan: &Spmv, constraints: &Constraints) -> Option<String> {
         return Some(format!("it takes {takes} bytes beside the matrix, and {most} are allowed"));
     }
     let multiplies_fill = plan.program().guarantees.fill_touches_x && !constraints.fill_touches_x;
-    let fill = plan.slots().unwrap_or(u64::MAX).saturating_sub(plan.matrix().nnz() as u64);
+    let fill = plan.fill().unwrap_or(u64::MAX);
     (multiplies_fill && fill > 0).then(|| format!("it would multiply {fill} slots of fill with x"))
 }
 
@@ -97,6 +97,11 @@ pub(crate) fn ranked(
     let matrix = a.to_device(device, types)?;
     let features = match of_arrays {
         Operation::Transpose => matrix.features_of_transpose()?,
+        of_triangle if of_triangle.is_of_triangle() => match matrix.features_of_both_triangles() {
+            // What needs both will be refused, too.
+            Err(Error::OutOfMemory { .. } | Error::Misfit { .. } | Error::Config(_)) => matrix.features()?,
+            found => found?,
+        },
         _ => matrix.features()?,
     };
     let found = lists(&features, types, of_arrays, l2_bytes(device), constraints)?;
