@@ -642,7 +642,12 @@ impl Run {
                 .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"));
         }
         if self.storage == Storage::Csr && config.operation().is_of_triangle() {
-            let message = format!("{} multiplies with one triangle of a matrix", config.algorithm().name());
+            let (spec, operation) = (config.algorithm().spec(), config.operation());
+            let who = match spec.takes_a_copy(operation) {
+                true => format!("{} with operation = {operation}", spec.name),
+                false => spec.name.to_owned(),
+            };
+            let message = format!("{who} multiplies with one triangle of a matrix");
             return Err(Failure::new(Kind::Usage, message).help("with --storage symmetric it gets one"));
         }
         if let (Some((what, got, allowed)), Some(over)) =
