@@ -141,7 +141,7 @@ fn configurations() {
             KernelConfig::builder(CsrVector::default()).index(IndexType::U64).build() => "Value", "`index` cannot be `u64`: a matrix has fewer than 2^31 columns, so no index needs 64 bits; allowed: u16, u32";
             KernelConfig::builder(CsrVector::default()).alpha(Coefficient::Zero).build() => "Value", "`alpha` cannot be `0`; allowed: any, device, 1, -1";
             KernelConfig::builder(CsrVector::default()).accumulator(ValueType::I8).build() => "Value", "`accumulator` cannot be `i8`; allowed: f32, f64, i32, i64, u32, bool, c32, c64";
-            set("csr_vector", &[("operation", "symmetric")]) => "Operation", "csr_vector computes non_transpose and transpose, not symmetric, which is computed by sym_csr, sym_dia";
+            set("hola_t", &[("operation", "symmetric")]) => "Operation", "hola_t computes transpose, not symmetric, which is computed by csr_scalar, csr_vector, …";
             set("naive_t", &[("operation", "none")]) => "Value", "`operation` cannot be `none`; allowed: non_transpose, transpose, symmetric, skew_symmetric, hermitian";
             set("sym_csr", &[("operation", "hermitian")]) => "Combination", "operation = hermitian mirrors conjugates, and value = f32 has no imaginary part: use operation = symmetric, which is the same there, or value = c32, c64";
             set("hola", &[("semiring", "or_and")]) => "Semiring", "hola computes over plus_times, not or_and, over which csr_scalar, csr_vector, …";
@@ -265,7 +265,8 @@ fn plans() {
         &calls! {
             plan(set("csr_vector", &[("value", "f64")]).expect("it is right")) => "ValueType", "value holds f32 and the kernel was generated for f64; set `value` in the configuration, or convert";
             Spmv::with(&device, &csc, named("csr_vector")) => "Operation", "csr_vector does not compute the non_transpose product of a matrix in csc; these do: csr_scalar, csr_vector, …";
-            Spmv::with(&device, &skew, set("csr_vector", &[("value", "f64")]).expect("it is right")) => "Storage", "csr_vector is not for a matrix in skew_symmetric storage, of which one triangle is stored; for it: sym_csr, sym_dia";
+            Spmv::with(&device, &skew, set("hola_t", &[("value", "f64")]).expect("it is right")) => "Storage", "hola_t is not for a matrix in skew_symmetric storage, of which one triangle is stored; for it: csr_scalar, csr_vector, …";
+            Spmv::with(&device, &skew, set("csr_vector", &[("operation", "transpose")]).expect("it is right")) => "Operation", "no algorithm computes the transpose product of a matrix in skew_symmetric; allowed: non_transpose, with -alpha for the transpose";
             plan(named("sym_csr")) => "Storage", "sym_csr is not for a matrix in csr storage, of which both triangles are stored; for it: csr_scalar, csr_vector, …";
             Spmv::with_operation(&device, &skew, Operation::Transpose, named("sym_csr")) => "Operation", "no algorithm computes the transpose product of a matrix in skew_symmetric; allowed: non_transpose, with -alpha for the transpose";
             Spmv::with_operation(&device, &a, Operation::Symmetric, named("csr_vector")) => "Operation", "no algorithm computes the symmetric product of a matrix in csr; allowed: non_transpose, transpose";
