@@ -1,8 +1,7 @@
 //! Every generated program compiles with NVRTC for every architecture and loads in the simulator: here every
 //! algorithm as it is by default for all of them, and a pairwise cover of all settings, each for one of them in turn
 //! (`tests/conformance.rs` compiles all of it for sm_90); every configuration for all of them with
-//! `SPMV_FULL_SWEEP=1/1` (hours on few cores; the count is printed).
-//! NVRTC takes turns inside one process, so `SPMV_FULL_SWEEP=k/n` is the k-th of n processes.
+//! `SPMV_FULL_SWEEP=1/1` (hours on few cores; the count is printed), the k-th of n parts with `k/n`.
 
 mod cover;
 
