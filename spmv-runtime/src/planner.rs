@@ -119,9 +119,9 @@ impl Prediction {
 
 /// Configurations for a product, the best first; none where nothing keeps the constraints. `operation` is that of the arrays
 /// whose features these are, or those of whose transpose where the operation is [`Operation::Transpose`]; where a triangle is
-/// stored, the features are those of the whole matrix. `types` are what the matrix and the vectors are made of; `l2_bytes` is the device's L2
-/// cache. What a plan takes beside the matrix is known in full only when it has been made: those are left out that take too
-/// much whatever preparation finds out.
+/// stored, the features are those of the whole matrix. `types` are what the matrix and the vectors are made of; `l2_bytes` is
+/// the device's L2 cache. What a plan takes beside the matrix is known in full only when it has been made: those are left out
+/// that take too much whatever preparation finds out.
 ///
 /// # Errors
 /// [`ConfigError`] where no kernel takes these types.

@@ -69,7 +69,8 @@ impl Spmv {
     ///
     /// # Errors
     /// [`Error::Operation`] where the algorithm is not for a matrix in CSC; [`Error::Storage`] where it is for one triangle
-    /// and both are stored, or computes transposed products alone and one is; those of [`MatrixSource::to_device`] and [`Device::kernel`];
+    /// and both are stored, or computes transposed products alone and one is; those of [`MatrixSource::to_device`] and
+    /// [`Device::kernel`];
     /// [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would be mostly fill;
     /// [`Error::IndexRange`] where there are more columns than the configuration's indices serve.
     pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
@@ -162,6 +163,7 @@ impl Spmv {
         match (storage, config.operation()) {
             (StorageFormat::Csr, operation) if !operation.is_of_triangle() => operation,
             (StorageFormat::Csr | StorageFormat::Csc, _) => Operation::NonTranspose,
+            // Of a triangle, which not every symmetry has.
             (_, Operation::Transpose) => Operation::Transpose,
             _ => Operation::NonTranspose,
         }
