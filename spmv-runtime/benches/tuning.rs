@@ -1,5 +1,7 @@
 //! How good `Spmv::auto` and `Spmv::tune` are on this GPU: the kernels that they take beside the fastest of all configurations,
-//! found by measuring every one, and what it costs to look at a structure and to hash it.
+//! and what it costs to look at a structure and to hash it. The fastest is found by measuring every algorithm with every value
+//! of every parameter, then the fastest of those with every block size and both ways to load, then what is a step from the best of all
+//! that is known, what `auto` and `tune` take included, until nothing is faster.
 //!
 //! `cargo bench -p spmv-runtime --bench tuning -- [--budget N] [--record FILE] [--report | --analysis] [NAME…]`; with
 //! `--analysis` nothing is tuned.
@@ -7,11 +9,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_runtime::codegen::{Algorithm, IndexType, KernelConfig, Operation, ValueType};
+use spmv_runtime::codegen::{Algorithm, IndexType, KernelConfig, Loads, Operation, ValueType};
 use spmv_runtime::matrix::CsrMatrix;
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::planner::{self, Candidate};
-use spmv_runtime::tuning::{Outcome, TuningReport};
+use spmv_runtime::tuning::{Outcome, Tried, TuningReport};
 use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, Spmv, Vector};
 
 /// A name, a class of matrices and its parameters.
@@ -133,23 +135,37 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
     let features = matrix.features()?;
     let types = KernelConfig::named("csr_vector")?.value(V::TYPE).build()?.types();
     let l2_bytes = planner::l2_bytes(device);
-    let to_measure = planner::candidates_to_measure(&features, types, operation, l2_bytes, &constraints)?;
     let auto = planner::candidates(&features, types, operation, l2_bytes, &constraints)?[0].config;
-    let tune = |candidates, budget| {
+    let budget = Budget::Products(budget);
+    let tuned = Spmv::tune_anew(device, &matrix, operation, &constraints, budget)?.report;
+    let tune = |configs: &[KernelConfig], budget| {
+        let candidates = configs.iter().map(|config| Candidate::new(*config, "")).collect();
         Spmv::tune_among(device, &matrix, operation, &constraints, candidates, budget)
             .map(|tuned| tuned.report)
     };
-    let tuned = tune(to_measure, Budget::Products(budget))?;
     let thorough = Budget::Products(1_000_000);
-    let best = tune(all(types.value), thorough)?.config;
+    let first = tune(&all(types.value), thorough)?;
+    let mut close = with_blocks_and_loads(&fastest(&first, 6));
+    close.extend(
+        [tuned.config, auto].into_iter().filter(|config| !close.contains(config)).collect::<Vec<_>>(),
+    );
+    let mut best = tune(&close, thorough)?.config;
+    loop {
+        let around: Vec<_> = std::iter::once(best).chain(planner::neighbours(best)).collect();
+        let better = tune(&around, thorough)?.config;
+        if better == best || close.contains(&better) {
+            break;
+        }
+        close.push(best);
+        best = better;
+    }
     let mut finalists: Vec<KernelConfig> = vec![best];
     for config in [tuned.config, auto] {
         if !finalists.contains(&config) {
             finalists.push(config);
         }
     }
-    let named = finalists.iter().map(|config| Candidate::new(*config, "")).collect();
-    let last = tune(named, thorough)?;
+    let last = tune(&finalists, thorough)?;
     let ms = |config: KernelConfig| product(&last, config);
     // What the thorough search took is not always faster than what was measured beside it in the end.
     let best_ms = finalists.iter().map(|config| ms(*config)).fold(f64::INFINITY, f64::min);
@@ -211,7 +227,7 @@ fn looked_at<V: Element>(device: &Device, a: &CsrMatrix<V, u32>) -> Result<Strin
 }
 
 /// Every algorithm as it is, and with each value of each parameter.
-fn all(value: ValueType) -> Vec<Candidate> {
+fn all(value: ValueType) -> Vec<KernelConfig> {
     let mut found = Vec::new();
     for spec in Algorithm::ALL {
         let with = |changes: &[(&str, String)]| {
@@ -224,9 +240,32 @@ fn all(value: ValueType) -> Vec<Candidate> {
             parameter.allowed.iter().map(|value| vec![(parameter.name, value.to_string())])
         });
         for config in std::iter::once(Vec::new()).chain(changes).filter_map(|changes| with(&changes).ok()) {
-            if !found.iter().any(|candidate: &Candidate| candidate.config == config) {
-                found.push(Candidate::new(config, ""));
+            if !found.contains(&config) {
+                found.push(config);
             }
+        }
+    }
+    found
+}
+
+/// So many of those that were the fastest.
+fn fastest(report: &TuningReport, count: usize) -> Vec<KernelConfig> {
+    let measured = |tried: &Tried| match tried.outcome {
+        Outcome::Measured { product, .. } => Some((product, tried.config)),
+        _ => None,
+    };
+    let mut found: Vec<_> = report.tried.iter().filter_map(measured).collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    found.into_iter().take(count).map(|(_, config)| config).collect()
+}
+
+/// Each with every block size and both ways to load.
+fn with_blocks_and_loads(configs: &[KernelConfig]) -> Vec<KernelConfig> {
+    let mut found = Vec::new();
+    for config in configs {
+        for threads in [32, 64, 128, 256, 512, 1024] {
+            let Ok(config) = config.to_builder().threads_per_block(threads).build() else { continue };
+            found.extend([Loads::Streaming, Loads::Cached].map(|loads| config.with_loads(loads)));
         }
     }
     found

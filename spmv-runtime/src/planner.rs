@@ -16,11 +16,13 @@ use crate::device::Device;
 pub use auto::refusal;
 pub(crate) use auto::{ranked, usual_types};
 pub use model::{Footprint, Model, ModelError, Priced, Purpose};
+pub use neighbours::neighbours;
 pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
 pub(crate) mod analysis;
 mod auto;
 mod model;
+mod neighbours;
 mod terms;
 
 /// The prices measured on an NVIDIA H200.

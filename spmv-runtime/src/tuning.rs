@@ -1,13 +1,14 @@
 //! Plans whose kernel is found by measuring.
 //!
 //! [`Spmv::tune`] lets the planner's candidates race on the matrix itself: the one that is expected to be the fastest is first,
-//! kernels are compiled on all cores while others run, and whoever is clearly behind is measured no more. A product is timed by
+//! kernels are compiled on all cores while others run, and whoever is clearly behind is measured no more. Beside the fastest of
+//! them its [`neighbours`](crate::planner::neighbours) race, then those of whoever is faster. A product is timed by
 //! events on a GPU, after another product of the same plan, so that caches are as they are in a solver. The simulator has no
 //! time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp instructions), once,
 //! and the same matrix always gets the same kernel.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use spmv_codegen::{KernelConfig, Operation};
@@ -22,7 +23,7 @@ use crate::planner::{
 use crate::spmv::Spmv;
 
 pub(crate) use background::Pending;
-use contest::{Contest, Went};
+use contest::{Contest, Entrants, Went};
 pub use race::Stop;
 use race::{Limit, Race};
 pub use store::{Choice, ChoiceError, Question};
@@ -67,7 +68,7 @@ pub struct TuningReport {
     pub unit: Unit,
     /// The kernel that was taken.
     pub config: KernelConfig,
-    /// All candidates, in the order in which they were tried.
+    /// All candidates: those of the planner, then those beside the fastest.
     pub tried: Vec<Tried>,
     /// Why it was over.
     pub stop: Stop,
@@ -183,7 +184,8 @@ impl Spmv {
     ) -> Result<Tuned, Error> {
         let (matrix, candidates) = ranked(device, a, operation, constraints, candidates_to_measure)?;
         let question = Question::new(device, &matrix, operation, constraints)?;
-        let tuned = Self::tune_among(device, &matrix, operation, constraints, candidates, budget)?;
+        let entrants = Entrants::AndNeighbours;
+        let tuned = Self::raced(device, &matrix, operation, constraints, candidates, entrants, budget)?;
         if let Some(choice) = tuned.report.choice(question) {
             choice.keep(device.compiler().disk());
         }
@@ -203,17 +205,32 @@ impl Spmv {
         candidates: Vec<Candidate>,
         budget: Budget,
     ) -> Result<Tuned, Error> {
+        Self::raced(device, a, operation, constraints, candidates, Entrants::Listed, budget)
+    }
+
+    fn raced(
+        device: &Device,
+        a: &impl MatrixSource,
+        operation: Operation,
+        constraints: &Constraints,
+        candidates: Vec<Candidate>,
+        entrants: Entrants,
+        budget: Budget,
+    ) -> Result<Tuned, Error> {
         let Some(first) = candidates.first() else { return Err(Error::Constraints { operation }) };
         let matrix = a.to_device(device, first.config.types())?;
         let race = Race::new(limit(budget), device.backend().counts_cost());
-        let mut contest = Contest::new(&matrix, operation, *constraints, candidates, race)?;
-        let queue = Compiling::new(contest.configs().into_iter().map(ProgramKey::Product));
+        let mut contest = Contest::new(&matrix, operation, *constraints, candidates, entrants, race)?;
+        let queue = Compiling::default();
         let went = std::thread::scope(|scope| {
-            for _ in 0..queue.helpers() {
-                scope.spawn(|| queue.work(device));
-            }
+            let compile = |configs: Vec<KernelConfig>| {
+                for _ in 0..queue.add(configs.into_iter().map(ProgramKey::Product)) {
+                    scope.spawn(|| queue.work(device));
+                }
+            };
+            compile(contest.configs());
             // Whoever is next is waited for, so that the order does not depend on how long compiling takes.
-            let went = contest.run(|_| true, None);
+            let went = contest.run(|_| true, compile, None);
             queue.stop();
             went
         })?;
@@ -283,43 +300,56 @@ fn limit(budget: Budget) -> Limit {
 
 /// Programs that are compiled one after the other by as many threads as there are cores. Whoever needs one that is being
 /// compiled waits for it, and compiles it where nobody has begun.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Compiling {
-    programs: Vec<ProgramKey>,
-    next: AtomicUsize,
-    /// Whether each is there, or cannot be.
-    ready: Vec<AtomicBool>,
+    queue: Mutex<Queue>,
     over: AtomicBool,
 }
 
+#[derive(Debug, Default)]
+struct Queue {
+    /// In the order in which they were added, and whether each is there, or cannot be.
+    programs: Vec<(ProgramKey, bool)>,
+    /// The first that nobody has begun.
+    next: usize,
+}
+
 impl Compiling {
-    fn new(programs: impl IntoIterator<Item = ProgramKey>) -> Compiling {
-        let programs: Vec<_> = programs.into_iter().collect();
-        let ready = programs.iter().map(|_| AtomicBool::new(false)).collect();
-        Compiling { programs, next: AtomicUsize::new(0), ready, over: AtomicBool::new(false) }
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Threads that are worth starting.
-    fn helpers(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from).min(self.programs.len())
+    /// Adds programs, and says how many threads are worth starting for them.
+    fn add(&self, programs: impl IntoIterator<Item = ProgramKey>) -> usize {
+        let mut queue = self.queue();
+        let before = queue.programs.len();
+        queue.programs.extend(programs.into_iter().map(|program| (program, false)));
+        let new = queue.programs.len() - before;
+        std::thread::available_parallelism().map_or(1, usize::from).min(new)
     }
 
     /// Compiles what nobody has begun, until there is nothing more or it is over.
     fn work(&self, device: &Device) {
         while !self.over.load(Ordering::Relaxed) {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(program) = self.programs.get(index) else { return };
+            let (index, program) = {
+                let mut queue = self.queue();
+                let index = queue.next;
+                let Some((program, _)) = queue.programs.get(index) else { return };
+                let program = program.clone();
+                queue.next += 1;
+                (index, program)
+            };
             if let Err(error) = device.compile(program.clone()) {
                 // Whoever needs the kernel meets the error again.
                 tracing::debug!(%error, ?program, "a candidate was not compiled");
             }
-            self.ready[index].store(true, Ordering::Release);
+            self.queue().programs[index].1 = true;
         }
     }
 
     /// Whether the program of this index can be had without waiting.
     fn is_ready(&self, index: usize) -> bool {
-        self.ready[index].load(Ordering::Acquire)
+        self.queue().programs[index].1
     }
 
     fn stop(&self) {

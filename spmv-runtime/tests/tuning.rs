@@ -75,6 +75,11 @@ fn the_kernel_that_costs_least_is_found() {
                 assert!(product >= least, "{}: {product} < {least}", tried.config);
             }
         }
+        // What differs from it in one setting was tried, too, and does not count less.
+        for beside in planner::neighbours(tuned.report.config) {
+            let tried = tuned.report.tried.iter().find(|tried| tried.config == beside);
+            assert!(tried.is_some_and(|tried| tried.outcome != Outcome::NotTried), "{beside}");
+        }
         let again = tune();
         assert_eq!(again.report.config, tuned.report.config);
         assert_eq!(again.plan.config(), tuned.plan.config());

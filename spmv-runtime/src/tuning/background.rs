@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use spmv_codegen::Operation;
+use spmv_codegen::{KernelConfig, Operation};
 
 use crate::compiler::ProgramKey;
 use crate::device::Device;
@@ -14,7 +14,7 @@ use crate::planner::{
 };
 use crate::spmv::Spmv;
 
-use super::contest::{Contest, Went};
+use super::contest::{Contest, Entrants, Went};
 use super::race::Race;
 use super::{Budget, Compiling, limit, on_device};
 
@@ -29,19 +29,23 @@ pub(crate) struct Pending {
 /// Threads that compile, and what they compile; dropping them waits for what has begun.
 #[derive(Debug)]
 struct Helpers {
+    device: Device,
     queue: Arc<Compiling>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Helpers {
     fn start(device: &Device, programs: impl IntoIterator<Item = ProgramKey>) -> Helpers {
-        let queue = Arc::new(Compiling::new(programs));
-        let start = |_| {
-            let (queue, device) = (queue.clone(), device.clone());
-            std::thread::spawn(move || queue.work(&device))
-        };
-        let threads = (0..queue.helpers()).map(start).collect();
-        Helpers { queue, threads }
+        let mut helpers = Helpers { device: device.clone(), queue: Arc::default(), threads: Vec::new() };
+        helpers.add(programs);
+        helpers
+    }
+
+    fn add(&mut self, programs: impl IntoIterator<Item = ProgramKey>) {
+        for _ in 0..self.queue.add(programs) {
+            let (queue, device) = (self.queue.clone(), self.device.clone());
+            self.threads.push(std::thread::spawn(move || queue.work(&device)));
+        }
     }
 
     fn wait(&mut self) {
@@ -118,7 +122,8 @@ impl Spmv {
         candidates.retain(|candidate| candidate.config != first.config);
         candidates.insert(0, first);
         let race = Race::new(limit(budget), device.backend().counts_cost());
-        let mut contest = Contest::new(&matrix, operation, *constraints, candidates, race)?;
+        let entrants = Entrants::AndNeighbours;
+        let mut contest = Contest::new(&matrix, operation, *constraints, candidates, entrants, race)?;
         contest.lend(0);
         let helpers = Helpers::start(device, contest.configs().into_iter().map(ProgramKey::Product));
         plan.pending = Some(Box::new(Pending { helpers, contest }));
@@ -137,7 +142,9 @@ impl Spmv {
     pub fn upgrade(&mut self) -> Result<bool, Error> {
         let Some(mut pending) = self.pending.take() else { return Ok(false) };
         let Pending { helpers, contest } = &mut *pending;
-        let went = contest.run(|index| helpers.queue.is_ready(index), Some(self))?;
+        let queue = helpers.queue.clone();
+        let compile = |configs: Vec<KernelConfig>| helpers.add(configs.into_iter().map(ProgramKey::Product));
+        let went = contest.run(|index| queue.is_ready(index), compile, Some(self))?;
         let swapped = contest.swap_best(self);
         // What is known to be the fastest needs nobody any more.
         if went == Went::Waiting {

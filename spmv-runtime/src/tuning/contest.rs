@@ -8,7 +8,7 @@ use spmv_codegen::{KernelConfig, Operation};
 use crate::backend::{Allocation, StreamHandle};
 use crate::error::Error;
 use crate::matrix_source::DeviceMatrix;
-use crate::planner::{Candidate, Constraints, refusal};
+use crate::planner::{Candidate, Constraints, neighbours, refusal};
 use crate::scalar::Scalar;
 use crate::spmv::Spmv;
 
@@ -18,13 +18,28 @@ use super::{Outcome, Tried, TuningReport, Unit};
 /// Predicted times over that of the fastest, beyond which a candidate is not worth a plan.
 const HOPELESS: f64 = 3.0;
 
+/// The part of the budget after which what is beside the fastest enters before what is left of the list.
+const LISTED: f64 = 0.45;
+
+/// Who takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entrants {
+    /// The candidates.
+    Listed,
+    /// The candidates, and what is beside the fastest of them ([`neighbours`]), beside what is faster still, and so on.
+    AndNeighbours,
+}
+
 /// Candidates, those of them that have a plan, and what they are multiplied with.
 #[derive(Debug)]
 pub(crate) struct Contest {
     matrix: Arc<DeviceMatrix>,
     operation: Operation,
     constraints: Constraints,
+    entrants: Entrants,
     entries: Vec<Entry>,
+    /// How many of them were there from the beginning.
+    listed: usize,
     /// The candidate that each runner is.
     runners: Vec<usize>,
     /// The candidate whose plan somebody else has, who lends it.
@@ -40,10 +55,28 @@ pub(crate) struct Contest {
 #[derive(Debug)]
 struct Entry {
     candidate: Candidate,
+    /// What a product is expected to take, with its share of making the plan: of a neighbour what that is neighbour of.
+    expected: Option<f64>,
     plan: Option<Spmv>,
     prepare: f64,
     entered: bool,
+    /// Whether its neighbours are entries.
+    has_neighbours: bool,
     outcome: Outcome,
+}
+
+impl Entry {
+    fn new(candidate: Candidate, expected: Option<f64>) -> Entry {
+        Entry {
+            candidate,
+            expected,
+            plan: None,
+            prepare: 0.0,
+            entered: false,
+            has_neighbours: false,
+            outcome: Outcome::NotTried,
+        }
+    }
 }
 
 /// How the race stands.
@@ -62,6 +95,7 @@ impl Contest {
         operation: Operation,
         constraints: Constraints,
         candidates: Vec<Candidate>,
+        entrants: Entrants,
         race: Race,
     ) -> Result<Contest, Error> {
         let (x_length, y_length) = operation.vector_lengths(matrix.num_rows(), matrix.num_cols());
@@ -71,12 +105,10 @@ impl Contest {
         let x_bytes = bytes(|config| config.types().x.size(), x_length);
         let y_bytes = bytes(|config| config.types().y.size(), y_length);
         let backend = matrix.device().backend();
-        let entry = |candidate| Entry {
-            candidate,
-            plan: None,
-            prepare: 0.0,
-            entered: false,
-            outcome: Outcome::NotTried,
+        let entry = |candidate: Candidate| {
+            let expected =
+                candidate.prediction.map(|prediction| prediction.ms_of_product(constraints.products));
+            Entry::new(candidate, expected)
         };
         Ok(Contest {
             x: Allocation::zeroed(backend, x_bytes, "x, to measure with")?,
@@ -84,6 +116,8 @@ impl Contest {
             matrix: matrix.clone(),
             operation,
             constraints,
+            entrants,
+            listed: candidates.len(),
             entries: candidates.into_iter().map(entry).collect(),
             runners: Vec::new(),
             lent: None,
@@ -99,19 +133,26 @@ impl Contest {
         self.entries.iter().map(|entry| entry.candidate.config).collect()
     }
 
-    /// Lets all candidates race, those that are `ready` as the others are not. `lent` is the plan of the candidate that
-    /// [`Contest::lend`] said.
+    /// Lets all candidates race, those that are `ready` as the others are not, and has what joins them compiled. `lent` is the plan
+    /// of the candidate that [`Contest::lend`] said.
     pub(super) fn run(
         &mut self,
         ready: impl Fn(usize) -> bool,
+        mut compile: impl FnMut(Vec<KernelConfig>),
         mut lent: Option<&mut Spmv>,
     ) -> Result<Went, Error> {
         loop {
             let waiting = self.entries.iter().any(|entry| !entry.entered);
-            match self.race.next(waiting) {
+            let alone = self.without_neighbours();
+            match self.race.next(waiting || alone.is_some()) {
                 Next::Enter => {
-                    let next =
-                        (0..self.entries.len()).find(|index| !self.entries[*index].entered && ready(*index));
+                    if let Some(best) = alone.filter(|_| !waiting || self.race.left() < 1.0 - LISTED) {
+                        compile(self.add_neighbours(best));
+                        continue;
+                    }
+                    let listed = self.listed;
+                    let enters = |index: &usize| !self.entries[*index].entered && ready(*index);
+                    let next = (listed..self.entries.len()).find(enters).or_else(|| (0..listed).find(enters));
                     let Some(next) = next else { return Ok(Went::Waiting) };
                     self.entries[next].entered = true;
                     self.enter(next, lent.as_deref())?;
@@ -129,6 +170,35 @@ impl Contest {
                 Next::Stop(stop) => return Ok(Went::Over(stop)),
             }
         }
+    }
+
+    /// The fastest, where its neighbours are to race and do not yet.
+    fn without_neighbours(&self) -> Option<usize> {
+        let (best, _) = self.race.best()?;
+        let best = self.runners[best];
+        (self.entrants == Entrants::AndNeighbours && !self.entries[best].has_neighbours).then_some(best)
+    }
+
+    /// Lets the neighbours of a candidate race, and says which are new.
+    fn add_neighbours(&mut self, of: usize) -> Vec<KernelConfig> {
+        let Entry { candidate, expected, has_neighbours, .. } = &mut self.entries[of];
+        *has_neighbours = true;
+        let (config, expected) = (candidate.config, *expected);
+        let mut new = neighbours(config);
+        let is_kept = |config: &KernelConfig| {
+            !self.constraints.deterministic || config.outline().guarantees.bit_reproducible
+        };
+        new.retain(|config| {
+            self.entries.iter().all(|entry| entry.candidate.config != *config) && is_kept(config)
+        });
+        let entry = |config: &KernelConfig| {
+            Entry::new(
+                Candidate::new(*config, format!("a step from {}", config.algorithm().name())),
+                expected,
+            )
+        };
+        self.entries.extend(new.iter().map(entry));
+        new
     }
 
     /// Says which candidate's plan is lent from now on.
@@ -172,12 +242,9 @@ impl Contest {
             self.entries[index].prepare = prepare;
             return Ok(());
         }
-        let Candidate { config, prediction, .. } = self.entries[index].candidate;
-        let of_products =
-            |prediction: crate::planner::Prediction| prediction.ms_of_product(self.constraints.products);
-        let best =
-            self.race.best().and_then(|(best, _)| self.entries[self.runners[best]].candidate.prediction);
-        if let (Some(expected), Some(best)) = (prediction.map(of_products), best.map(of_products))
+        let (config, expected) = (self.entries[index].candidate.config, self.entries[index].expected);
+        let best = self.race.best().and_then(|(best, _)| self.entries[self.runners[best]].expected);
+        if let (Some(expected), Some(best)) = (expected, best)
             && expected > HOPELESS * best
         {
             let reason = format!("expected to take {:.1} times as long as the fastest", expected / best);

@@ -21,7 +21,7 @@ const QUALIFIED: usize = 2 * TURN as usize;
 const MOST_RUNNERS: usize = 6;
 
 /// The part of the budget after which nobody enters any more where several stay, so that they are told apart.
-const ENTERING: f64 = 0.6;
+const ENTERING: f64 = 0.7;
 
 /// Products of every runner after which those that are left do not differ by what matters.
 const ENOUGH: usize = 36;
@@ -215,7 +215,7 @@ impl Race {
     }
 
     /// The part of the budget that is left.
-    fn left(&self) -> f64 {
+    pub(crate) fn left(&self) -> f64 {
         let limit = match self.limit {
             Limit::Amount(amount) => amount,
             Limit::Products(products) => {

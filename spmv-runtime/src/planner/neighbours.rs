@@ -1,0 +1,64 @@
+//! What differs from a configuration in one setting.
+
+use spmv_codegen::{COMMON_KEYS, KernelConfig};
+
+/// Settings that every algorithm has and that change nothing but how long a product takes.
+const COMMON: [&str; 2] = ["loads", "threads_per_block"];
+
+/// Parameters that follow from what is in a matrix, not from the device.
+const OF_THE_MATRIX: [&str; 5] = ["encoding", "block", "block_rows", "block_cols", "col_bits"];
+
+/// The configurations that differ from this one in one setting by one step among what is allowed for it: how the matrix is loaded,
+/// the block size, a parameter of the algorithm. Those are left out that follow from what is in a matrix: how values are stored and
+/// the sizes of blocks.
+pub fn neighbours(config: KernelConfig) -> Vec<KernelConfig> {
+    let algorithm = config.algorithm();
+    let common = COMMON.iter().filter_map(|name| COMMON_KEYS.iter().find(|key| key.name == *name));
+    let common = common.map(|key| (key.name, key.of(&config), (key.allowed)()));
+    let own = algorithm.spec().parameters.iter().zip(algorithm.parameter_values());
+    let own =
+        own.filter(|(parameter, _)| !OF_THE_MATRIX.contains(&parameter.name)).map(|(parameter, value)| {
+            (parameter.name, value.to_string(), parameter.allowed.iter().map(u32::to_string).collect())
+        });
+    let beside = |(key, value, allowed): (&'static str, String, Vec<String>)| {
+        let place = allowed.iter().position(|allowed| *allowed == value);
+        let places = place.map(|place| [place.checked_sub(1), Some(place + 1)]);
+        let steps = places.into_iter().flatten().flatten();
+        steps.filter_map(|place| Some((key, allowed.get(place)?.clone()))).collect::<Vec<_>>()
+    };
+    let changed = |(key, value): (&str, String)| {
+        let mut builder = config.to_builder();
+        builder.set(key, &value).ok()?;
+        builder.build().ok()
+    };
+    common.chain(own).flat_map(beside).filter_map(changed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_a_step_away_in_one_setting() {
+        for spec in spmv_codegen::Algorithm::ALL {
+            let config = KernelConfig::builder((spec.default)()).build().unwrap();
+            let found = neighbours(config);
+            assert!(found.len() >= 3, "{}: other loads, a smaller and a larger block", spec.name);
+            for (place, other) in found.iter().enumerate() {
+                assert!(!found[..place].contains(other), "{other}");
+                let settings = other.settings();
+                let before = config.settings();
+                let changed: Vec<_> = settings.iter().filter(|setting| !before.contains(setting)).collect();
+                assert_eq!(changed.len(), 1, "{other}");
+                assert!(!OF_THE_MATRIX.contains(&changed[0].0), "{other}");
+            }
+        }
+        let config = KernelConfig::from_settings("hybrid", [("nnz_per_lane", "2")]).unwrap();
+        let text: Vec<_> = neighbours(config).iter().map(ToString::to_string).collect();
+        let has = |setting: &str| text.iter().filter(|text| text.contains(setting)).count();
+        assert_eq!(
+            ["nnz_per_lane=4 ", "nnz_per_lane=8 ", "nnz_per_warp=256 ", "loads=cached"].map(has),
+            [1, 0, 1, 1]
+        );
+    }
+}
