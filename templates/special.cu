@@ -23,6 +23,7 @@ constexpr int kResident = 0;
 #include "prelude/scaling.cuh"
 #include "prelude/slots.cuh"
 #include "prelude/stream.cuh"
+#include "prelude/loaded.cuh"
 #include "prelude/unsigned.cuh"
 #include "prelude/x_packets.cuh"
 #include "prelude/group.cuh"
@@ -64,10 +65,24 @@ struct Planes {
   static __device__ __forceinline__ uint64_t place(uint64_t step, int lane, int i) {
     return ((step * (kCount / kPerLoad) + i / kPerLoad) * 32 + lane) * kPerLoad + i % kPerLoad;
   }
-  static __device__ __forceinline__ void load(T* to, const T* __restrict__ from, uint64_t step, int lane) {
+  // What a lane takes in a step.
+  struct Step {
+    Loaded<kPerLoad, T> parts[kCount / kPerLoad];
+
+    __device__ __forceinline__ T operator[](int i) const { return parts[i / kPerLoad][i % kPerLoad]; }
+    // As a word, also where it is half of one: nothing of 16 bits is computed with.
+    __device__ __forceinline__ uint32_t word(int i) const {
+      if constexpr (sizeof(T) != 2 || kPerLoad == 1) return uint32_t((*this)[i]);
+      const uint32_t both = reinterpret_cast<const uint32_t*>(&parts[i / kPerLoad])[i % kPerLoad / 2];
+      return i % 2 == 0 ? both & 0xffff : both >> 16;
+    }
+    // That of the step so many behind this one.
+    __device__ __forceinline__ void load(const T* __restrict__ from, uint64_t step, int lane, int behind = 0) {
+      from += place(step, lane, 0);
 #pragma unroll
-    for (int i = 0; i < kCount; i += kPerLoad) load_streaming<kPerLoad>(to + i, from + place(step, lane, i));
-  }
+      for (int i = 0; i < kCount / kPerLoad; ++i) parts[i].load(from + (behind * (kCount / kPerLoad) + i) * 32 * kPerLoad);
+    }
+  };
 };
 using Cols = Planes<ColT, kSlots>;
 
@@ -355,85 +370,96 @@ spmv_special_targets(uint32_t num_pieces, const uint32_t* __restrict__ piece_off
 
 // ---- The product ----
 
-// The columns of a lane in a step, as they were before they were packed.
-__device__ __forceinline__ void unpack_cols(IndexT (&to)[kSlots], const ColT (&cols)[kSlots], uint32_t base, int lane,
-                                            const uint16_t* __restrict__ upper_cols) {
-  if constexpr (kColBits == 32) {
-#pragma unroll
-    for (int i = 0; i < kSlots; ++i) to[i] = cols[i];
-  } else if ((base & kIsWide) == 0) {
-#pragma unroll
-    for (int i = 0; i < kSlots; ++i) to[i] = cols[i] == kNarrowSpan ? kNoColumn : base + cols[i];
-  } else {
-    uint16_t uppers[kSlots];
-    Planes<uint16_t, kSlots>::load(uppers, upper_cols, base & ~kIsWide, lane);
-#pragma unroll
-    for (int i = 0; i < kSlots; ++i) to[i] = IndexT(uppers[i]) << 16 | cols[i];
-  }
-}
-
 // The value that is stored so; of fill, which may be any.
 template <typename StoredT>
 __device__ __forceinline__ ValueT slot_value(StoredT stored, bool is_fill, const ValueT* table) {
   return sizeof(StoredT) == 1 && is_fill ? ValueT(0) : decode(stored, table);
 }
 
-// sums <- the products of a slice, a lane's share; StoredT is what values are stored as; kInPackets: x is in packets.
-template <bool kInPackets, typename StoredT>
-__device__ __forceinline__ void multiply_slice(AccumT (&sums)[kRowsPerLane][kBlock], uint32_t begin, uint32_t end,
-                                               int lane, const uint32_t* __restrict__ bases,
-                                               const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
-                                               const StoredT* __restrict__ values, const ValueT* table,
-                                               const XT* __restrict__ x) {
-#pragma unroll 1
-  for (uint32_t step = begin; step < end; step += kSteps) {
-    uint32_t step_bases[kSteps];
-    ColT packed[kSteps][kSlots];
-    StoredT factors[kSteps][kSlots * kSlotValues];
-    IndexT step_cols[kSteps][kSlots];
+// What a lane takes in kCount steps, as it is stored, with values as StoredT.
+template <int kCount, typename StoredT>
+struct Turn {
+  using Values = Planes<StoredT, kSlots * kSlotValues>;
+  uint32_t bases[kCount];
+  Cols::Step cols[kCount];
+  typename Values::Step values[kCount];
+
+  __device__ __forceinline__ void load(uint32_t step, int lane, const uint32_t* __restrict__ from_bases,
+                                       const ColT* __restrict__ from_cols, const StoredT* __restrict__ from_values) {
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      if (step + s < end) {
-        step_bases[s] = kColBits == 16 ? __ldg(bases + step + s) : 0;
-        Cols::load(packed[s], cols, step + s, lane);
-      }
+    for (int s = 0; s < kCount; ++s) {
+      bases[s] = kColBits == 16 ? __ldg(from_bases + step + s) : 0;
+      cols[s].load(from_cols, step, lane, s);
     }
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      if (step + s < end) Planes<StoredT, kSlots * kSlotValues>::load(factors[s], values, step + s, lane);
-    }
+    for (int s = 0; s < kCount; ++s) values[s].load(from_values, step, lane, s);
+  }
+
+  // Whether all columns are 16 bits behind a base.
+  __device__ __forceinline__ bool is_narrow() const {
+    uint32_t any = 0;
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      if (step + s < end) {
-        unpack_cols(step_cols[s], packed[s], step_bases[s], lane, upper_cols);
-      } else {
+    for (int s = 0; s < kCount; ++s) any |= bases[s];
+    return kColBits == 32 || (any & kIsWide) == 0;
+  }
+
+  // Adds the products to the sums of a lane's rows.
+  template <bool kIsNarrow, bool kInPackets>
+  __device__ __forceinline__ void add(int lane, const uint16_t* __restrict__ upper_cols, const ValueT* table,
+                                      const XT* __restrict__ x, AccumT (&sums)[kRowsPerLane][kBlock]) const {
+    IndexT step_cols[kCount][kSlots];
+    bool are_fill[kCount][kSlots];
+    Held<XT> entries[kCount][kSlots][kBlock];
 #pragma unroll
-        for (int i = 0; i < kSlots; ++i) step_cols[s][i] = kNoColumn;
-#pragma unroll
-        for (int v = 0; v < kSlots * kSlotValues; ++v) factors[s][v] = StoredT(0);
-      }
-    }
-    XT entries[kSteps][kSlots][kBlock];
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < kCount; ++s) {
+      typename Planes<uint16_t, kSlots>::Step uppers;
+      const bool is_wide = kColBits == 16 && !kIsNarrow && (bases[s] & kIsWide) != 0;
+      if (is_wide) uppers.load(upper_cols, bases[s] & ~kIsWide, lane);
 #pragma unroll
       for (int i = 0; i < kSlots; ++i) {
-        const IndexT col = step_cols[s][i];
+        const uint32_t stored = cols[s].word(i);
+        const uint32_t col = kColBits == 32 ? stored : is_wide ? uppers.word(i) << 16 | stored : bases[s] + stored;
+        const bool is_fill = kColBits == 32 || is_wide ? col == uint32_t(kNoColumn) : stored == kNarrowSpan;
+        step_cols[s][i] = is_fill ? kNoColumn : IndexT(col);
+        are_fill[s][i] = is_fill;
 #pragma unroll
-        for (int c = 0; c < kBlock; ++c) entries[s][i][c] = XT(0);
-        if (col != kNoColumn) load_x<kBlock, kInPackets>(entries[s][i], x + uint64_t(col) * kBlock);
+        for (int c = 0; c < kBlock; ++c) entries[s][i][c].empty();
+        if (!is_fill) load_x<kBlock, kInPackets>(entries[s][i], x + uint64_t(col) * kBlock);
       }
     }
 #pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < kCount; ++s) {
 #pragma unroll
       for (int v = 0; v < kSlots * kSlotValues; ++v) {
         const int i = v / kSlotValues, r = v % kSlotValues / kBlock, c = v % kBlock;
         AccumT& sum = sums[i / kEntriesPerStep][r];
-        const ValueT value = slot_value(factors[s][v], step_cols[s][i] == kNoColumn, table);
-        sum = add_slot(step_cols[s][i], value, entries[s][i][c], sum);
+        const ValueT value = slot_value(values[s][v], are_fill[s][i], table);
+        sum = add_slot(step_cols[s][i], value, entries[s][i][c].entry(), sum);
       }
     }
+  }
+};
+
+// Adds the products of steps to a lane's sums, kCount at a time, and of those that are left.
+template <int kCount, bool kInPackets, typename StoredT>
+__device__ __forceinline__ void add_steps(AccumT (&sums)[kRowsPerLane][kBlock], uint32_t step, uint32_t end, int lane,
+                                          const uint32_t* __restrict__ bases, const ColT* __restrict__ cols,
+                                          const uint16_t* __restrict__ upper_cols, const StoredT* __restrict__ values,
+                                          const ValueT* table, const XT* __restrict__ x) {
+#pragma unroll 1
+  for (; step + kCount <= end; step += kCount) {
+    Turn<kCount, StoredT> turn;
+    turn.load(step, lane, bases, cols, values);
+    if (turn.is_narrow()) {
+      turn.template add<true, kInPackets>(lane, upper_cols, table, x, sums);
+    } else if constexpr (kCount == kSteps || kCount == 1) {
+      turn.template add<false, kInPackets>(lane, upper_cols, table, x, sums);
+    } else {
+      break;
+    }
+  }
+  if constexpr (kCount > 1) {
+    add_steps<kCount / 2, kInPackets>(sums, step, end, lane, bases, cols, upper_cols, values, table, x);
   }
 }
 
@@ -477,9 +503,9 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts
 #pragma unroll
     for (int r = 0; r < kRowsPerLane * kBlock; ++r) sums[r / kBlock][r % kBlock] = kIdentity;
     if (in_packets) {
-      multiply_slice<true>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
+      add_steps<kSteps, true>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
     } else {
-      multiply_slice<false>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
+      add_steps<kSteps, false>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
     }
 #pragma unroll
     for (int r = 0; r < kRowsPerLane * kBlock; ++r) {

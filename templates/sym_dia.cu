@@ -33,75 +33,105 @@ __device__ __forceinline__ WideSlot load_slot(const WideSlot* from) {
   return WideSlot(words.x, words.y);
 }
 
-// Adds kCount diagonals below the main one to the sums of a thread's rows, and what mirrors them. A slot is read first by the
-// row above that mirrors it, so this load leaves it in the caches, and then by its own, after which nobody needs it.
+// Slots and entries of x for kCount diagonals below the main one, and for what mirrors them. A slot is read first by the row
+// above that mirrors it, so this load leaves it in the caches, and then by its own, after which nobody needs it.
 template <typename In, int kCount, int kRows>
-__device__ __forceinline__ void add_both(const WarpRows& rows, const int64_t* __restrict__ offsets,
-                                         const typename In::SlotT* __restrict__ slots, uint64_t stride,
-                                         const ValueT* table, const XT* __restrict__ x, AccumT (&lower_sums)[kRows],
-                                         AccumT (&upper_sums)[kRows]) {
-  uint32_t distances[kCount];
-  // Where all rows of a warp are there, and all that are as far below and above, nothing is looked at one by one.
-  bool are_inside = rows.are_all;
-#pragma unroll
-  for (int s = 0; s < kCount; ++s) {
-    distances[s] = uint32_t(-__ldg(offsets + s));
-    are_inside = are_inside && distances[s] <= rows.warp_row &&
-                 distances[s] + In::kWarpRows <= rows.num_rows - rows.warp_row;
-  }
+struct BothLoaded {
   typename In::PackT lower[kCount][In::kPacks];
   typename In::SlotT upper[kCount][kRows];
   XT lower_entries[kCount][kRows], upper_entries[kCount][kRows];
-#pragma unroll
-  for (int s = 0; s < kCount; ++s) {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const uint32_t row = rows.row(r) + distances[s];
-      const bool is_there = are_inside || (rows.row(r) < rows.num_rows && row < rows.num_rows);
-      upper[s][r] = is_there ? load_slot(slots + s * stride + In::place(row)) : typename In::SlotT(0);
-      upper_entries[s][r] = is_there ? __ldg(x + row) : XT(0);
-    }
-  }
-#pragma unroll
-  for (int s = 0; s < kCount; ++s) {
-#pragma unroll
-    for (int p = 0; p < In::kPacks; ++p) lower[s][p] = load_pack<In>(rows, slots + s * stride, p);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const uint32_t row = rows.row(r);
-      const bool is_there = are_inside || (row < rows.num_rows && row >= distances[s]);
-      lower_entries[s][r] = is_there ? __ldg(x + (row - distances[s])) : XT(0);
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
+
+  // Every row is looked at, whether it and those as far below and above are there.
+  __device__ __forceinline__ void load(const WarpRows& rows, const int64_t* __restrict__ offsets,
+                                       const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                       const XT* __restrict__ x) {
+    const Place<In> place(rows, slots, stride, x);
 #pragma unroll
     for (int s = 0; s < kCount; ++s) {
-      const typename In::SlotT slot = In::in(lower[s][r / In::kPack], r % In::kPack);
-      if (slot != 0) {
-        lower_sums[r] = multiply_add(AccumT(In::value(slot, table)), AccumT(lower_entries[s][r]), lower_sums[r]);
+      const uint32_t distance = uint32_t(-__ldg(offsets + s));
+#pragma unroll
+      for (int p = 0; p < In::kPacks; ++p) {
+        const typename In::PackT* pack = place.packs + s * place.stride + 32 * p;
+        lower[s][p] = place.has[p] ? __ldcs(pack) : typename In::PackT(0);
       }
-      if (upper[s][r] != 0) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const uint32_t row = rows.row(r);
+        const bool is_below_there = row < rows.num_rows && row + distance < rows.num_rows;
+        upper[s][r] = is_below_there ? load_slot(slots + s * stride + In::place(row + distance)) : typename In::SlotT(0);
+        upper_entries[s][r] = is_below_there ? __ldg(x + (row + distance)) : XT(0);
+        const bool is_above_there = row < rows.num_rows && row >= distance;
+        lower_entries[s][r] = is_above_there ? __ldg(x + (row - distance)) : XT(0);
+      }
+    }
+  }
+
+  // All rows of the warp are there, and all that are as far below and above; `place` is the thread's on the first diagonal.
+  __device__ __forceinline__ void load(const WarpRows& rows, const int64_t* __restrict__ offsets, const Place<In>& place) {
+    const typename In::PackT* packs = place.packs;
+    uint32_t distances[kCount];
+#pragma unroll
+    for (int s = 0; s < kCount; ++s) distances[s] = uint32_t(-__ldg(offsets + s));
+#pragma unroll
+    for (int s = 0; s < kCount; ++s, packs += place.stride) {
+      const typename In::SlotT* diagonal = reinterpret_cast<const typename In::SlotT*>(packs);
+      const typename In::SlotT* first = diagonal - (rows.warp_row + rows.lane * In::kPack);
+      const XT* below = place.x + distances[s];
+      const XT* above = place.x - distances[s];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const typename In::SlotT* mirrored_slot = diagonal + distances[s] + 32 * r;
+        if (In::kPack > 1) mirrored_slot = first + In::place(rows.row(r) + distances[s]);
+        upper[s][r] = load_slot(mirrored_slot);
+        upper_entries[s][r] = __ldg(below + 32 * r);
+        lower_entries[s][r] = __ldg(above + 32 * r);
+      }
+#pragma unroll
+      for (int p = 0; p < In::kPacks; ++p) lower[s][p] = __ldcs(packs + 32 * p);
+    }
+  }
+
+  __device__ __forceinline__ void add(const ValueT* table, AccumT (&lower_sums)[kRows], AccumT (&upper_sums)[kRows]) const {
+    add_loaded<In>(lower, lower_entries, table, lower_sums);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int s = 0; s < kCount; ++s) {
+        if (upper[s][r] == 0) continue;
         const AccumT value = mirrored(AccumT(In::value(upper[s][r], table)));
         upper_sums[r] = multiply_add(value, AccumT(upper_entries[s][r]), upper_sums[r]);
       }
     }
   }
+};
+
+// Adds kCount diagonals below the main one, and what mirrors them, that are inside or are not.
+template <typename In, int kCount, bool kAreInside, int kRows>
+__device__ __forceinline__ void add_both(const WarpRows& rows, const int64_t* __restrict__ offsets,
+                                         const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                         const ValueT* table, const XT* __restrict__ x, AccumT (&lower_sums)[kRows],
+                                         AccumT (&upper_sums)[kRows]) {
+  BothLoaded<In, kCount, kRows> loaded;
+  if constexpr (kAreInside) {
+    loaded.load(rows, offsets, Place<In>(rows, slots, stride, x));
+  } else {
+    loaded.load(rows, offsets, slots, stride, x);
+  }
+  loaded.add(table, lower_sums, upper_sums);
 }
 
-// Adds the diagonals that are left, kCount at most, and what mirrors them.
-template <typename In, int kCount, int kRows>
-__device__ __forceinline__ void add_last_of_both(uint32_t count, const WarpRows& rows,
-                                                 const int64_t* __restrict__ offsets,
-                                                 const typename In::SlotT* __restrict__ slots, uint64_t stride,
-                                                 const ValueT* table, const XT* __restrict__ x,
-                                                 AccumT (&lower_sums)[kRows], AccumT (&upper_sums)[kRows]) {
-  if constexpr (kCount > 0) {
-    if (count == kCount) {
-      add_both<In, kCount>(rows, offsets, slots, stride, table, x, lower_sums, upper_sums);
-    } else {
-      add_last_of_both<In, kCount - 1>(count, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);
-    }
+// Adds the diagonals from d to the end, and what mirrors them.
+template <typename In, bool kAreInside, int kCount, int kRows>
+__device__ __forceinline__ void add_both_to(uint32_t end, uint32_t d, const WarpRows& rows,
+                                            const int64_t* __restrict__ offsets,
+                                            const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                            const ValueT* table, const XT* __restrict__ x, AccumT (&lower_sums)[kRows],
+                                            AccumT (&upper_sums)[kRows]) {
+  for (; d + kCount <= end; d += kCount) {
+    add_both<In, kCount, kAreInside>(rows, offsets + d, slots + d * stride, stride, table, x, lower_sums, upper_sums);
+  }
+  if constexpr (kCount > 1) {
+    add_both_to<In, kAreInside, kCount - 1>(end, d, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);
   }
 }
 
@@ -124,13 +154,16 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t num_diagona
     const int64_t farthest = max(int64_t(warp_row) + In::kWarpRows, int64_t(num_rows) - warp_row) - 1;
     uint32_t d = num_diagonals > kFewDiagonals ? min(first_diagonal(num_diagonals, offsets, -farthest), main) : 0;
     for (uint32_t m = main; m < num_diagonals; ++m) {
-      add_diagonals<In, 1>(rows, offsets + m, slots + m * stride, stride, table, x, lower_sums);
+      Place<In>(rows, slots + m * stride, stride, x).template add<1>(rows, offsets + m, table, lower_sums);
     }
-    for (; d + kUnroll <= main; d += kUnroll) {
-      add_both<In, kUnroll>(rows, offsets + d, slots + d * stride, stride, table, x, lower_sums, upper_sums);
+    // From some diagonal on all rows of the warp are there, and all that are as far below and above: mostly from the first on.
+    uint32_t inside = main;
+    if (rows.are_all && d < main) {
+      const int64_t reach = min(warp_row, num_rows - warp_row - In::kWarpRows);
+      inside = __ldg(offsets + d) >= -reach ? d : max(d, first_diagonal(main, offsets, -reach));
     }
-    add_last_of_both<In, kUnroll - 1>(main - d, rows, offsets + d, slots + d * stride, stride, table, x, lower_sums,
-                                      upper_sums);
+    add_both_to<In, false, kUnroll>(inside, d, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);
+    add_both_to<In, true, kUnroll>(main, inside, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);
   }
 #pragma unroll
   for (int r = 0; r < In::kPack * In::kPacks; ++r) {

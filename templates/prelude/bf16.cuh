@@ -1,13 +1,17 @@
 // bfloat16 as memory has it: the upper half of a float. Nobody computes with it: entries are converted when they are
-// read, and a result is rounded once, to nearest even, when it is stored. By its bits: sm_75 has no instruction for it.
+// read, and a result is rounded once, to nearest even, when it is stored. By its bits on sm_75, which has no instruction for it.
 struct Bf16 {
   uint16_t bits;
 
   Bf16() = default;
   __device__ __forceinline__ explicit Bf16(float value) {
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
     const uint32_t word = __float_as_uint(value);
     // A carry out of the mantissa is a larger exponent, up to infinity; only a NaN could be carried away.
     bits = value != value ? 0x7fffu : (word + 0x7fffu + (word >> 16 & 1)) >> 16;
+#endif
   }
   // What is cut off goes into the last bit of the float, so that it does not look like a tie that it is not.
   __device__ __forceinline__ explicit Bf16(double value)

@@ -504,6 +504,25 @@ pub const MUTANTS: &[Mutant] = &[
         "false",
     ),
     found(
+        "dia",
+        "a warp near the last column counts as inside",
+        "last <= int64_t(rows.num_cols) - In::kWarpRows",
+        "last <= int64_t(rows.num_cols)",
+    ),
+    found("dia", "a warp near the first column counts as inside", "first >= 0 && last", "last"),
+    found(
+        "dia",
+        "a pack behind the last row is added",
+        "has[p] = rows.are_all || rows.row(p * In::kPack) < rows.num_rows;",
+        "has[p] = true;",
+    ),
+    found(
+        "dia",
+        "diagonals that are left over are left out",
+        "place.template add_last<In::kSteps - 1>(end - d, rows, offsets + d, table, sums);",
+        "",
+    ),
+    found(
         "sym_dia",
         "the main diagonal is mirrored",
         "while (main > 0 && __ldg(offsets + main - 1) == 0) --main;",
@@ -512,20 +531,20 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "sym_dia",
         "rows behind the last one are mirrored",
-        "const bool is_there = are_inside || (rows.row(r) < rows.num_rows && row < rows.num_rows);",
-        "const bool is_there = are_inside || rows.row(r) < rows.num_rows;",
+        "const bool is_below_there = row < rows.num_rows && row + distance < rows.num_rows;",
+        "const bool is_below_there = row < rows.num_rows;",
     ),
     found(
         "sym_dia",
         "columns before the first one are read",
-        "const bool is_there = are_inside || (row < rows.num_rows && row >= distances[s]);",
-        "const bool is_there = are_inside || row < rows.num_rows;",
+        "const bool is_above_there = row < rows.num_rows && row >= distance;",
+        "const bool is_above_there = row < rows.num_rows;",
     ),
     found(
         "sym_dia",
         "a warp near the end counts as inside",
-        "distances[s] + In::kWarpRows <= rows.num_rows - rows.warp_row",
-        "distances[s] <= rows.num_rows - rows.warp_row",
+        "min(warp_row, num_rows - warp_row - In::kWarpRows)",
+        "min(warp_row, num_rows - warp_row)",
     ),
     found(
         "sym_dia operation=skew_symmetric",
@@ -542,7 +561,7 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "sym_dia unroll=4",
         "diagonals that are left over are left out",
-        "add_last_of_both<In, kCount - 1>(count, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);",
+        "add_both_to<In, kAreInside, kCount - 1>(end, d, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);",
         "",
     ),
     found(
