@@ -31,6 +31,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
     ("prelude/loaded.cuh", include_str!("../templates/prelude/loaded.cuh")),
     ("prelude/x_packets.cuh", include_str!("../templates/prelude/x_packets.cuh")),
+    ("prelude/held.cuh", include_str!("../templates/prelude/held.cuh")),
     ("prelude/async_copy.cuh", include_str!("../templates/prelude/async_copy.cuh")),
     ("prelude/stage_async.cuh", include_str!("../templates/prelude/stage_async.cuh")),
     ("prelude/stage.cuh", include_str!("../templates/prelude/stage.cuh")),

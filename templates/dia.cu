@@ -38,10 +38,10 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, uint64_t num_cols, u
   uint32_t end = are_many ? first_diagonal(num_diagonals, offsets, beyond) : num_diagonals;
   if (skips_product(alpha)) end = d;
   AccumT sums[In::kPack * In::kPacks] = {};
-  Place<In> place(rows, slots + d * stride, stride, x);
-#pragma unroll 1
-  for (; d + In::kSteps <= end; d += In::kSteps) place.template add<In::kSteps>(rows, offsets + d, table, sums);
-  place.template add_last<In::kSteps - 1>(end - d, rows, offsets + d, table, sums);
+  for (; d + In::kSteps <= end; d += In::kSteps) {
+    add_diagonals<In, In::kSteps>(rows, offsets + d, slots + d * stride, stride, table, x, sums);
+  }
+  add_last<In, In::kSteps - 1>(end - d, rows, offsets + d, slots + d * stride, stride, table, x, sums);
 #pragma unroll
   for (int r = 0; r < In::kPack * In::kPacks; ++r) {
     if (rows.row(r) < num_rows) store_scaled(y, rows.row(r), sums[r], alpha, beta);

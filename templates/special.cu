@@ -26,6 +26,7 @@ constexpr int kResident = 0;
 #include "prelude/loaded.cuh"
 #include "prelude/unsigned.cuh"
 #include "prelude/x_packets.cuh"
+#include "prelude/held.cuh"
 #include "prelude/group.cuh"
 #include "primitives/block_scan.cuh"
 #include "primitives/grid_scan.cuh"

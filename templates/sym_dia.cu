@@ -33,6 +33,43 @@ __device__ __forceinline__ WideSlot load_slot(const WideSlot* from) {
   return WideSlot(words.x, words.y);
 }
 
+// Where a thread of a warp all of whose rows are there is on a diagonal, and beside its first row in x. Addresses are counted
+// from here: those of a diagonal's loads differ by what is known when the kernel is compiled.
+template <typename In>
+struct Place {
+  const typename In::PackT* __restrict__ packs;
+  uint64_t stride;  // of diagonals, in packs
+  const XT* __restrict__ x;
+
+  __device__ __forceinline__ Place(const WarpRows& rows, const typename In::SlotT* slots, uint64_t stride, const XT* x)
+      : packs(reinterpret_cast<const typename In::PackT*>(slots + rows.warp_row) + rows.lane),
+        stride(stride / In::kPack),
+        x(x + rows.warp_row + rows.lane) {}
+};
+
+// Adds a diagonal's slots to the sums of a thread's rows.
+template <typename In, int kRows>
+__device__ __forceinline__ void add_packs(const typename In::PackT (&packs)[In::kPacks], const XT (&entries)[kRows],
+                                          const ValueT* table, AccumT (&sums)[kRows]) {
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const typename In::SlotT slot = In::in(packs[r / In::kPack], r % In::kPack);
+    if (slot != 0) sums[r] = multiply_add(AccumT(In::value(slot, table)), AccumT(entries[r]), sums[r]);
+  }
+}
+
+// Adds the main diagonal to the sums of a thread's rows, all of which are there.
+template <typename In, int kRows>
+__device__ __forceinline__ void add_main(const Place<In>& place, const ValueT* table, AccumT (&sums)[kRows]) {
+  typename In::PackT packs[In::kPacks];
+  XT entries[kRows];
+#pragma unroll
+  for (int p = 0; p < In::kPacks; ++p) packs[p] = __ldcs(place.packs + 32 * p);
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) entries[r] = __ldg(place.x + 32 * r);
+  add_packs<In>(packs, entries, table, sums);
+}
+
 // Slots and entries of x for kCount diagonals below the main one, and for what mirrors them. A slot is read first by the row
 // above that mirrors it, so this load leaves it in the caches, and then by its own, after which nobody needs it.
 template <typename In, int kCount, int kRows>
@@ -45,15 +82,11 @@ struct BothLoaded {
   __device__ __forceinline__ void load(const WarpRows& rows, const int64_t* __restrict__ offsets,
                                        const typename In::SlotT* __restrict__ slots, uint64_t stride,
                                        const XT* __restrict__ x) {
-    const Place<In> place(rows, slots, stride, x);
 #pragma unroll
     for (int s = 0; s < kCount; ++s) {
       const uint32_t distance = uint32_t(-__ldg(offsets + s));
 #pragma unroll
-      for (int p = 0; p < In::kPacks; ++p) {
-        const typename In::PackT* pack = place.packs + s * place.stride + 32 * p;
-        lower[s][p] = place.has[p] ? __ldcs(pack) : typename In::PackT(0);
-      }
+      for (int p = 0; p < In::kPacks; ++p) lower[s][p] = load_pack<In>(rows, slots + s * stride, p);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         const uint32_t row = rows.row(r);
@@ -92,7 +125,8 @@ struct BothLoaded {
   }
 
   __device__ __forceinline__ void add(const ValueT* table, AccumT (&lower_sums)[kRows], AccumT (&upper_sums)[kRows]) const {
-    add_loaded<In>(lower, lower_entries, table, lower_sums);
+#pragma unroll
+    for (int s = 0; s < kCount; ++s) add_packs<In>(lower[s], lower_entries[s], table, lower_sums);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -154,7 +188,11 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t num_diagona
     const int64_t farthest = max(int64_t(warp_row) + In::kWarpRows, int64_t(num_rows) - warp_row) - 1;
     uint32_t d = num_diagonals > kFewDiagonals ? min(first_diagonal(num_diagonals, offsets, -farthest), main) : 0;
     for (uint32_t m = main; m < num_diagonals; ++m) {
-      Place<In>(rows, slots + m * stride, stride, x).template add<1>(rows, offsets + m, table, lower_sums);
+      if (rows.are_all) {
+        add_main(Place<In>(rows, slots + m * stride, stride, x), table, lower_sums);
+      } else {
+        add_diagonals<In, 1>(rows, offsets + m, slots + m * stride, stride, table, x, lower_sums);
+      }
     }
     // From some diagonal on all rows of the warp are there, and all that are as far below and above: mostly from the first on.
     uint32_t inside = main;

@@ -245,11 +245,52 @@ struct WarpRows {
   __device__ __forceinline__ uint32_t row(int number) const { return warp_row + lane + 32 * number; }
 };
 
-// Adds what was loaded of kCount diagonals to the sums of a thread's rows, the diagonals of each in their order.
+// A thread's p-th pack of slots on a diagonal. Behind the last row a pack has fill.
+template <typename In>
+__device__ __forceinline__ typename In::PackT load_pack(const WarpRows& rows, const typename In::SlotT* diagonal, int p) {
+  const bool is_there = rows.are_all || rows.row(p * In::kPack) < rows.num_rows;
+  const uint32_t place = rows.warp_row + rows.lane * In::kPack + p * In::kApart;
+  return is_there ? __ldcs(reinterpret_cast<const typename In::PackT*>(diagonal + place)) : typename In::PackT(0);
+}
+
+// Adds kCount diagonals to the sums of a thread's rows.
 template <typename In, int kCount, int kRows>
-__device__ __forceinline__ void add_loaded(const typename In::PackT (&loaded)[kCount][In::kPacks],
-                                           const XT (&entries)[kCount][kRows], const ValueT* table,
-                                           AccumT (&sums)[kRows]) {
+__device__ __forceinline__ void add_diagonals(const WarpRows& rows, const int64_t* __restrict__ offsets,
+                                              const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                              const ValueT* table, const XT* __restrict__ x, AccumT (&sums)[kRows]) {
+  typename In::PackT loaded[kCount][In::kPacks];
+  XT entries[kCount][kRows];
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+    for (int p = 0; p < In::kPacks; ++p) loaded[s][p] = load_pack<In>(rows, slots + s * stride, p);
+  }
+  // Where all rows of a warp are there, and all of their columns, nothing is looked at one by one.
+  const int64_t last_inside = int64_t(rows.num_cols) - In::kWarpRows;
+  int64_t first_cols[kCount];
+  bool are_inside = rows.are_all;
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+    first_cols[s] = rows.warp_row + __ldg(offsets + s);
+    are_inside = are_inside && first_cols[s] >= 0 && first_cols[s] <= last_inside;
+  }
+  if (are_inside) {
+#pragma unroll
+    for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) entries[s][r] = __ldg(x + (first_cols[s] + rows.lane) + 32 * r);
+    }
+  } else {
+#pragma unroll
+    for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int64_t col = first_cols[s] + rows.lane + 32 * r;
+        const bool is_there = uint64_t(col) < rows.num_cols && rows.row(r) < rows.num_rows;
+        entries[s][r] = is_there ? __ldg(x + col) : XT(0);
+      }
+    }
+  }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -260,67 +301,16 @@ __device__ __forceinline__ void add_loaded(const typename In::PackT (&loaded)[kC
   }
 }
 
-// Where a thread is on a diagonal, and beside its first row in x. Addresses are counted from here: those of a diagonal's loads
-// differ by what is known when the kernel is compiled.
-template <typename In>
-struct Place {
-  const typename In::PackT* __restrict__ packs;
-  uint64_t stride;  // of diagonals, in packs
-  const XT* __restrict__ x;
-  bool has[In::kPacks];  // a pack behind the last row is another diagonal's
-
-  __device__ __forceinline__ Place(const WarpRows& rows, const typename In::SlotT* slots, uint64_t stride, const XT* x)
-      : packs(reinterpret_cast<const typename In::PackT*>(slots + rows.warp_row) + rows.lane),
-        stride(stride / In::kPack),
-        x(x + rows.warp_row + rows.lane) {
-#pragma unroll
-    for (int p = 0; p < In::kPacks; ++p) has[p] = rows.are_all || rows.row(p * In::kPack) < rows.num_rows;
-  }
-
-  // Adds the next kCount diagonals to the sums of the thread's rows.
-  template <int kCount, int kRows>
-  __device__ __forceinline__ void add(const WarpRows& rows, const int64_t* __restrict__ offsets, const ValueT* table,
-                                      AccumT (&sums)[kRows]) {
-    typename In::PackT loaded[kCount][In::kPacks];
-    XT entries[kCount][kRows];
-    int64_t ahead[kCount];
-#pragma unroll
-    for (int s = 0; s < kCount; ++s, packs += stride) {
-#pragma unroll
-      for (int p = 0; p < In::kPacks; ++p) loaded[s][p] = has[p] ? __ldcs(packs + 32 * p) : typename In::PackT(0);
-      ahead[s] = __ldg(offsets + s);
-    }
-    // Offsets rise: where the first column of the first diagonal is there and the last of the last one, all are.
-    const int64_t first = int64_t(rows.warp_row) + ahead[0], last = int64_t(rows.warp_row) + ahead[kCount - 1];
-    if (first >= 0 && last <= int64_t(rows.num_cols) - In::kWarpRows) {
-#pragma unroll
-      for (int s = 0; s < kCount; ++s) {
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) entries[s][r] = __ldg(x + ahead[s] + 32 * r);
-      }
+// Adds the diagonals that are left, kCount at most.
+template <typename In, int kCount, int kRows>
+__device__ __forceinline__ void add_last(uint32_t count, const WarpRows& rows, const int64_t* __restrict__ offsets,
+                                         const typename In::SlotT* __restrict__ slots, uint64_t stride,
+                                         const ValueT* table, const XT* __restrict__ x, AccumT (&sums)[kRows]) {
+  if constexpr (kCount > 0) {
+    if (count == kCount) {
+      add_diagonals<In, kCount>(rows, offsets, slots, stride, table, x, sums);
     } else {
-#pragma unroll
-      for (int s = 0; s < kCount; ++s) {
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          const int64_t col = rows.warp_row + ahead[s] + rows.lane + 32 * r;
-          entries[s][r] = uint64_t(col) < rows.num_cols ? __ldg(x + ahead[s] + 32 * r) : XT(0);
-        }
-      }
-    }
-    add_loaded<In>(loaded, entries, table, sums);
-  }
-
-  // Adds the next `count` diagonals, kCount at most.
-  template <int kCount, int kRows>
-  __device__ __forceinline__ void add_last(uint32_t count, const WarpRows& rows, const int64_t* __restrict__ offsets,
-                                           const ValueT* table, AccumT (&sums)[kRows]) {
-    if constexpr (kCount > 0) {
-      if (count == kCount) {
-        add<kCount>(rows, offsets, table, sums);
-      } else {
-        add_last<kCount - 1>(count, rows, offsets, table, sums);
-      }
+      add_last<In, kCount - 1>(count, rows, offsets, slots, stride, table, x, sums);
     }
   }
-};
+}

@@ -506,20 +506,19 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "dia",
         "a warp near the last column counts as inside",
-        "last <= int64_t(rows.num_cols) - In::kWarpRows",
-        "last <= int64_t(rows.num_cols)",
+        "last_inside = int64_t(rows.num_cols) - In::kWarpRows",
+        "last_inside = int64_t(rows.num_cols)",
     ),
-    found("dia", "a warp near the first column counts as inside", "first >= 0 && last", "last"),
     found(
         "dia",
-        "a pack behind the last row is added",
-        "has[p] = rows.are_all || rows.row(p * In::kPack) < rows.num_rows;",
-        "has[p] = true;",
+        "a warp near the first column counts as inside",
+        "are_inside && first_cols[s] >= 0 && first_cols[s] <= last_inside",
+        "are_inside && first_cols[s] <= last_inside",
     ),
     found(
         "dia",
         "diagonals that are left over are left out",
-        "place.template add_last<In::kSteps - 1>(end - d, rows, offsets + d, table, sums);",
+        "add_last<In, In::kSteps - 1>(end - d, rows, offsets + d, slots + d * stride, stride, table, x, sums);",
         "",
     ),
     found(

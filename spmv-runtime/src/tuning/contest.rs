@@ -19,10 +19,7 @@ use super::{Outcome, Tried, TuningReport, Unit};
 const HOPELESS: f64 = 3.0;
 
 /// The part of the budget after which what is beside the fastest enters before what is left of the list.
-const LISTED: f64 = 0.5;
-
-/// What a product may take, over that of the fastest, of whose neighbours one may be the fastest of all.
-const NEAR: f64 = 1.1;
+const LISTED: f64 = 0.45;
 
 /// Who takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +45,6 @@ pub(crate) struct Contest {
     /// The candidate whose plan somebody else has, who lends it.
     lent: Option<usize>,
     race: Race,
-    /// The runner whose product was the last: caches are as another product of it leaves them.
-    last: Option<usize>,
     x: Allocation,
     y: Allocation,
     spent: f64,
@@ -127,7 +122,6 @@ impl Contest {
             runners: Vec::new(),
             lent: None,
             race,
-            last: None,
             spent: 0.0,
             prepared: 0.0,
             waited: Duration::ZERO,
@@ -169,8 +163,7 @@ impl Contest {
                     self.free_those_behind();
                 }
                 Next::Measure { runner, products } => {
-                    let untimed = u32::from(self.last != Some(runner));
-                    let times = self.products(runner, untimed, products, lent.as_deref_mut())?;
+                    let times = self.products(runner, 1, products, lent.as_deref_mut())?;
                     self.race.record(runner, &times);
                     self.free_those_behind();
                 }
@@ -179,21 +172,11 @@ impl Contest {
         }
     }
 
-    /// The fastest of those whose neighbours are to race and do not yet, where those that do have entered.
+    /// The fastest, where its neighbours are to race and do not yet.
     fn without_neighbours(&self) -> Option<usize> {
-        let (fastest, best) = self.race.best()?;
-        // Where there is no noise, nor a budget, one is the fastest.
-        let counts_cost = self.matrix.device().backend().counts_cost();
-        let has_entered = self.entries[self.listed..].iter().all(|entry| entry.entered);
-        if self.entrants == Entrants::Listed || !has_entered {
-            return None;
-        }
-        let near = self.runners.iter().enumerate().filter_map(|(runner, index)| {
-            let time = self.race.estimate(runner).filter(|time| *time <= NEAR * best)?;
-            let may_have = !counts_cost || runner == fastest;
-            (may_have && !self.entries[*index].has_neighbours).then_some((*index, time))
-        });
-        near.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
+        let (best, _) = self.race.best()?;
+        let best = self.runners[best];
+        (self.entrants == Entrants::AndNeighbours && !self.entries[best].has_neighbours).then_some(best)
     }
 
     /// Lets the neighbours of a candidate race, and says which are new.
@@ -280,7 +263,6 @@ impl Contest {
             made = Some(Spmv::with_operation(&device, &self.matrix, self.operation, config));
             Ok(())
         };
-        self.last = None;
         // A plan is made once, and its own clock is the host's where there is a time.
         let counted = match device.backend().counts_cost() {
             true => device.backend().time(0, 1, make)?[0],
@@ -329,7 +311,6 @@ impl Contest {
         let started = Instant::now();
         let multiply = &mut || plan.launch_on(StreamHandle::default(), x, y, one, zero);
         let times = device.backend().time(untimed, products, multiply)?;
-        self.last = Some(runner);
         let of_host = started.elapsed().as_secs_f64() * 1e3;
         let mean = times.iter().sum::<f64>() / f64::from(products);
         let untimed = if device.backend().counts_cost() { 0.0 } else { mean * f64::from(untimed) };

@@ -7,9 +7,6 @@
 /// Products of a turn.
 const TURN: u32 = 3;
 
-/// Products of a first turn: most are clearly behind then, and one product alone may be disturbed.
-const FIRST_TURN: u32 = 2;
-
 /// A first product over the time of the fastest, beyond which there is no second one: caches are cold, and the device may have
 /// waited for the host, which [`SLACK_MS`] is for.
 const FAR_BEHIND: f64 = 2.0;
@@ -18,13 +15,13 @@ const FAR_BEHIND: f64 = 2.0;
 const SLACK_MS: f64 = 0.015;
 
 /// Products that a runner has when it is decided whether it stays for the turns.
-const QUALIFIED: usize = (FIRST_TURN + TURN) as usize;
+const QUALIFIED: usize = 2 * TURN as usize;
 
 /// Runners that stay at most: each keeps a plan in the device's memory.
 const MOST_RUNNERS: usize = 6;
 
 /// The part of the budget after which nobody enters any more where several stay, so that they are told apart.
-const ENTERING: f64 = 0.75;
+const ENTERING: f64 = 0.7;
 
 /// Products of every runner after which those that are left do not differ by what matters.
 const ENOUGH: usize = 36;
@@ -134,17 +131,13 @@ impl Race {
         }
         let qualified = if self.exact { 1 } else { QUALIFIED };
         let entering = running().find(|(_, runner)| runner.times.len() < qualified);
-        let turn = |known: &Runner| match (self.exact, known.times.is_empty() && known.probe.is_some()) {
-            (true, _) => 1,
-            (false, true) => FIRST_TURN,
-            (false, false) => TURN,
-        };
+        let products = if self.exact { 1 } else { TURN };
         if let Some((runner, known)) = entering {
             let is_new = known.times.is_empty() && known.probe.is_none();
             // There is nothing to compare the first with.
             return match is_new && !self.exact && self.best().is_some() {
                 true => Next::Probe { runner },
-                false => Next::Measure { runner, products: turn(known) },
+                false => Next::Measure { runner, products },
             };
         }
         let one_left = running().count() <= 1;
@@ -157,7 +150,7 @@ impl Race {
         let fewest = running().min_by_key(|(_, runner)| runner.times.len());
         match fewest {
             Some((runner, known)) if !self.exact && known.times.len() < ENOUGH => {
-                Next::Measure { runner, products: turn(known) }
+                Next::Measure { runner, products }
             }
             _ => Next::Stop(Stop::Alike),
         }
@@ -207,12 +200,6 @@ impl Race {
         known.map(|(index, runner)| (index, runner.estimate())).min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// What a product of a runner takes, with its share of making the plan, where it was measured.
-    pub(crate) fn estimate(&self, runner: usize) -> Option<f64> {
-        let runner = &self.runners[runner];
-        (!runner.times.is_empty()).then(|| runner.estimate())
-    }
-
     /// Whether a runner is still in the race.
     pub(crate) fn runs(&self, runner: usize) -> bool {
         self.runners[runner].runs
@@ -248,7 +235,7 @@ impl Race {
         let best = &self.runners[best];
         let known = runner.times.len().min(best.times.len()).max(1) as f64;
         let spread = runner.spread().max(best.spread());
-        0.003 + 0.15 / known + spread / known.sqrt()
+        0.003 + 0.3 / known + spread / known.sqrt()
     }
 }
 
@@ -312,7 +299,7 @@ mod tests {
     fn what_is_clearly_behind_is_measured_once() {
         let (best, why, products) = Device::new(&[1.3, 1.0, 1.6, 1.7], 0.02).race(Limit::Products(200.0));
         assert_eq!((best, why), (1, Stop::OneLeft));
-        assert_eq!(products[2..], [2, 2]);
+        assert_eq!(products[2..], [3, 3]);
     }
 
     #[test]
