@@ -504,6 +504,42 @@ pub const MUTANTS: &[Mutant] = &[
         "false",
     ),
     found(
+        "special",
+        "fill reads x",
+        "const bool is_fill = kColBits == 32 || is_wide ? col == uint32_t(kNoColumn) : stored == kNarrowSpan;",
+        "const bool is_fill = false;",
+    ),
+    found(
+        "special",
+        "steps that are left over are left out",
+        "add_steps<kCount / 2, kInPackets>(sums, step, end, lane, bases, cols, upper_cols, values, table, x);",
+        "",
+    ),
+    found(
+        "special",
+        "the second of two columns is the first",
+        "i % 2 == 0 ? both & 0xffff : both >> 16",
+        "both & 0xffff",
+    ),
+    found(
+        "special",
+        "all steps of a turn are the first",
+        "from + (behind * (kCount / kPerLoad) + i) * 32 * kPerLoad",
+        "from + i * 32 * kPerLoad",
+    ),
+    found(
+        "special piece=32",
+        "the sum of a piece is stored as that of a row",
+        "if (num_parts > 0 && (target & kIsPart) != 0) {",
+        "if (false) {",
+    ),
+    found(
+        "special sigma=256",
+        "rows that were sorted are stored where they lie",
+        "num_parts > 0 ? __ldcs(targets + place) : piece_at(place, num_moved, permutation);",
+        "num_parts > 0 ? __ldcs(targets + place) : place;",
+    ),
+    found(
         "dia",
         "a warp near the last column counts as inside",
         "last_inside = int64_t(rows.num_cols) - In::kWarpRows",
