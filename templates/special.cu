@@ -396,7 +396,7 @@ struct Turn {
     for (int s = 0; s < kCount; ++s) values[s].load(from_values, step, lane, s);
   }
 
-  // Whether all columns are 16 bits behind a base.
+  // Whether no step has upper halves of columns.
   __device__ __forceinline__ bool is_narrow() const {
     uint32_t any = 0;
 #pragma unroll
@@ -404,7 +404,7 @@ struct Turn {
     return kColBits == 32 || (any & kIsWide) == 0;
   }
 
-  // Adds the products to the sums of a lane's rows.
+  // Adds the products to the sums of a lane's rows; kIsNarrow: is_narrow(); kInPackets: x is in packets.
   template <bool kIsNarrow, bool kInPackets>
   __device__ __forceinline__ void add(int lane, const uint16_t* __restrict__ upper_cols, const ValueT* table,
                                       const XT* __restrict__ x, AccumT (&sums)[kRowsPerLane][kBlock]) const {

@@ -1,7 +1,7 @@
 //! How good `Spmv::auto` and `Spmv::tune` are on this GPU: the kernels that they take beside the fastest of all configurations,
 //! and what it costs to look at a structure and to hash it. The fastest is found by measuring every algorithm with every value
-//! of every parameter, then the fastest of those with every block size and both ways to load, then what is a step from the best of all
-//! that is known, what `auto` and `tune` take included, until nothing is faster.
+//! of every parameter, then the fastest of those with every block size and both ways to load, then what is a step from the best
+//! of all that is known, what `auto` and `tune` take included, until nothing is faster.
 //!
 //! `cargo bench -p spmv-runtime --bench tuning -- [--budget N] [--record FILE] [--report | --analysis] [NAME…]`; with
 //! `--analysis` nothing is tuned.
@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_runtime::codegen::{Algorithm, IndexType, KernelConfig, Loads, Operation, ValueType};
+use spmv_runtime::codegen::{Algorithm, COMMON_KEYS, IndexType, KernelConfig, Operation, ValueType};
 use spmv_runtime::matrix::CsrMatrix;
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::planner::{self, Candidate};
@@ -259,16 +259,19 @@ fn fastest(report: &TuningReport, count: usize) -> Vec<KernelConfig> {
     found.into_iter().take(count).map(|(_, config)| config).collect()
 }
 
-/// Each with every block size and both ways to load.
+/// Each with every block size and every way to load.
 fn with_blocks_and_loads(configs: &[KernelConfig]) -> Vec<KernelConfig> {
-    let mut found = Vec::new();
-    for config in configs {
-        for threads in [32, 64, 128, 256, 512, 1024] {
-            let Ok(config) = config.to_builder().threads_per_block(threads).build() else { continue };
-            found.extend([Loads::Streaming, Loads::Cached].map(|loads| config.with_loads(loads)));
-        }
-    }
-    found
+    let each = |configs: Vec<KernelConfig>, name: &str| -> Vec<KernelConfig> {
+        let key = COMMON_KEYS.iter().find(|key| key.name == name).expect("a setting of every algorithm");
+        let with = |config: &KernelConfig, value: &str| {
+            let mut builder = config.to_builder();
+            builder.set(name, value).ok()?;
+            builder.build().ok()
+        };
+        let values = (key.allowed)();
+        configs.iter().flat_map(|config| values.iter().filter_map(move |value| with(config, value))).collect()
+    };
+    each(each(configs.to_vec(), "threads_per_block"), "loads")
 }
 
 /// What a product took; the race measured all of its few.
