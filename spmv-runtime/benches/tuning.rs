@@ -13,7 +13,7 @@ use spmv_runtime::codegen::{Algorithm, COMMON_KEYS, IndexType, KernelConfig, Ope
 use spmv_runtime::matrix::CsrMatrix;
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::planner::{self, Candidate};
-use spmv_runtime::tuning::{Outcome, Tried, TuningReport};
+use spmv_runtime::tuning::{Outcome, Tried, Tuned, TuningReport};
 use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, Spmv, Vector};
 
 /// A name, a class of matrices and its parameters.
@@ -137,7 +137,8 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
     let l2_bytes = planner::l2_bytes(device);
     let auto = planner::candidates(&features, types, operation, l2_bytes, &constraints)?[0].config;
     let budget = Budget::Products(budget);
-    let tuned = Spmv::tune_anew(device, &matrix, operation, &constraints, budget)?.report;
+    let Tuned { plan: mut of_tuned, report: tuned, .. } =
+        Spmv::tune_anew(device, &matrix, operation, &constraints, budget)?;
     let tune = |configs: &[KernelConfig], budget| {
         let candidates = configs.iter().map(|config| Candidate::new(*config, "")).collect();
         Spmv::tune_among(device, &matrix, operation, &constraints, candidates, budget)
@@ -159,17 +160,13 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
         close.push(best);
         best = better;
     }
-    let mut finalists: Vec<KernelConfig> = vec![best];
-    for config in [tuned.config, auto] {
-        if !finalists.contains(&config) {
-            finalists.push(config);
-        }
-    }
-    let last = tune(&finalists, thorough)?;
-    let ms = |config: KernelConfig| product(&last, config);
+    // The plan that was tuned is measured, not another with its kernel: where arrays lie decides a few per cent.
+    let with = |config: KernelConfig| Spmv::with_operation(device, &matrix, operation, config);
+    let (mut of_best, mut of_auto) = (with(best)?, with(auto)?);
+    let took = side_by_side::<V>(device, &matrix, [&mut of_best, &mut of_tuned, &mut of_auto])?;
     // What the thorough search took is not always faster than what was measured beside it in the end.
-    let best_ms = finalists.iter().map(|config| ms(*config)).fold(f64::INFINITY, f64::min);
-    let ratios = [ms(tuned.config) / best_ms, ms(auto) / best_ms];
+    let best_ms = took.into_iter().fold(f64::INFINITY, f64::min);
+    let ratios = [took[1] / best_ms, took[2] / best_ms];
     let analysis = least(|| matrix.features().map(drop))?;
     let ranking = least(|| {
         planner::candidates(&features, types, operation, l2_bytes, &constraints)?;
@@ -274,13 +271,31 @@ fn with_blocks_and_loads(configs: &[KernelConfig]) -> Vec<KernelConfig> {
     each(each(configs.to_vec(), "threads_per_block"), "loads")
 }
 
-/// What a product took; the race measured all of its few.
-fn product(report: &TuningReport, config: KernelConfig) -> f64 {
-    let tried = report.tried.iter().find(|tried| tried.config == config);
-    match tried.map(|tried| &tried.outcome) {
-        Some(Outcome::Measured { product, .. }) => *product,
-        _ => f64::NAN,
+/// What a product of each plan takes, in milliseconds: the median of batches that alternate.
+fn side_by_side<V: Element>(
+    device: &Device,
+    matrix: &DeviceMatrix,
+    mut plans: [&mut Spmv; 3],
+) -> Result<[f64; 3], Error> {
+    const BATCHES: usize = 21;
+    const PRODUCTS: u32 = 50;
+    let x = Vector::<V>::zeros(device, matrix.num_cols())?;
+    let mut y = Vector::<V>::zeros(device, matrix.num_rows())?;
+    let mut times = [[0.0; BATCHES]; 3];
+    for batch in 0..BATCHES {
+        for (plan, times) in plans.iter_mut().zip(&mut times) {
+            plan.apply(1.0, &x, 0.0, &mut y)?;
+            device.synchronize()?;
+            let started = Instant::now();
+            (0..PRODUCTS).try_for_each(|_| plan.apply(1.0, &x, 0.0, &mut y))?;
+            device.synchronize()?;
+            times[batch] = started.elapsed().as_secs_f64() * 1e3 / f64::from(PRODUCTS);
+        }
     }
+    Ok(times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[BATCHES / 2]
+    }))
 }
 
 /// The least of some runs, in milliseconds on the host's clock: what is measured waits for the device.

@@ -31,6 +31,9 @@ const CAPTURES_EARLY_LAUNCHES_FROM: (u32, u32) = (12, 3);
 /// Longer reads do not go through page-locked memory: what the detour costs is little of them.
 const STAGING_BYTES: usize = 16 << 10;
 
+/// What is copied to the device to keep it busy while the host queues what is timed: some 20 us, or 90 where the bus is slow.
+const BUSY_BYTES: usize = 1 << 20;
+
 /// The newest CUDA version that the installed driver supports.
 ///
 /// # Errors
@@ -146,6 +149,8 @@ pub(crate) struct Cuda {
     stream: Arc<CudaStream>,
     /// What short reads go through, from the first on.
     staging: Mutex<Option<PageLocked>>,
+    /// What keeps the device busy, from the first time that something is timed.
+    busy: Mutex<Option<Busy>>,
     properties: DeviceProperties,
 }
 
@@ -186,7 +191,7 @@ impl Cuda {
         let health = Health::of(context.ordinal());
         health.usable()?;
         let properties = properties(context.cu_device(), driver_version()?)?;
-        Ok(Cuda { context, health, stream, staging: Mutex::default(), properties })
+        Ok(Cuda { context, health, stream, staging: Mutex::default(), busy: Mutex::default(), properties })
     }
 
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
@@ -220,6 +225,20 @@ impl Cuda {
         result: Result<T, DriverError>,
     ) -> Result<T, Error> {
         self.health.check(call, Some(self.raw(stream)), result)
+    }
+
+    /// Lets the device's own stream copy something, so that what is queued next is there when the device gets to it.
+    fn keep_busy(&self) -> Result<(), Error> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let Busy { host, device } = match &mut *busy {
+            Some(busy) => busy,
+            none => none.insert(Busy::new(self.context.clone(), &self.health)?),
+        };
+        // SAFETY: so many bytes are there on both sides, and nobody else reads or writes them; they outlive the copy, because
+        // freeing the device's waits for it.
+        let copied =
+            unsafe { result::memcpy_htod_async(*device, host.as_mut_slice(), self.stream.cu_stream()) };
+        self.check_on(StreamHandle::default(), "cuMemcpyHtoDAsync", copied)
     }
 
     fn raw(&self, stream: StreamHandle) -> sys::CUstream {
@@ -271,6 +290,33 @@ impl Drop for PageLocked {
         // does is waited for.
         if let Err(error) = bound.and_then(|()| unsafe { result::free_host(self.memory.as_ptr().cast()) }) {
             tracing::debug!(?error, "page-locked memory was not freed");
+        }
+    }
+}
+
+/// Memory of the host and of the device, between which a copy takes a while.
+#[derive(Debug)]
+struct Busy {
+    host: PageLocked,
+    device: u64,
+}
+
+impl Busy {
+    /// The context is current.
+    fn new(context: Arc<CudaContext>, health: &Health) -> Result<Busy, Error> {
+        let host = PageLocked::new(context, health, BUSY_BYTES)?;
+        // SAFETY: a plain allocation in the current context.
+        let device = health.check("cuMemAlloc", None, unsafe { result::malloc_sync(BUSY_BYTES) })?;
+        Ok(Busy { host, device })
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let bound = self.host.context.bind_to_thread();
+        // SAFETY: the memory was allocated in this context; cuMemFree waits for the copies.
+        if let Err(error) = bound.and_then(|()| unsafe { result::free_sync(self.device) }) {
+            tracing::debug!(?error, "device memory was not freed");
         }
     }
 }
@@ -536,18 +582,11 @@ impl Backend for Cuda {
         Ok(())
     }
 
-    fn time(
-        &self,
-        untimed: u32,
-        times: u32,
-        work: &mut dyn FnMut() -> Result<(), Error>,
-    ) -> Result<Vec<f64>, Error> {
+    fn time(&self, times: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
         self.bind()?;
         let events =
             (0..=times).map(|_| self.check("cuEventCreate", Event::new())).collect::<Result<Vec<_>, _>>()?;
-        for _ in 0..untimed {
-            work()?;
-        }
+        self.keep_busy()?;
         for (index, event) in events.iter().enumerate() {
             // SAFETY: event and stream are alive.
             let recorded = unsafe { result::event::record(event.0, self.stream.cu_stream()) };

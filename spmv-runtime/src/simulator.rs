@@ -160,12 +160,7 @@ impl Backend for Simulated {
         Ok(())
     }
 
-    fn time(
-        &self,
-        _: u32,
-        times: u32,
-        work: &mut dyn FnMut() -> Result<(), Error>,
-    ) -> Result<Vec<f64>, Error> {
+    fn time(&self, times: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
         let before = self.state().cost;
         work()?;
         let took = self.state().cost - before;

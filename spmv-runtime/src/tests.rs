@@ -164,12 +164,7 @@ impl Backend for Recorder {
         Ok(())
     }
 
-    fn time(
-        &self,
-        _: u32,
-        times: u32,
-        work: &mut dyn FnMut() -> Result<(), Error>,
-    ) -> Result<Vec<f64>, Error> {
+    fn time(&self, times: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
         (0..times).map(|_| work().map(|()| 1.0)).collect()
     }
 }

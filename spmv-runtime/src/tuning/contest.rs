@@ -21,12 +21,15 @@ const HOPELESS: f64 = 3.0;
 /// The part of the budget after which what is beside the fastest enters before what is left of the list.
 const LISTED: f64 = 0.45;
 
+/// The time of an algorithm's fastest over that of all, up to which other block sizes and ways to load may make it the fastest.
+const NEAR: f64 = 1.15;
+
 /// Who takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entrants {
     /// The candidates.
     Listed,
-    /// The candidates, and what is beside the fastest of them ([`neighbours`]), beside what is faster still, and so on.
+    /// The candidates, and what is beside the fastest ([`neighbours`]), beside what is faster still, and so on.
     AndNeighbours,
 }
 
@@ -60,8 +63,8 @@ struct Entry {
     plan: Option<Spmv>,
     prepare: f64,
     entered: bool,
-    /// Whether its neighbours are entries.
-    has_neighbours: bool,
+    /// Those of its neighbours that are entries.
+    neighbours: Vec<Beside>,
     outcome: Outcome,
 }
 
@@ -73,10 +76,19 @@ impl Entry {
             plan: None,
             prepare: 0.0,
             entered: false,
-            has_neighbours: false,
+            neighbours: Vec::new(),
             outcome: Outcome::NotTried,
         }
     }
+}
+
+/// Which neighbours of a candidate race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// Those with another block size or another way to load: for the fastest of each algorithm that is near.
+    OtherLaunches,
+    /// Those with another parameter: for the fastest of all.
+    OtherParameters,
 }
 
 /// How the race stands.
@@ -143,11 +155,12 @@ impl Contest {
     ) -> Result<Went, Error> {
         loop {
             let waiting = self.entries.iter().any(|entry| !entry.entered);
-            let alone = self.without_neighbours();
-            match self.race.next(waiting || alone.is_some()) {
+            let next_to = self.without_neighbours();
+            match self.race.next(waiting || next_to.is_some()) {
                 Next::Enter => {
-                    if let Some(best) = alone.filter(|_| !waiting || self.race.left() < 1.0 - LISTED) {
-                        compile(self.add_neighbours(best));
+                    let adds = !waiting || self.race.left() < 1.0 - LISTED;
+                    if let Some((index, beside)) = next_to.filter(|_| adds) {
+                        compile(self.add_neighbours(index, beside));
                         continue;
                     }
                     let listed = self.listed;
@@ -158,12 +171,12 @@ impl Contest {
                     self.enter(next, lent.as_deref())?;
                 }
                 Next::Probe { runner } => {
-                    let time = self.products(runner, 0, 1, lent.as_deref_mut())?[0];
+                    let time = self.products(runner, 1, lent.as_deref_mut())?[0];
                     self.race.probed(runner, time);
                     self.free_those_behind();
                 }
                 Next::Measure { runner, products } => {
-                    let times = self.products(runner, 1, products, lent.as_deref_mut())?;
+                    let times = self.products(runner, products, lent.as_deref_mut())?;
                     self.race.record(runner, &times);
                     self.free_those_behind();
                 }
@@ -172,19 +185,34 @@ impl Contest {
         }
     }
 
-    /// The fastest, where its neighbours are to race and do not yet.
-    fn without_neighbours(&self) -> Option<usize> {
-        let (best, _) = self.race.best()?;
-        let best = self.runners[best];
-        (self.entrants == Entrants::AndNeighbours && !self.entries[best].has_neighbours).then_some(best)
+    /// The candidate whose neighbours of this kind are to race next and do not yet.
+    fn without_neighbours(&self) -> Option<(usize, Beside)> {
+        if self.entrants == Entrants::Listed {
+            return None;
+        }
+        let (best, least) = self.race.best()?;
+        let measured = self.runners.iter().enumerate();
+        let measured = measured.filter_map(|(runner, index)| Some((self.race.estimate(runner)?, *index)));
+        let mut near: Vec<_> = measured.filter(|(time, _)| *time <= NEAR * least).collect();
+        near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
+        let is_first_of_algorithm = |place: usize| {
+            let (before, index) = (&near[..place], near[place].1);
+            before.iter().all(|(_, other)| name(*other) != name(index))
+        };
+        let fastest = (0..near.len()).filter(|place| is_first_of_algorithm(*place));
+        let fastest = fastest.map(|place| (near[place].1, Beside::OtherLaunches));
+        let mut all = fastest.chain([(self.runners[best], Beside::OtherParameters)]);
+        all.find(|(index, beside)| !self.entries[*index].neighbours.contains(beside))
     }
 
-    /// Lets the neighbours of a candidate race, and says which are new.
-    fn add_neighbours(&mut self, of: usize) -> Vec<KernelConfig> {
-        let Entry { candidate, expected, has_neighbours, .. } = &mut self.entries[of];
-        *has_neighbours = true;
+    /// Lets neighbours of a candidate race, and says which are new.
+    fn add_neighbours(&mut self, of: usize, beside: Beside) -> Vec<KernelConfig> {
+        let Entry { candidate, expected, neighbours: added, .. } = &mut self.entries[of];
+        added.push(beside);
         let (config, expected) = (candidate.config, *expected);
         let mut new = neighbours(config);
+        new.retain(|other| (other.algorithm() == config.algorithm()) == (beside == Beside::OtherLaunches));
         let is_kept = |config: &KernelConfig| {
             !self.constraints.deterministic || config.outline().guarantees.bit_reproducible
         };
@@ -265,7 +293,7 @@ impl Contest {
         };
         // A plan is made once, and its own clock is the host's where there is a time.
         let counted = match device.backend().counts_cost() {
-            true => device.backend().time(0, 1, make)?[0],
+            true => device.backend().time(1, make)?[0],
             false => make().map(|()| 0.0)?,
         };
         let plan = match made.expect("the plan was made, or not, above") {
@@ -295,11 +323,10 @@ impl Contest {
         Ok(())
     }
 
-    /// What products of a runner take, after some that are not measured.
+    /// What products of a runner take.
     fn products(
         &mut self,
         runner: usize,
-        untimed: u32,
         products: u32,
         lent: Option<&mut Spmv>,
     ) -> Result<Vec<f64>, Error> {
@@ -310,11 +337,9 @@ impl Contest {
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
         let multiply = &mut || plan.launch_on(StreamHandle::default(), x, y, one, zero);
-        let times = device.backend().time(untimed, products, multiply)?;
+        let times = device.backend().time(products, multiply)?;
         let of_host = started.elapsed().as_secs_f64() * 1e3;
-        let mean = times.iter().sum::<f64>() / f64::from(products);
-        let untimed = if device.backend().counts_cost() { 0.0 } else { mean * f64::from(untimed) };
-        let took = times.iter().sum::<f64>() + untimed;
+        let took = times.iter().sum();
         self.spent += took;
         self.race.spend(if let Limit::Amount(_) = self.race.limit() { of_host } else { took });
         Ok(times)
