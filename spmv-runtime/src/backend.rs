@@ -117,10 +117,16 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// takes it to be and lives until the launch has finished.
     unsafe fn launch(&self, launch: Launch<'_>, stream: StreamHandle) -> Result<(), Error>;
 
-    /// Does `work`, which launches on the default stream, so many times, and says what each took. A GPU is timed by events, in
-    /// milliseconds, and kept busy before, so that it does not wait for the host; a device that says
-    /// [`Backend::counts_cost`] gives what the launches counted, which is the same every time.
-    fn time(&self, times: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error>;
+    /// Does `work`, which launches on the default stream, `untimed` and then so many `times`, one after the other, and says what
+    /// each of these took. A GPU is timed by events around all of them, in milliseconds, and kept busy before, so that it does
+    /// not wait for the host; a device that says [`Backend::counts_cost`] gives what the launches counted, which is the same
+    /// every time.
+    fn time(
+        &self,
+        untimed: u32,
+        times: u32,
+        work: &mut dyn FnMut() -> Result<(), Error>,
+    ) -> Result<f64, Error>;
 
     /// Whether [`Backend::time`] counts instead of timing.
     fn counts_cost(&self) -> bool {

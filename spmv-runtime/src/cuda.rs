@@ -582,26 +582,29 @@ impl Backend for Cuda {
         Ok(())
     }
 
-    fn time(&self, times: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
+    fn time(
+        &self,
+        untimed: u32,
+        times: u32,
+        work: &mut dyn FnMut() -> Result<(), Error>,
+    ) -> Result<f64, Error> {
         self.bind()?;
-        let events =
-            (0..=times).map(|_| self.check("cuEventCreate", Event::new())).collect::<Result<Vec<_>, _>>()?;
-        self.keep_busy()?;
-        for (index, event) in events.iter().enumerate() {
+        let event = || self.check("cuEventCreate", Event::new());
+        let (before, after) = (event()?, event()?);
+        let record = |event: &Event| {
             // SAFETY: event and stream are alive.
             let recorded = unsafe { result::event::record(event.0, self.stream.cu_stream()) };
-            self.check_on(StreamHandle::default(), "cuEventRecord", recorded)?;
-            if index < times as usize {
-                work()?;
-            }
-        }
-        self.synchronize(StreamHandle::default())?;
-        let between = |pair: &[Event]| {
-            // SAFETY: both events were recorded and have been reached.
-            let ms = unsafe { result::event::elapsed(pair[0].0, pair[1].0) };
-            Ok(f64::from(self.check("cuEventElapsedTime", ms)?))
+            self.check_on(StreamHandle::default(), "cuEventRecord", recorded)
         };
-        events.windows(2).map(between).collect()
+        self.keep_busy()?;
+        (0..untimed).try_for_each(|_| work())?;
+        record(&before)?;
+        (0..times).try_for_each(|_| work())?;
+        record(&after)?;
+        self.synchronize(StreamHandle::default())?;
+        // SAFETY: both events were recorded and have been reached.
+        let ms = unsafe { result::event::elapsed(before.0, after.0) };
+        Ok(f64::from(self.check("cuEventElapsedTime", ms)?) / f64::from(times.max(1)))
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Contest {
     /// The candidate whose plan somebody else has, who lends it.
     lent: Option<usize>,
     race: Race,
+    /// The runner that multiplied last.
+    last_ran: Option<usize>,
     x: Allocation,
     y: Allocation,
     spent: f64,
@@ -134,6 +136,7 @@ impl Contest {
             runners: Vec::new(),
             lent: None,
             race,
+            last_ran: None,
             spent: 0.0,
             prepared: 0.0,
             waited: Duration::ZERO,
@@ -170,14 +173,9 @@ impl Contest {
                     self.entries[next].entered = true;
                     self.enter(next, lent.as_deref())?;
                 }
-                Next::Probe { runner } => {
-                    let time = self.products(runner, 1, lent.as_deref_mut())?[0];
-                    self.race.probed(runner, time);
-                    self.free_those_behind();
-                }
                 Next::Measure { runner, products } => {
-                    let times = self.products(runner, products, lent.as_deref_mut())?;
-                    self.race.record(runner, &times);
+                    let time = self.products(runner, products, lent.as_deref_mut())?;
+                    self.race.record(runner, products, time);
                     self.free_those_behind();
                 }
                 Next::Stop(stop) => return Ok(Went::Over(stop)),
@@ -293,7 +291,7 @@ impl Contest {
         };
         // A plan is made once, and its own clock is the host's where there is a time.
         let counted = match device.backend().counts_cost() {
-            true => device.backend().time(1, make)?[0],
+            true => device.backend().time(0, 1, make)?,
             false => make().map(|()| 0.0)?,
         };
         let plan = match made.expect("the plan was made, or not, above") {
@@ -323,26 +321,25 @@ impl Contest {
         Ok(())
     }
 
-    /// What products of a runner take.
-    fn products(
-        &mut self,
-        runner: usize,
-        products: u32,
-        lent: Option<&mut Spmv>,
-    ) -> Result<Vec<f64>, Error> {
+    /// What each of so many products of a runner takes; where another ran since its last, after one that is not timed and brings it
+    /// back into the caches.
+    fn products(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<f64, Error> {
         let device = self.matrix.device().clone();
         let (x, y) = (self.x.address(), self.y.address());
         let (one, zero) = (Scalar::F64(1.0).into(), Scalar::F64(0.0).into());
+        let is_again = self.race.estimate(runner).is_some();
+        let untimed = u32::from(self.last_ran.replace(runner) != Some(runner) && is_again);
         let entry = &mut self.entries[self.runners[runner]];
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
         let multiply = &mut || plan.launch_on(StreamHandle::default(), x, y, one, zero);
-        let times = device.backend().time(products, multiply)?;
+        let time = device.backend().time(untimed, products, multiply)?;
         let of_host = started.elapsed().as_secs_f64() * 1e3;
-        let took = times.iter().sum();
+        let counted = if device.backend().counts_cost() { products } else { untimed + products };
+        let took = time * f64::from(counted);
         self.spent += took;
         self.race.spend(if let Limit::Amount(_) = self.race.limit() { of_host } else { took });
-        Ok(times)
+        Ok(time)
     }
 
     /// Frees the plans of those that are behind by now.

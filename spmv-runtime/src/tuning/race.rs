@@ -17,7 +17,7 @@ const FAR_BEHIND: f64 = 2.0;
 const SLACK_MS: f64 = 0.015;
 
 /// Products that a runner has when it is decided whether it stays for the turns.
-const QUALIFIED: usize = (FIRST_TURN + TURN) as usize;
+const QUALIFIED: usize = (1 + FIRST_TURN + TURN) as usize;
 
 /// Runners that stay at most: each keeps a plan in the device's memory.
 const MOST_RUNNERS: usize = 6;
@@ -33,9 +33,7 @@ const ENOUGH: usize = 36;
 pub(crate) enum Next {
     /// Let the next one enter.
     Enter,
-    /// Let a runner multiply for the first time.
-    Probe { runner: usize },
-    /// Measure so many products of a runner.
+    /// Measure so many products of a runner, at first one.
     Measure { runner: usize, products: u32 },
     /// Nothing more.
     Stop(Stop),
@@ -68,10 +66,8 @@ pub(crate) enum Limit {
 struct Runner {
     /// What a product's share of making the plan is.
     share: f64,
-    /// What its products took, in ascending order.
+    /// What its products took, each turn's on average, in ascending order.
     times: Vec<f64>,
-    /// What its first product took.
-    probe: Option<f64>,
     runs: bool,
 }
 
@@ -119,7 +115,7 @@ impl Race {
 
     /// Enters one with this share of making the plan in a product, and says its number.
     pub(crate) fn enter(&mut self, share: f64) -> usize {
-        self.runners.push(Runner { share, times: Vec::new(), probe: None, runs: true });
+        self.runners.push(Runner { share, times: Vec::new(), runs: true });
         self.runners.len() - 1
     }
 
@@ -134,12 +130,12 @@ impl Race {
         let qualified = if self.exact { 1 } else { QUALIFIED };
         let entering = running().find(|(_, runner)| runner.times.len() < qualified);
         if let Some((runner, known)) = entering {
-            return match known.times.is_empty() {
-                _ if self.exact => Next::Measure { runner, products: 1 },
-                true if known.probe.is_none() => Next::Probe { runner },
-                true => Next::Measure { runner, products: FIRST_TURN },
-                false => Next::Measure { runner, products: TURN },
+            let products = match known.times.len() {
+                0 => 1,
+                1 => FIRST_TURN,
+                _ => TURN,
             };
+            return Next::Measure { runner, products };
         }
         let one_left = running().count() <= 1;
         if more && (one_left || left > 1.0 - ENTERING) {
@@ -157,17 +153,17 @@ impl Race {
         }
     }
 
-    /// What the first product of a runner took. Whoever is far behind runs no more.
-    pub(crate) fn probed(&mut self, runner: usize, time: f64) {
+    /// What so many products of a runner took, each. Whoever is clearly behind by now, or far behind after the first product, runs
+    /// no more.
+    pub(crate) fn record(&mut self, runner: usize, products: u32, time: f64) {
         let fastest = self.best().map_or(f64::INFINITY, |(best, _)| self.runners[best].quantile(0.5));
-        self.runners[runner].probe = Some(time);
-        self.runners[runner].runs = time <= FAR_BEHIND * fastest + SLACK_MS;
-    }
-
-    /// What the products of a runner took. Whoever is clearly behind by now runs no more.
-    pub(crate) fn record(&mut self, runner: usize, times: &[f64]) {
         let known = &mut self.runners[runner].times;
-        known.extend(times);
+        if known.is_empty() && !self.exact {
+            known.push(time);
+            self.runners[runner].runs = time <= FAR_BEHIND * fastest + SLACK_MS;
+            return;
+        }
+        known.extend(std::iter::repeat_n(time, products as usize));
         known.sort_by(f64::total_cmp);
         let Some((best, estimate)) = self.best() else { return };
         let margins: Vec<f64> = self.runners.iter().map(|runner| self.margin(runner, best)).collect();
@@ -215,9 +211,6 @@ impl Race {
     /// A runner's products: the median, the distance of the quartiles as a part of it, and how many.
     pub(crate) fn measured(&self, runner: usize) -> (f64, f64, usize) {
         let runner = &self.runners[runner];
-        if let (true, Some(probe)) = (runner.times.is_empty(), runner.probe) {
-            return (probe, 0.0, 1);
-        }
         (runner.quantile(0.5), runner.spread(), runner.times.len())
     }
 
@@ -280,18 +273,13 @@ mod tests {
             loop {
                 match race.next(entered < self.times.len()) {
                     Next::Enter => entered = race.enter(0.0) + 1,
-                    Next::Probe { runner } => {
-                        let time = self.product(runner);
-                        race.spend(time);
-                        race.probed(runner, time);
-                    }
                     Next::Measure { runner, products } => {
-                        let times: Vec<f64> = match self.noise {
-                            0.0 => vec![self.times[runner]; products as usize],
-                            _ => (0..products).map(|_| self.product(runner)).collect(),
+                        let took = match self.noise {
+                            0.0 => self.times[runner] * f64::from(products),
+                            _ => (0..products).map(|_| self.product(runner)).sum(),
                         };
-                        race.spend(times.iter().sum());
-                        race.record(runner, &times);
+                        race.spend(took);
+                        race.record(runner, products, took / f64::from(products));
                     }
                     Next::Stop(why) => {
                         let products = (0..entered).map(|runner| race.measured(runner).2).collect();
@@ -303,10 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clearly_behind_is_measured_once() {
+    fn what_is_clearly_behind_has_one_turn() {
         let (best, why, products) = Device::new(&[1.3, 1.0, 1.6, 1.7], 0.02).race(Limit::Products(200.0));
         assert_eq!((best, why), (1, Stop::OneLeft));
-        assert_eq!(products[2..], [2, 2]);
+        assert_eq!(products[2..], [3, 3]);
     }
 
     #[test]
@@ -354,7 +342,7 @@ mod tests {
         let mut race = Race::new(Limit::Products(1e6), false);
         for runner in 0..20 {
             race.enter(0.0);
-            race.record(runner, &[1.0 + 1e-4 * runner as f64; 6]);
+            (0..2).for_each(|_| race.record(runner, 6, 1.0 + 1e-4 * runner as f64));
         }
         assert_eq!((0..20).filter(|runner| race.runs(*runner)).count(), MOST_RUNNERS);
         assert!(race.runs(0));
@@ -364,8 +352,8 @@ mod tests {
     fn the_share_of_making_a_plan_counts() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (dear, cheap) = (race.enter(0.5), race.enter(0.0));
-        race.record(dear, &[1.0; 6]);
-        race.record(cheap, &[1.2; 6]);
+        (0..2).for_each(|_| race.record(dear, 6, 1.0));
+        (0..2).for_each(|_| race.record(cheap, 6, 1.2));
         assert_eq!(race.best().unwrap().0, cheap);
         assert!(!race.runs(dear));
     }
