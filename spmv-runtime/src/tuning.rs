@@ -1,10 +1,9 @@
 //! Plans whose kernel is found by measuring.
 //!
 //! [`Spmv::tune`] lets the planner's candidates race on the matrix itself: the one that is expected to be the fastest is first,
-//! kernels are compiled on all cores while others run, and whoever is clearly behind is measured no more. Beside the fastest of
-//! them its [`neighbours`](crate::planner::neighbours) race, then those of whoever is faster. A product is timed by
-//! events on a GPU, after another product of the same plan, so that caches are as they are in a solver. The simulator has no
-//! time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp instructions), once,
+//! kernels are compiled on all cores while others run, and whoever is clearly behind is measured no more. [`Neighbours`](crate::planner::neighbours) of
+//! those that are near race too, then those of whoever is faster. Products that follow one another are timed by events on a
+//! GPU, after another of the same plan, so that caches are as they are in a solver. The simulator has no time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp instructions), once,
 //! and the same matrix always gets the same kernel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
