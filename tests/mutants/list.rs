@@ -953,4 +953,53 @@ pub const MUTANTS: &[Mutant] = &[
         "((1u << kLowerBits) - 1)",
         "((2u << kLowerBits) - 1)",
     ),
+    found(
+        "bsr",
+        "values of a row of blocks overlap",
+        "(end - begin) * (row % kBlockRows)",
+        "(end - begin - 1) * (row % kBlockRows)",
+    ),
+    found(
+        "bsr",
+        "a block of the row behind",
+        "s < kSure || left > s * kBlocks",
+        "s < kSure || left >= s * kBlocks",
+    ),
+    found(
+        "bsr",
+        "x behind its last entry",
+        "kWhole || block_col != last_block_col",
+        "kWhole || block_col != last_block_col + 1",
+    ),
+    found(
+        "bsr",
+        "a step is left out",
+        "if (left_of_warp > (kSteps - 1) * kBlocks) {",
+        "if (left_of_warp > kSteps * kBlocks) {",
+    ),
+    found(
+        "bsr",
+        "a turn is taken twice",
+        "left_of_warp > kSteps * kBlocks; left_of_warp -= kSteps * kBlocks",
+        "left_of_warp > kSteps * kBlocks; left_of_warp -= (kSteps - 1) * kBlocks",
+    ),
+    found(
+        "bsr",
+        "lanes hand on the sum of another row",
+        "(c + kCols - kAhead) % kCols",
+        "(c + kAhead) % kCols",
+    ),
+    found(
+        "bsr",
+        "the tree adds up lanes of no block",
+        "2 * offset <= kBlocks || in_group + offset < kBlocks",
+        "true",
+    ),
+    stays(
+        "bsr",
+        "groups have longer shares",
+        "share = (num_block_rows + num_groups - 1) / num_groups;",
+        "share = (num_block_rows + num_groups - 1) / num_groups + 2;",
+        "the last groups have less to do, or nothing",
+    ),
 ];
