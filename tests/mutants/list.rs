@@ -495,7 +495,19 @@ pub const MUTANTS: &[Mutant] = &[
         "const uint32_t lane_rank = first_rank + num_ends_up_to - num_ends;",
         "const uint32_t lane_rank = first_rank + num_ends_up_to;",
     ),
-    found("bccoo", "a row within a lane is lost", "if (ended > 0) store_rows", "if (ended > 1) store_rows"),
+    found("bccoo", "a row within a lane is lost", "++staged;", ""),
+    found(
+        "bccoo block_rows=4",
+        "a row within a lane is lost",
+        "if (ended > 0) store_rows",
+        "if (ended > 1) store_rows",
+    ),
+    found(
+        "bccoo",
+        "a row that came from the tile before is stored with what it has here",
+        "begin = span.begin < tile ? kBlockRows : 0",
+        "begin = 0",
+    ),
     found("bccoo", "flags of another lane", "four_flags >> lane % 4 * 8", "four_flags >> lane % 4"),
     found(
         "bccoo",
