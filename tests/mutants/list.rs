@@ -116,27 +116,27 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "light_vector",
         "tickets overlap",
-        "ticket = num_fetchers + number;",
-        "ticket = num_fetchers + number - 1;",
+        "ticket = 2 * gridDim.x + number;",
+        "ticket = 2 * gridDim.x + number - 1;",
     ),
     found("light_vector", "the counter does not begin anew", "\"r\"(num_draws - 1)", "\"r\"(0xffffffffu)"),
     found(
         "light_vector",
-        "a turn's number is read before it is there",
-        "      __syncthreads();\n      const Turn found",
-        "      const Turn found",
+        "a turn's ticket is read before it is there",
+        "    await_copies<0>();\n    __syncthreads();\n    for",
+        "    await_copies<0>();\n    for",
     ),
     found(
         "light_vector",
-        "one number for two turns",
-        "turns[turn % 2].number = number;",
-        "turns[0].number = number;",
+        "one ticket for all turns",
+        "turns[(turn + 2) % 4] =",
+        "turns[2] =",
     ),
     found(
         "light_vector",
         "rows that are left to the block stay in the list",
-        "turns[turn % 2].num_left = 0;",
-        "",
+        "following.rounds_before + following.rounds, 0};",
+        "following.rounds_before + following.rounds, now.num_left};",
     ),
     stays(
         "light_vector",
@@ -148,8 +148,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "light_warp rows_per_fetch=2",
         "only lane 0 gets the number",
-        "number = __shfl_sync(0xffffffffu, number, 0);",
-        "",
+        "ticket = num_fetchers + __shfl_sync(0xffffffffu, number, 0);",
+        "ticket = num_fetchers + number;",
     ),
     found(
         "merge_path",
