@@ -117,7 +117,7 @@ pub const MUTANTS: &[Mutant] = &[
         "light_vector",
         "tickets overlap",
         "ticket = 2 * gridDim.x + number;",
-        "ticket = 2 * gridDim.x + number - 1;",
+        "ticket = 2 * gridDim.x + number + 1;",
     ),
     found("light_vector", "the counter does not begin anew", "\"r\"(num_draws - 1)", "\"r\"(0xffffffffu)"),
     found(
@@ -133,10 +133,16 @@ pub const MUTANTS: &[Mutant] = &[
         "turns[2] =",
     ),
     found(
-        "light_vector",
+        "light_vector threads_per_block=32",
         "rows that are left to the block stay in the list",
         "following.rounds_before + following.rounds, 0};",
         "following.rounds_before + following.rounds, now.num_left};",
+    ),
+    found(
+        "light_vector threads_per_vector=4 threads_per_block=32",
+        "small tickets begin where large ones would",
+        "return (ticket + num_large * (kRoundsPerWarp - 1)) *",
+        "return (ticket + num_large * kRoundsPerWarp) *",
     ),
     stays(
         "light_vector",
