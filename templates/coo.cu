@@ -69,138 +69,84 @@ spmv_coo_rows(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_of
   row_indices[j] = low;
 }
 
-// The entries of a lane as they are stored. Behind the last nonzero its row goes on.
-struct LaneEntries {
-  uint32_t rows[kRuns][kRun];
+// The entries of a lane. Behind the last nonzero its row goes on, with nothing.
+template <bool kFull>
+__device__ __forceinline__ void load_entries(OffsetT first, OffsetT nnz, const uint32_t* __restrict__ row_indices,
+                                             const IndexT* __restrict__ col_indices,
+                                             const ValueT* __restrict__ values, const XT* __restrict__ x,
+                                             uint32_t (&rows)[kRuns][kRun], AccumT (&products)[kRuns][kRun]) {
   IndexT cols[kRuns][kRun];
   ValueT factors[kRuns][kRun];
-
-  static __device__ __forceinline__ OffsetT place(OffsetT first, int i) {
-    return first + (i * 32 + threadIdx.x % 32) * kRun;
-  }
-  // Packets of the matrix are loaded where they begin at multiples of 16 bytes, as they do in memory that was allocated for
-  // them.
-  __device__ __forceinline__ LaneEntries(OffsetT first, OffsetT nnz, const uint32_t* __restrict__ row_indices,
-                                         const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values) {
-    if (first + kTileNnz <= nnz) {
 #pragma unroll
-      for (int i = 0; i < kRuns; ++i) {
-        load_streaming<kRun>(rows[i], row_indices + place(first, i));
-        load_streaming<kRun>(cols[i], col_indices + place(first, i));
-        load_streaming<kRun>(factors[i], values + place(first, i));
-      }
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < kRuns; ++i) {
+  for (int i = 0; i < kRuns; ++i) {
+    const OffsetT begin = first + (i * 32 + threadIdx.x % 32) * kRun;
+    if constexpr (kFull) {
+      load_streaming<kRun>(cols[i], col_indices + begin);
+      load_streaming<kRun>(factors[i], values + begin);
+      load_streaming<kRun>(rows[i], row_indices + begin);
+    } else {
 #pragma unroll
       for (int k = 0; k < kRun; ++k) {
-        const OffsetT there = min(place(first, i) + k, nnz - 1);
+        const OffsetT there = min(begin + k, nnz - 1);
         rows[i][k] = __ldcs(row_indices + there);
         cols[i][k] = __ldcs(col_indices + there);
         factors[i][k] = __ldcs(values + there);
       }
     }
   }
-  // Behind the last nonzero there is nothing.
-  __device__ __forceinline__ void multiply(OffsetT first, OffsetT nnz, const XT* __restrict__ x,
-                                           AccumT (&products)[kRuns][kRun]) const {
 #pragma unroll
-    for (int i = 0; i < kRuns; ++i) {
+  for (int i = 0; i < kRuns; ++i) {
 #pragma unroll
-      for (int k = 0; k < kRun; ++k) products[i][k] = AccumT(factors[i][k]) * AccumT(__ldg(x + cols[i][k]));
-    }
-    if (first + kTileNnz <= nnz) return;
-#pragma unroll
-    for (int i = 0; i < kRuns; ++i) {
-#pragma unroll
-      for (int k = 0; k < kRun; ++k) {
-        if (place(first, i) + k >= nnz) products[i][k] = AccumT(0);
-      }
+    for (int k = 0; k < kRun; ++k) {
+      const bool is_there = kFull || first + (i * 32 + threadIdx.x % 32) * kRun + k < nnz;
+      products[i][k] = is_there ? AccumT(factors[i][k]) * AccumT(__ldg(x + cols[i][k])) : AccumT(0);
     }
   }
-};
+}
 
-// No row has this number.
-constexpr uint32_t kNoRow = ~0u;
+// Packets of the matrix are loaded where they begin at multiples of 16 bytes, as they do in memory that was allocated for them.
+__device__ __forceinline__ void load_entries(OffsetT first, OffsetT nnz, const uint32_t* __restrict__ row_indices,
+                                             const IndexT* __restrict__ col_indices,
+                                             const ValueT* __restrict__ values, const XT* __restrict__ x,
+                                             uint32_t (&rows)[kRuns][kRun], AccumT (&products)[kRuns][kRun]) {
+  if (first + kTileNnz <= nnz) {
+    load_entries<true>(first, nnz, row_indices, col_indices, values, x, rows, products);
+  } else {
+    load_entries<false>(first, nnz, row_indices, col_indices, values, x, rows, products);
+  }
+}
 
-// Sums up the products of a warp's lanes, kRun neighbours a lane, each with those before it that are of its row.
-__device__ __forceinline__ void sum_up(const uint32_t (&rows)[kRun], AccumT (&products)[kRun]) {
+// Sums the entries of a warp's lanes by row, kRun neighbours a lane. Calls close(row, sum) for every row that ends before the
+// last entry of the last lane, in the lane in which it ends; returns the sum of the row that the lane's last entry is of, up to it.
+template <typename Close>
+__device__ __forceinline__ AccumT sum_rows(const uint32_t (&rows)[kRun], const AccumT (&products)[kRun], Close close) {
   const int lane = threadIdx.x % 32;
   const uint32_t left = __shfl_up_sync(0xffffffffu, rows[kRun - 1], 1);
+  const uint32_t right = __shfl_down_sync(0xffffffffu, rows[0], 1);
+  // What the lane has of the row that it begins in, where another follows; of the row that it ends in.
+  AccumT front = 0, back = products[0];
+  bool begins = false;
 #pragma unroll
   for (int k = 1; k < kRun; ++k) {
-    if (rows[k] == rows[k - 1]) products[k] = products[k - 1] + products[k];
+    if (rows[k] == rows[k - 1]) {
+      back = back + products[k];
+      continue;
+    }
+    if (begins) {
+      close(rows[k - 1], back);
+    } else {
+      front = back;
+    }
+    begins = true;
+    back = products[k];
   }
-  const bool is_head = lane == 0 || left != rows[0];
-  const uint32_t heads = __ballot_sync(0xffffffffu, is_head || rows[kRun - 1] != rows[0]);
-  const AccumT sum = warp_segmented_sum(products[kRun - 1], lanes_before_in_segment(heads));
+  const bool is_head = lane > 0 && left != rows[0];
+  const uint32_t heads = __ballot_sync(0xffffffffu, begins || is_head);
+  const AccumT sum = warp_segmented_sum(back, lanes_before_in_segment(heads));
   const AccumT before = __shfl_up_sync(0xffffffffu, sum, 1);
-  if (is_head) return;
-#pragma unroll
-  for (int k = 0; k < kRun; ++k) {
-    if (rows[k] == rows[0]) products[k] = before + products[k];
-  }
-}
-
-// ended <- the rows of those of a warp's entries that are the last of their row; no row for others. `behind` is the row, in
-// lane 0, of what follows on the entries of all lanes.
-__device__ __forceinline__ void find_ended(const uint32_t (&rows)[kRun], uint32_t behind, uint32_t (&ended)[kRun]) {
-  const int lane = threadIdx.x % 32;
-  const uint32_t right = __shfl_sync(0xffffffffu, lane == 0 ? behind : rows[0], (lane + 1) % 32);
-#pragma unroll
-  for (int k = 0; k < kRun; ++k) ended[k] = rows[k] != (k + 1 < kRun ? rows[k + 1] : right) ? rows[k] : kNoRow;
-}
-
-// Sums of a warp that neighbouring lanes take to rows beside each other: as many as there is room for.
-__device__ constexpr int stageable(int sums) {
-  return sums * kWarps * int(4 + sizeof(AccumT)) <= 40 << 10 ? sums : stageable(sums / 2);
-}
-struct alignas(16) Stage {
-  enum : int { kSums = stageable(32 * kRun) };
-  AccumT sums[kSums];
-  uint32_t rows[kSums];
-};
-
-template <int kCount, typename T>
-__device__ __forceinline__ void store_together(T* to, const T (&from)[kCount]) {
-  using Together = PacketOf<kCount, T>;
-#pragma unroll
-  for (int i = 0; i < kCount; i += Together::kEntries) {
-    Together stored;
-#pragma unroll
-    for (int j = 0; j < Together::kEntries; ++j) stored.entries[j] = from[i + j];
-    *reinterpret_cast<typename Together::Type*>(to + i) = stored.packet;
-  }
-}
-
-// Calls close(row, sum) for the sums of a warp's lanes whose rows are rows, kRun neighbours a lane.
-template <typename Close>
-__device__ __forceinline__ void close_rows(Stage& stage, const uint32_t (&rows)[kRun], const AccumT (&sums)[kRun],
-                                           Close close) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int begin = 0; begin < 32 * kRun; begin += Stage::kSums) {
-    const int place = lane * kRun - begin;
-    if (Stage::kSums == 32 * kRun || (place >= 0 && place < Stage::kSums)) {
-      store_together(stage.sums + place, sums);
-      store_together(stage.rows + place, rows);
-    }
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < Stage::kSums; i += 32) {
-      const uint32_t row = stage.rows[i + lane];
-      if (row != kNoRow) close(row, stage.sums[i + lane]);
-    }
-    __syncwarp();
-  }
-}
-
-// The sum of the row of a warp's last entry goes on in its next entries, where they are of that row.
-__device__ __forceinline__ void carry_on(const uint32_t (&rows)[kRun], const uint32_t (&next_rows)[kRun], AccumT open,
-                                         AccumT (&next_products)[kRun]) {
-  const uint32_t open_row = __shfl_sync(0xffffffffu, rows[kRun - 1], 31);
-  if (threadIdx.x % 32 == 0 && next_rows[0] == open_row) next_products[0] = open + next_products[0];
+  if (begins) close(rows[0], lane == 0 || is_head ? front : before + front);
+  if (lane < 31 && right != rows[kRun - 1]) close(rows[kRun - 1], sum);
+  return sum;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -210,7 +156,6 @@ spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets
          uint32_t num_empty_rows, const uint32_t* __restrict__ empty_rows, AccumT* tails, AccumT* heads,
          PieceWordT* meetings) {
   await_stream();
-  __shared__ Stage stages[kWarps];
   if (skips_product(alpha)) {
     const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
     for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
@@ -228,48 +173,47 @@ spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets
   const int lane = threadIdx.x % 32;
   if (tile >= num_tiles) return;
   const OffsetT first = tile * OffsetT(kTileNnz);
-  const uint32_t row_before = first > 0 ? __ldg(row_indices + first - 1) : kNoRow;
-  const uint32_t row_behind = nnz - first > kTileNnz ? __ldg(row_indices + first + kTileNnz) : kNoRow;
-  const LaneEntries entries(first, nnz, row_indices, col_indices, values);
-  // The row that comes from the tile before, and that which the tile leaves open.
-  const uint32_t first_row = __shfl_sync(0xffffffffu, entries.rows[0][0], 0);
-  const uint32_t open_row = __shfl_sync(0xffffffffu, entries.rows[kRuns - 1][kRun - 1], 31);
-  const bool continues = row_before == first_row;
-  uint32_t first_tile = tile, last_tile = tile;
-  if (continues) first_tile = uint32_t(__ldg(row_offsets + first_row) / kTileNnz);
-  if (row_behind == open_row) last_tile = uint32_t((__ldg(row_offsets + open_row + 1) - 1) / kTileNnz);
-  AccumT sums[kRuns][kRun];
-  entries.multiply(first, nnz, x, sums);
+  uint32_t rows[kRuns][kRun];
+  AccumT products[kRuns][kRun];
+  load_entries(first, nnz, row_indices, col_indices, values, x, rows, products);
+  const uint32_t first_row = __shfl_sync(0xffffffffu, rows[0][0], 0);
+  const bool continues = first > 0 && __ldg(row_indices + first - 1) == first_row;
 
-  Stage& stage = stages[threadIdx.x / 32];
-  const auto close = [&](uint32_t row, AccumT sum) { store_scaled(y, row, sum, alpha, beta); };
+  // The row that is open after a run of all lanes, with its sum so far; the sum of the row that came from the tile before.
+  uint32_t open_row = first_row;
   AccumT open = 0, head = 0;
   bool has_head = false;
+  const auto close = [&](uint32_t row, AccumT sum) {
+    if (continues && row == first_row) {
+      head = sum;
+      has_head = true;
+    } else {
+      store_scaled(y, row, sum, alpha, beta);
+    }
+  };
 #pragma unroll
   for (int i = 0; i < kRuns; ++i) {
-    const uint32_t(&rows)[kRun] = entries.rows[i];
-    sum_up(rows, sums[i]);
-    uint32_t ended[kRun];
-    find_ended(rows, i + 1 < kRuns ? entries.rows[i + 1][0] : open_row, ended);
-#pragma unroll
-    for (int k = 0; k < kRun; ++k) {
-      if (!continues || ended[k] != first_row) continue;
-      head = sums[i][k];
-      has_head = true;
-      ended[k] = kNoRow;
+    if (lane == 0) {
+      if (rows[i][0] == open_row) {
+        products[i][0] = open + products[i][0];
+      } else {
+        close(open_row, open);
+      }
     }
-    close_rows(stage, ended, sums[i], close);
-    open = __shfl_sync(0xffffffffu, sums[i][kRun - 1], 31);
-    if (i + 1 < kRuns) carry_on(rows, entries.rows[i + 1], open, sums[i + 1]);
+    const AccumT sum = sum_rows(rows[i], products[i], close);
+    open_row = __shfl_sync(0xffffffffu, rows[i][kRun - 1], 31);
+    open = __shfl_sync(0xffffffffu, sum, 31);
   }
 
   const SpanningRows spanning = {tails, heads, meetings};
   const uint32_t holders = __ballot_sync(0xffffffffu, has_head);
   if (holders != 0) {
     const AccumT piece = __shfl_sync(0xffffffffu, head, __ffs(holders) - 1);
+    const uint32_t first_tile = uint32_t(__ldg(row_offsets + first_row) / kTileNnz);
     add_piece<kWarps>(spanning, first_row, first_tile, tile, tile, piece, y, alpha, beta);
-    first_tile = tile;
   }
+  const uint32_t first_tile = uint32_t(__ldg(row_offsets + open_row) / kTileNnz);
+  const uint32_t last_tile = uint32_t((__ldg(row_offsets + open_row + 1) - 1) / kTileNnz);
   if (first_tile / kWarps < blockIdx.x && blockIdx.x < last_tile / kWarps) {
     open = block_sum(lane == 0 ? open : AccumT(0));
     if (threadIdx.x >= 32) return;
@@ -305,17 +249,14 @@ spmv_coo_add(OffsetT nnz, const IndexT* __restrict__ col_indices, const ValueT* 
   if (skips_product(alpha)) return;
   const OffsetT first = (blockIdx.x * OffsetT(kWarps) + threadIdx.x / 32) * kTileNnz;
   if (first >= nnz) return;
-  __shared__ Stage stages[kWarps];
-  const LaneEntries entries(first, nnz, row_indices, col_indices, values);
-  AccumT sums[kRuns][kRun];
-  entries.multiply(first, nnz, x, sums);
+  uint32_t rows[kRuns][kRun];
+  AccumT products[kRuns][kRun];
+  load_entries(first, nnz, row_indices, col_indices, values, x, rows, products);
   const auto add = [&](uint32_t row, AccumT sum) { add_scaled<kReduction == 1>(y, row, sum, alpha); };
 #pragma unroll
   for (int i = 0; i < kRuns; ++i) {
     if (first + i * (32 * kRun) >= nnz) return;
-    sum_up(entries.rows[i], sums[i]);
-    uint32_t ended[kRun];
-    find_ended(entries.rows[i], kNoRow, ended);
-    close_rows(stages[threadIdx.x / 32], ended, sums[i], add);
+    const AccumT sum = sum_rows(rows[i], products[i], add);
+    if (threadIdx.x % 32 == 31) add(rows[i][kRun - 1], sum);
   }
 }
