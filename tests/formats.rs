@@ -160,7 +160,9 @@ fn by_rows(host: &BsrMatrix<f64, u32>, block_cols: usize) -> Vec<f64> {
     let rows_of_blocks = host.block_offsets().windows(2);
     let starts = rows_of_blocks.flat_map(|ends| {
         let blocks = ends[0] as usize..ends[1] as usize;
-        (0..places).step_by(block_cols).flat_map(move |row| blocks.clone().map(move |block| block * places + row))
+        (0..places)
+            .step_by(block_cols)
+            .flat_map(move |row| blocks.clone().map(move |block| block * places + row))
     });
     starts.flat_map(|start| host.values()[start..start + block_cols].to_vec()).collect()
 }

@@ -94,7 +94,8 @@ impl Plans for Hybrid {
         let mut product = csr_product_args(config);
         product.extend([ROW_ORDER, ROW_BEGINS, ROW_LENGTHS].map(Arg::Buffer));
         product.extend((0..WIDTHS.len()).map(|bin| size(bin_rows(bin))));
-        let blocks_per_stripe = |bin: usize| bin_rows(bin).div_ceil(threads_per_block / WIDTHS[bin] * STRIPES);
+        let blocks_per_stripe =
+            |bin: usize| bin_rows(bin).div_ceil(threads_per_block / WIDTHS[bin] * STRIPES);
         let all_per_stripe =
             (1..WIDTHS.len()).fold(blocks_per_stripe(0), |sum, bin| sum + blocks_per_stripe(bin));
         product.push(size(all_per_stripe.clone()));
@@ -110,11 +111,7 @@ impl Plans for Hybrid {
         let of_a_group = row_nnz().div_ceil(4).min(self.nnz_per_lane.max(self.nnz_per_warp / 32).div_ceil(4));
         let of_parts = row_nnz().div_ceil(NNZ_PER_THREAD * threads_per_block * 32);
         Plan {
-            multiply: vec![pass(
-                "spmv_hybrid",
-                num_parts() + all_per_stripe * STRIPES,
-                product,
-            )],
+            multiply: vec![pass("spmv_hybrid", num_parts() + all_per_stripe * STRIPES, product)],
             prepare,
             counts: counts.collect(),
             buffers: vec![

@@ -126,12 +126,7 @@ pub const MUTANTS: &[Mutant] = &[
         "    await_copies<0>();\n    __syncthreads();\n    for",
         "    await_copies<0>();\n    for",
     ),
-    found(
-        "light_vector",
-        "one ticket for all turns",
-        "turns[(turn + 2) % 4] =",
-        "turns[2] =",
-    ),
+    found("light_vector", "one ticket for all turns", "turns[(turn + 2) % 4] =", "turns[2] ="),
     found(
         "light_vector threads_per_block=32",
         "rows that are left to the block stay in the list",
