@@ -297,11 +297,11 @@ __device__ __forceinline__ void decode_cols(uint32_t tile, const uint32_t* __res
 // The entries of x for a block; behind the last column of A there are none.
 __device__ __forceinline__ void load_entries(const XT* __restrict__ x, uint64_t num_cols, uint32_t block_col,
                                              bool in_packets, XT (&entries)[kBlockCols]) {
-  const uint64_t first = uint64_t(block_col) * kBlockCols;
-  if (kBlockCols == 1 || (in_packets && block_col < uint32_t(num_cols / kBlockCols))) {
+  const uint32_t first = block_col * kBlockCols;
+  const uint64_t left = num_cols - first;
+  if (in_packets && left >= kBlockCols) {
     load_x<kBlockCols, true>(entries, x + first);
   } else {
-    const uint64_t left = num_cols - first;
 #pragma unroll
     for (int c = 0; c < kBlockCols; ++c) entries[c] = c < left ? __ldg(x + first + c) : XT(0);
   }
@@ -347,17 +347,9 @@ __device__ __forceinline__ void add_pieces(const SpanningRows& spanning, uint32_
   }
 }
 
-// Sums of the rows that end in a tile, one behind the other: stored as they come up they would go to y from few lanes each
-// time, from shared memory neighbouring lanes take them to neighbouring rows. Where they are many, they go at once.
-constexpr int kStageBytes = kTileBlocks * kBlockRows * int(sizeof(AccumT));
-constexpr bool kStages = kStageBytes <= 2048 && kStageBytes * kWarps <= 40 << 10;
-struct Stage {
-  AccumT sums[kStages ? kTileBlocks : 1][kBlockRows];
-};
-
 // The arrays of the layout.
 struct Layout {
-  uint32_t num_tiles;
+  uint32_t num_tiles, num_blocks;
   const uint32_t* bit_flags;
   const uint32_t* block_rows;
   const uint32_t* tile_rows;
@@ -369,8 +361,9 @@ struct Layout {
 __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t tile, const uint32_t (&cols)[kSteps],
                                               uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x,
                                               YT* __restrict__ y, AlphaT alpha, BetaT beta,
-                                              const SpanningRows& spanning, Stage& stage) {
+                                              const SpanningRows& spanning) {
   const uint32_t lane = threadIdx.x % 32;
+  const uint32_t first_block = tile * kTileBlocks + lane * kSteps;
   const bool in_packets = is_in_packets<kBlockCols>(x);
   const uint32_t first_rank = __ldg(layout.tile_rows + tile);
   const TileSpan span = {__ldg(&layout.tile_spans[tile].begin), __ldg(&layout.tile_spans[tile].end)};
@@ -378,7 +371,6 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
   const uint32_t ends = ~(four_flags >> lane % 4 * 8) & 0xffu;
   const uint32_t num_ends = __popc(ends), num_ends_up_to = sum_to_lane(num_ends, lane);
   const uint32_t lane_rank = first_rank + num_ends_up_to - num_ends;
-  uint32_t staged = num_ends_up_to - num_ends;
   const ValueT* tile_values = layout.block_values + (tile * uint64_t(kTileBlocks) + lane) * kPlaces;
   // What the lane has of the row that it begins in, where that ends in it; of the row that is open.
   AccumT front[kBlockRows] = {}, sums[kBlockRows] = {};
@@ -388,9 +380,9 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
     XT entries[kChunk][kBlockCols];
 #pragma unroll
     for (int u = 0; u < kChunk; ++u) {
+      const bool is_there = first_block + step + u < layout.num_blocks;
       load_streaming<kPlaces>(values[u], tile_values + (step + u) * (32 * kPlaces));
-      // Behind the last block its column goes on, with nothing, and in no row.
-      load_entries(x, num_cols, cols[step + u], in_packets, entries[u]);
+      load_entries(x, is_there ? num_cols : 0, is_there ? cols[step + u] : 0, in_packets, entries[u]);
     }
 #pragma unroll
     for (int u = 0; u < kChunk; ++u) {
@@ -402,15 +394,6 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
         }
       }
       if ((ends >> (step + u) & 1) == 0) continue;
-      if constexpr (kStages) {
-#pragma unroll
-        for (int r = 0; r < kBlockRows; ++r) {
-          stage.sums[staged][r] = sums[r];
-          sums[r] = AccumT(0);
-        }
-        ++staged;
-        continue;
-      }
       const uint32_t ended = __popc(ends & ((1u << (step + u)) - 1));
       if (ended > 0) store_rows(y, num_rows, __ldg(layout.block_rows + lane_rank + ended), sums, alpha, beta);
 #pragma unroll
@@ -418,12 +401,6 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
         if (ended == 0) front[r] = sums[r];
         sums[r] = AccumT(0);
       }
-    }
-  }
-  if constexpr (kStages) {
-#pragma unroll
-    for (int r = 0; r < kBlockRows; ++r) {
-      if (ends != 0) front[r] = stage.sums[lane_rank - first_rank][r];
     }
   }
   // What other lanes have of these rows; the sums of the row that came from the tile before.
@@ -437,34 +414,7 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
     head[r] = lane == 0 ? front[r] : before + front[r];
   }
   const bool has_head = ends != 0 && lane_rank == first_rank && span.begin < tile;
-  if constexpr (kStages) {
-#pragma unroll
-    for (int r = 0; r < kBlockRows; ++r) {
-      if (ends != 0) stage.sums[lane_rank - first_rank][r] = head[r];
-    }
-    const uint32_t num_ended = __shfl_sync(0xffffffffu, num_ends_up_to, 31);
-    __syncwarp();
-    // Where the tile before has a piece of the first of these rows, that is still to be added.
-    const uint32_t begin = span.begin < tile ? kBlockRows : 0, end = num_ended * kBlockRows;
-    constexpr int kAtOnce = 4;
-#pragma unroll 1
-    for (uint32_t first = begin + lane; first < end; first += 32 * kAtOnce) {
-      uint32_t rows[kAtOnce];
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        const uint32_t i = first + k * 32;
-        if (i < end) rows[k] = __ldg(layout.block_rows + first_rank + i / kBlockRows) * kBlockRows + i % kBlockRows;
-      }
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        const uint32_t i = first + k * 32;
-        if (i >= end || rows[k] >= num_rows) continue;
-        store_scaled(y, rows[k], stage.sums[i / kBlockRows][i % kBlockRows], alpha, beta);
-      }
-    }
-  } else if (ends != 0 && !has_head) {
-    store_rows(y, num_rows, __ldg(layout.block_rows + lane_rank), head, alpha, beta);
-  }
+  if (ends != 0 && !has_head) store_rows(y, num_rows, __ldg(layout.block_rows + lane_rank), head, alpha, beta);
   const uint32_t holders = __ballot_sync(0xffffffffu, has_head);
   if (holders != 0) {
 #pragma unroll
@@ -482,7 +432,7 @@ __device__ __forceinline__ void multiply_tile(const Layout& layout, uint32_t til
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kResidentThreads / kThreadsPerBlock)
 spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
-           BetaT beta, uint32_t num_tiles, uint32_t num_empty_rows,
+           BetaT beta, uint32_t num_tiles, uint32_t num_blocks, uint32_t num_empty_rows,
            const uint32_t* __restrict__ bit_flags, const uint32_t* __restrict__ block_rows,
            const uint32_t* __restrict__ tile_rows, const uint32_t* __restrict__ tile_cols,
            const TileSpan* __restrict__ tile_spans, const DeltaT* __restrict__ col_deltas,
@@ -490,7 +440,6 @@ spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* _
            const ValueT* __restrict__ block_values, const uint32_t* __restrict__ empty_rows, AccumT* tails,
            AccumT* heads, PieceWordT* meetings) {
   await_stream();
-  __shared__ Stage stages[kStages ? kWarps : 1];
   if (skips_product(alpha)) {
     const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
     for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
@@ -510,7 +459,6 @@ spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* _
   if (tile >= num_tiles) return;
   uint32_t cols[kSteps];
   decode_cols(tile, tile_cols, col_deltas, escape_offsets, escaped_cols, cols);
-  const Layout layout = {num_tiles, bit_flags, block_rows, tile_rows, tile_spans, block_values};
-  multiply_tile(layout, tile, cols, num_rows, num_cols, x, y, alpha, beta, {tails, heads, meetings},
-                stages[kStages ? threadIdx.x / 32 : 0]);
+  const Layout layout = {num_tiles, num_blocks, bit_flags, block_rows, tile_rows, tile_spans, block_values};
+  multiply_tile(layout, tile, cols, num_rows, num_cols, x, y, alpha, beta, {tails, heads, meetings});
 }

@@ -223,6 +223,7 @@ impl Plans for Bccoo {
             Arg::Alpha(types.accumulator),
             Arg::Beta(types.accumulator),
             size(num_tiles()),
+            size(NUM_BLOCKS),
             size(self.num_empty_rows()),
         ];
         args.extend([BIT_FLAGS, BLOCK_ROWS, TILE_ROWS, TILE_COLS, TILE_SPANS, COL_DELTAS].map(Arg::Buffer));
