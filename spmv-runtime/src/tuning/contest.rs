@@ -191,15 +191,9 @@ impl Contest {
         let (best, least) = self.race.best()?;
         let measured = self.runners.iter().enumerate();
         let measured = measured.filter_map(|(runner, index)| Some((self.race.estimate(runner)?, *index)));
-        let mut near: Vec<_> = measured.filter(|(time, _)| *time <= NEAR * least).collect();
-        near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let near = measured.filter(|(time, _)| *time <= NEAR * least).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
-        let is_first_of_algorithm = |place: usize| {
-            let (before, index) = (&near[..place], near[place].1);
-            before.iter().all(|(_, other)| name(*other) != name(index))
-        };
-        let fastest = (0..near.len()).filter(|place| is_first_of_algorithm(*place));
-        let fastest = fastest.map(|place| (near[place].1, Beside::OtherLaunches));
+        let fastest = fastest_of_each(near, name).into_iter().map(|index| (index, Beside::OtherLaunches));
         let mut all = fastest.chain([(self.runners[best], Beside::OtherParameters)]);
         all.find(|(index, beside)| !self.entries[*index].neighbours.contains(beside))
     }
@@ -383,5 +377,33 @@ impl Contest {
             prepared: self.prepared,
             waited: self.waited,
         })
+    }
+}
+
+/// Of candidates with their times, the fastest of each algorithm, the fastest of all first.
+fn fastest_of_each(
+    mut candidates: Vec<(f64, usize)>,
+    algorithm: impl Fn(usize) -> &'static str,
+) -> Vec<usize> {
+    candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut found: Vec<usize> = Vec::new();
+    for (_, index) in candidates {
+        if found.iter().all(|other| algorithm(*other) != algorithm(index)) {
+            found.push(index);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_algorithm_has_its_fastest() {
+        let names = ["dasp", "special", "bsr", "special", "dasp"];
+        let times = vec![(1.1, 0), (1.02, 1), (1.06, 2), (1.0, 3), (1.09, 4)];
+        assert_eq!(fastest_of_each(times, |index| names[index]), [3, 2, 4]);
+        assert_eq!(fastest_of_each(Vec::new(), |index| names[index]), []);
     }
 }
