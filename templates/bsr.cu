@@ -1,4 +1,4 @@
-// bsr: dense blocks, compressed by rows of blocks; a group of lanes a row of blocks, a lane some values of a row of a block.
+// bsr: dense blocks, compressed by rows of blocks; a group of lanes a row of blocks, a lane some values of a row or a column of a block.
 //
 // Formula:   y[r] <- alpha * sum over the blocks b of row r's row of blocks, over its columns c, of b[r % block_rows][c] * x[first column of b + c] + beta * y[r]
 // Paper:     Choi, Singh and Vuduc 2010 (Model-driven autotuning of sparse matrix-vector multiply on GPUs: blocked CSR)
@@ -25,6 +25,11 @@ constexpr int kBlockCols = 0;
 #endif
 
 constexpr int kCols = kBlockCols == 0 ? kBlockRows : kBlockCols;
+constexpr int kPlaces = kBlockRows * kCols;
+// No load brings several values of a row of a block whose columns are odd in number. The values of a row of blocks then lie
+// by rows of the matrix, in each by blocks: a lane takes a column of a block, with a load for each of its rows and one of x,
+// and what lanes load lies together.
+constexpr bool kByRows = kCols % 2 == 1;
 
 // ---- The conversion ----
 
@@ -131,12 +136,23 @@ spmv_bsr_blocks_chunk(uint64_t length, const uint32_t* more_layers, const uint32
   scan_chunk(length, partials, first_blocks, LayersOf{more_layers});
 }
 
+// block_offsets <- the first block of each row of blocks, and the end.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_bsr_offsets(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ ranks,
+                 const uint32_t* __restrict__ first_blocks, OffsetT* __restrict__ block_offsets) {
+  await_stream();
+  const uint32_t block_row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (block_row > (num_rows + kBlockRows - 1) / kBlockRows) return;
+  block_offsets[block_row] = first_blocks[ranks[row_offsets[min(block_row * kBlockRows, num_rows)]]];
+}
+
 // A thread a nonzero; the first of a block writes its column, for every layer.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_convert(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                  const ValueT* __restrict__ values, const SortPair* __restrict__ pairs,
                  const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_blocks,
-                 IndexT* __restrict__ block_cols, ValueT* __restrict__ block_values) {
+                 const OffsetT* __restrict__ block_offsets, IndexT* __restrict__ block_cols,
+                 ValueT* __restrict__ block_values) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
@@ -148,17 +164,12 @@ spmv_bsr_convert(uint32_t nnz, const OffsetT* __restrict__ row_offsets, const In
     }
   }
   const uint64_t block = first_blocks[rank] + entries.layer(i, row);
-  block_values[(block * kBlockRows + row % kBlockRows) * kCols + col % kCols] = values[pairs[i].y];
-}
-
-// block_offsets <- the first block of each row of blocks, and the end.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_bsr_offsets(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const uint32_t* __restrict__ ranks,
-                 const uint32_t* __restrict__ first_blocks, OffsetT* __restrict__ block_offsets) {
-  await_stream();
-  const uint32_t block_row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (block_row > (num_rows + kBlockRows - 1) / kBlockRows) return;
-  block_offsets[block_row] = first_blocks[ranks[row_offsets[min(block_row * kBlockRows, num_rows)]]];
+  uint64_t row_place = block * kBlockRows + row % kBlockRows;
+  if constexpr (kByRows) {
+    const uint64_t begin = block_offsets[row / kBlockRows], end = block_offsets[row / kBlockRows + 1];
+    row_place = begin * kBlockRows + (end - begin) * (row % kBlockRows) + (block - begin);
+  }
+  block_values[row_place * kCols + col % kCols] = values[pairs[i].y];
 }
 
 // ---- The product ----
@@ -169,13 +180,12 @@ __device__ constexpr int power_of_two_in(int n) { return n & -n; }
 // Lanes of a warp that have work where so many share a block.
 __device__ constexpr int lanes_used(int lanes) { return 32 / lanes * lanes; }
 
-constexpr int kPlaces = kBlockRows * kCols;
 // Values of a load. A lane has those of one load, so that neighbours read what lies together, unless that leaves many
 // lanes idle; then it has those of a row of the block.
 constexpr int kPerLoad = smaller(power_of_two_in(kCols), 16 / sizeof(ValueT));
-constexpr int kPerLane = lanes_used(kPlaces / kPerLoad) >= 27 ? kPerLoad : kCols;
+constexpr int kPerLane = kByRows || lanes_used(kPlaces / kPerLoad) >= 27 ? kPerLoad : kCols;
 constexpr int kLanesPerRow = kCols / kPerLane;
-constexpr int kLanesPerBlock = kBlockRows * kLanesPerRow;
+constexpr int kLanesPerBlock = kByRows ? kCols : kBlockRows * kLanesPerRow;
 // Blocks that a group reads at a time: a group is a warp where rows of blocks are long, else about 8 lanes.
 constexpr int kLongBlocks = 32 / kLanesPerBlock;
 constexpr int kShortBlocks = larger(1, 8 / kLanesPerBlock);
@@ -183,6 +193,8 @@ constexpr int kShortBlocks = larger(1, 8 / kLanesPerBlock);
 // lane is 16 bytes, one load or two, as measured.
 constexpr int kAhead = 16;
 constexpr int kBytesAhead = kPerLane * sizeof(ValueT) == 16 ? 64 : 96;
+
+// ---- Blocks with an even number of columns ----
 
 // The part of a lane in the product of a row of blocks; kWhole: x is in packets and all columns of all blocks are there. The
 // loads of kSteps blocks are in flight together.
@@ -288,18 +300,227 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t num_rows, uint64_t 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+// ---- Blocks with an odd number of columns ----
+
+// Bounds of their own: the compiler saves registers otherwise, and waits for loads before it begins others.
+constexpr int kMinBlocks = kByRows ? 1 : 0;
+
+// What a lane reads of a row of blocks: the column of its first block, and the values of its own column there.
+struct LaneColumn {
+  const IndexT* __restrict__ cols;
+  const ValueT* __restrict__ values;
+  uint32_t row_stride;  // values of a row
+
+  __device__ __forceinline__ void advance(int blocks) {
+    cols += blocks;
+    values += blocks * kCols;
+  }
+};
+
+// x for a lane; beyond its last entry, where only fill is, that one.
+struct LaneEntries {
+  const XT* __restrict__ x;  // from the lane's column of the first block on
+  const XT* last;            // the lane's in the last block
+  uint32_t last_block_col;
+
+  __device__ __forceinline__ LaneEntries(const XT* x, uint64_t num_cols, uint32_t col) : x(x + col) {
+    last_block_col = uint32_t((num_cols - 1) / kCols);
+    const uint64_t of_last = uint64_t(last_block_col) * kCols + col;
+    last = x + (of_last < num_cols ? of_last : num_cols - 1);
+  }
+  // kWhole: all columns of all blocks are there.
+  template <bool kWhole>
+  __device__ __forceinline__ XT of_block(IndexT block_col) const {
+    const char* entry = reinterpret_cast<const char*>(x) + uint64_t(block_col) * (kCols * sizeof(XT));
+    return __ldg(kWhole || block_col != last_block_col ? reinterpret_cast<const XT*>(entry) : last);
+  }
+};
+
+// Adds the products of a lane's columns of kSteps blocks, kBlocks apart, to the sums of their rows. The first kSure blocks
+// are there, the others as far as `left` says, from the lane's first on. All loads are in flight together.
+template <int kBlocks, int kSteps, int kSure, bool kWhole>
+__device__ __forceinline__ void add_columns(AccumT (&sums)[kBlockRows], const LaneColumn& from, int left,
+                                            const LaneEntries& x) {
+  const auto is_there = [=](int s) { return s < kSure || left > s * kBlocks; };
+  IndexT cols[kSteps];
+  ValueT values[kSteps][kBlockRows];
+  XT entries[kSteps];
+  // Cleared: kept from turn to turn, they would take registers.
+#pragma unroll
+  for (int s = kSure; s < kSteps; ++s) {
+    entries[s] = XT(0);
+#pragma unroll
+    for (int r = 0; r < kBlockRows; ++r) values[s][r] = ValueT(0);
+  }
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    if (is_there(s)) cols[s] = __ldcs(from.cols + s * kBlocks);
+  }
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+    for (int r = 0; r < kBlockRows; ++r) {
+      const ValueT* __restrict__ row = from.values + uint64_t(from.row_stride) * r;
+      if (is_there(s)) values[s][r] = __ldcs(row + s * kBlocks * kCols);
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    if (is_there(s)) entries[s] = x.of_block<kWhole>(cols[s]);
+  }
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+    for (int r = 0; r < kBlockRows; ++r) {
+      sums[r] = multiply_add(AccumT(values[s][r]), AccumT(entries[s]), sums[r]);
+    }
+  }
+}
+
+// What is left of at most kSteps steps of a warp, of which the last may have fewer blocks: of no other is it asked what is
+// there.
+template <int kBlocks, int kSteps, bool kWhole>
+__device__ __forceinline__ void add_last_columns(AccumT (&sums)[kBlockRows], const LaneColumn& from,
+                                                 uint32_t left_of_warp, int left, const LaneEntries& x) {
+  if constexpr (kSteps > 0) {
+    if (left_of_warp > (kSteps - 1) * kBlocks) {
+      add_columns<kBlocks, kSteps, kSteps - 1, kWhole>(sums, from, left, x);
+    } else {
+      add_last_columns<kBlocks, kSteps - 1, kWhole>(sums, from, left_of_warp, left, x);
+    }
+  }
+}
+
+// What lane `col` of a block hands on: its sum of the row, from `first` on, that the lane kAhead columns before it is to have.
+template <int kAhead>
+__device__ __forceinline__ AccumT sum_for(const AccumT (&sums)[kBlockRows], int first, uint32_t col) {
+  AccumT sum = 0;
+#pragma unroll
+  for (int c = 0; c < kCols; ++c) {
+    const int row = first + (c + kCols - kAhead) % kCols;
+    if (c == 0 || col == c) sum = row < kBlockRows ? sums[row] : AccumT(0);
+  }
+  return sum;
+}
+
+// Over the lanes of a group, in the lanes of its first block: the sum of row first + col, in a fixed order.
+template <int kBlocks>
+__device__ __forceinline__ AccumT row_sum(const AccumT (&sums)[kBlockRows], int first, uint32_t in_group, uint32_t col) {
+  static_assert(kCols == 1 || kCols == 3, "lanes of a block hand their sums to two others");
+  AccumT sum = sum_for<0>(sums, first, col);
+  if constexpr (kCols == 3) {
+    const uint32_t next = threadIdx.x + (col == 2 ? -2 : 1), last = threadIdx.x + (col == 0 ? 2 : -1);
+    sum += __shfl_sync(0xffffffffu, sum_for<1>(sums, first, col), next % 32);
+    sum += __shfl_sync(0xffffffffu, sum_for<2>(sums, first, col), last % 32);
+  }
+  // What other lanes add up is of no use to anyone.
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    if (offset >= kBlocks) continue;
+    const AccumT other = __shfl_down_sync(0xffffffffu, sum, offset * kCols);
+    if (2 * offset <= kBlocks || in_group + offset < kBlocks) sum += other;
+  }
+  return sum;
+}
+
+// Groups that read kBlocks blocks at a time: a lane has a column of each, and a sum for each of their rows.
+template <int kBlocks, bool kWhole>
+__device__ __forceinline__ void multiply_columns(uint32_t num_rows, uint64_t num_cols,
+                                                 const OffsetT* __restrict__ block_offsets,
+                                                 const IndexT* __restrict__ block_cols,
+                                                 const ValueT* __restrict__ block_values, const XT* __restrict__ x,
+                                                 YT* __restrict__ y, AccumT alpha, BetaT beta) {
+  constexpr uint32_t kLanes = kBlocks * kCols, kGroups = 32 / kLanes, kUsed = kGroups * kLanes;
+  constexpr bool kIsWarp = kGroups == 1;
+  // More steps make the compiler wait for some of a warp's loads before it begins others.
+  constexpr int kLaneAhead = smaller(kAhead, kBytesAhead / larger(sizeof(ValueT), sizeof(XT)));
+  constexpr int kSteps = larger(1, smaller(kIsWarp ? 3 : 4, kLaneAhead / kBlockRows));
+  // Lanes that are left over do what others do, and store nothing.
+  const uint32_t place = threadIdx.x % 32 < kUsed ? threadIdx.x % 32 : threadIdx.x % 32 - kCols;
+  const uint32_t group = place / kLanes;
+  uint32_t in_group = place % kLanes / kCols, col = place % kCols;
+  const bool stores = in_group == 0 && place == threadIdx.x % 32;
+  // Groups take equal shares of the rows of blocks; those of a warp go on until the first has no more.
+  const uint32_t warp = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
+  const uint32_t num_block_rows = (num_rows + kBlockRows - 1) / kBlockRows;
+  const uint32_t num_groups = gridDim.x * (kThreadsPerBlock / 32) * kGroups;
+  const uint32_t share = (num_block_rows + num_groups - 1) / num_groups;
+  const uint32_t first_of_warp = min(warp * kGroups * share, num_block_rows);
+  const uint32_t first = min(first_of_warp + group * share, num_block_rows);
+  const uint32_t last = min(first + share, num_block_rows);
+  const uint32_t beyond = first + min(share, num_block_rows - first_of_warp);
+  LaneEntries entries(x, num_cols, col);
+  block_cols += in_group;
+  block_values += in_group * kCols + col;
+  // Kept, not computed anew for every row of blocks.
+  asm volatile("" : "+r"(in_group), "+r"(col), "+l"(entries.x), "+l"(block_cols), "+l"(block_values));
+  OffsetT begin = __ldg(block_offsets + first), next = __ldg(block_offsets + min(first + 1, last));
+#pragma unroll 1
+  for (uint32_t block_row = first; block_row < beyond; ++block_row) {
+    // On its way while this row is multiplied.
+    const OffsetT after_next = __ldg(block_offsets + min(block_row + 2, last));
+    const uint32_t length = skips_product(alpha) ? 0 : next - begin;
+    LaneColumn from = {block_cols + begin, block_values + uint64_t(begin) * kPlaces, length * kCols};
+    int left = int(length - in_group);
+    AccumT sums[kBlockRows] = {};
+    if constexpr (kIsWarp) {
+      uint32_t left_of_warp = length;
+#pragma unroll 1
+      for (; left_of_warp > kSteps * kBlocks; left_of_warp -= kSteps * kBlocks) {
+        add_columns<kBlocks, kSteps, kSteps, kWhole>(sums, from, left, entries);
+        from.advance(kSteps * kBlocks);
+        left -= kSteps * kBlocks;
+      }
+      if (left_of_warp > 0) add_last_columns<kBlocks, kSteps, kWhole>(sums, from, left_of_warp, left, entries);
+    } else {
+#pragma unroll 1
+      for (; left > 0; left -= kSteps * kBlocks) {
+        add_columns<kBlocks, kSteps, 1, kWhole>(sums, from, left, entries);
+        from.advance(kSteps * kBlocks);
+      }
+      __syncwarp();
+    }
+#pragma unroll
+    for (int r = 0; r < kBlockRows; r += kCols) {
+      const AccumT sum = row_sum<kBlocks>(sums, r, in_group, col);
+      const uint32_t row = block_row * kBlockRows + r + col;
+      const bool is_mine = stores && r + col < kBlockRows && (kIsWarp || block_row < last);
+      if (is_mine && row < num_rows) store_scaled(y, row, sum, alpha, beta);
+    }
+    begin = next;
+    next = after_next;
+  }
+}
+
+// ---- Both ----
+
+template <int kBlocks>
+__device__ __forceinline__ void multiply(uint32_t num_rows, uint64_t num_cols,
+                                         const OffsetT* __restrict__ block_offsets,
+                                         const IndexT* __restrict__ block_cols,
+                                         const ValueT* __restrict__ block_values, const XT* __restrict__ x,
+                                         YT* __restrict__ y, AccumT alpha, BetaT beta) {
+  if constexpr (!kByRows) {
+    multiply_block_rows<kBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
+  } else if (num_cols % kCols == 0) {
+    multiply_columns<kBlocks, true>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
+  } else {
+    multiply_columns<kBlocks, false>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kMinBlocks)
 spmv_bsr(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
          const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values, const XT* __restrict__ x,
          YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   await_stream();
-  multiply_block_rows<kLongBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
+  multiply<kLongBlocks>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kMinBlocks)
 spmv_bsr_short(uint32_t num_rows, uint64_t num_cols, const OffsetT* __restrict__ block_offsets,
                const IndexT* __restrict__ block_cols, const ValueT* __restrict__ block_values,
                const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   await_stream();
-  multiply_block_rows<kShortBlocks, 32>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
+  multiply<kShortBlocks>(num_rows, num_cols, block_offsets, block_cols, block_values, x, y, alpha, beta);
 }

@@ -1,15 +1,16 @@
-// csr_adaptive: a block computes many short rows through shared memory, a row with each warp, one long row, or a part of a very long one.
+// csr_adaptive: a block computes many short rows through shared memory, a row with each warp or half of one, one long row, or a part of a very long one.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Greathouse and Daga 2014, 2015 (CSR-Stream, CSR-Vector, CSR-VectorL); Hiranandani, IV.C
 // Suits:     rows of uneven length, giants too: blocks have about equally many nonzeros
 // Suffers:   matrices so small that there are fewer blocks than multiprocessors
-// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset + 2 * sum) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, kept by the plan
+// Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset + 2 * sum) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, or 2 * rows_per_half_warp times as many, kept by the plan
 // Guarantee: bit-reproducible; a row within a block is summed in chains of at most 16 products and a tree, parts of a row are summed in a fixed order
-// Launch:    row blocks are found by four passes once for a structure; a block a row block, nnz_per_block sums of shared memory, or a warp a row where neighbours have 128 nonzeros and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
+// Launch:    row blocks are found by four passes once for a structure; a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerBlock = 1024;
+constexpr int kRowsPerHalfWarp = 1;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
@@ -29,32 +30,45 @@ constexpr uint32_t kNnzPerPart = 4 * kNnzPerBlock;
 constexpr uint32_t kLongestChain = 16;
 constexpr uint32_t kMaxLeft = kNnzPerBlock / kLongestChain;
 
-// Rows that a block computes with a warp each, and how many nonzeros a row then has on average at least: they
-// fill a step of a warp, so shared memory would save nothing and cost a barrier.
+// Rows that a block computes with a warp each, or kRowsPerHalfWarp with each half of one, and how many nonzeros a row then
+// has on average at least: they fill a step of these lanes, so shared memory would save nothing and cost a barrier.
 constexpr uint32_t kWarps = kThreadsPerBlock / 32;
 constexpr uint32_t kShortestForWarp = 128;
+constexpr uint32_t kRowsForHalves = 2 * kWarps * kRowsPerHalfWarp;
+constexpr uint32_t kShortestForHalf = 64;
+// Half a warp would take many steps for rows of this average, and few blocks would have much each.
+constexpr uint32_t kTooLongForHalf = 512;
 
 // How many blocks begin with this row: a long row has its own.
 struct BlocksBegun {
   const OffsetT* row_offsets;
   uint64_t num_rows;
   __device__ __forceinline__ OffsetT length(uint32_t row) const { return row_offsets[row + 1] - row_offsets[row]; }
-  // Whether the kWarps rows from this one on are long enough for warps, and about equally long.
-  __device__ __forceinline__ bool is_for_warps(uint32_t first) const {
-    if (uint64_t(first) + kWarps > num_rows) return false;
-    const OffsetT nnz = row_offsets[first + kWarps] - row_offsets[first];
-    if (nnz < kWarps * kShortestForWarp) return false;
+  // Whether so many rows from this one on are on average long enough, not too long, and about equally long.
+  __device__ __forceinline__ bool are_alike(uint32_t rows, uint32_t first, OffsetT shortest, OffsetT too_long) const {
+    if (uint64_t(first) + rows > num_rows) return false;
+    const OffsetT nnz = row_offsets[first + rows] - row_offsets[first];
+    if (nnz < rows * shortest || nnz / rows >= too_long) return false;
     OffsetT longest = 0;
-    for (uint32_t i = 0; i < kWarps; ++i) longest = max(longest, length(first + i));
-    return longest <= kNnzPerPart && longest <= 2 * (nnz / kWarps);
+    for (uint32_t i = 0; i < rows; ++i) longest = max(longest, length(first + i));
+    return longest <= kNnzPerPart && longest <= 2 * (nnz / rows);
+  }
+  __device__ __forceinline__ bool is_for_halves(uint32_t first) const {
+    return are_alike(kRowsForHalves, first, kShortestForHalf, kTooLongForHalf);
+  }
+  __device__ __forceinline__ bool is_for_warps(uint32_t first) const {
+    return are_alike(kWarps, first, kShortestForWarp, ~OffsetT(0));
   }
   __device__ __forceinline__ uint32_t operator()(uint64_t i) const {
     const uint32_t row = uint32_t(i);
-    const uint32_t first = row / kWarps * kWarps;
+    const uint32_t first_of_halves = row - row % kRowsForHalves, first = row - row % kWarps;
+    if (is_for_halves(first_of_halves)) return row == first_of_halves;
     if (is_for_warps(first)) return row == first;
     if (length(row) > kLongestShared) return (length(row) + kNnzPerPart - 1) / kNnzPerPart;
     if (begins_row_block<kWindow, kNnzPerBlock>(row, row_offsets)) return 1;
-    return length(row - 1) > kLongestShared || (row == first && is_for_warps(first - kWarps));
+    if (length(row - 1) > kLongestShared) return 1;
+    if (row == first_of_halves && is_for_halves(row - kRowsForHalves)) return 1;
+    return row == first && is_for_warps(first - kWarps);
   }
 };
 
@@ -114,13 +128,32 @@ __device__ __forceinline__ void stage_products(AccumT* products, uint32_t nnz, c
     for (int u = 0; u < kAtOnce; ++u) step_cols[u] = __ldcs(cols + min(i + u * kThreadsPerBlock, nnz - 1));
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) factors[u] = __ldcs(values + min(i + u * kThreadsPerBlock, nnz - 1));
+    uint32_t bits = 0;
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) entries[u] = __ldg(x + step_cols[u]);
+    for (int u = 0; u < kAtOnce; ++u) bits |= bits_of(factors[u]);
+    const XT* const entries_of = sizeof(AccumT) == 4 ? x_behind(bits, x) : x;
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) entries[u] = __ldg(entries_of + step_cols[u]);
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
       const uint32_t k = i + u * kThreadsPerBlock;
       if (k < nnz) products[padded(k)] = combine(AccumT(factors[u]), AccumT(entries[u]), step_cols[u]);
     }
+  }
+}
+
+// Computes rows of the block, each with kWidth lanes.
+template <int kWidth>
+__device__ __forceinline__ void multiply_block_rows(uint32_t first, uint32_t rows, const OffsetT* __restrict__ row_offsets,
+                                                    const IndexT* __restrict__ col_indices,
+                                                    const ValueT* __restrict__ values, const XT* __restrict__ x,
+                                                    YT* __restrict__ y, AccumT alpha, BetaT beta) {
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x / kWidth; i < rows; i += kThreadsPerBlock / kWidth) {
+    const OffsetT begin = __ldg(row_offsets + first + i), end = __ldg(row_offsets + first + i + 1);
+    const AccumT sum = group_row_product<kWidth, 4, false, sizeof(AccumT) == 4>(begin, end, col_indices, values, x,
+                                                                                group_mask<kWidth>());
+    if (threadIdx.x % kWidth == 0) store_scaled(y, first + i, sum, alpha, beta);
   }
 }
 
@@ -143,13 +176,15 @@ spmv_csr_adaptive(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, co
                               beta);
     return;
   }
-  if (rows <= kWarps && end - begin >= OffsetT(rows * kShortestForWarp)) {
-    const uint32_t row = first + threadIdx.x / 32;
-    if (row >= first + rows) return;
-    const AccumT sum = group_row_product<32, 4, false>(__ldg(row_offsets + row), __ldg(row_offsets + row + 1),
-                                                       col_indices, values, x, 0xffffffffu);
-    if (threadIdx.x % 32 == 0) store_scaled(y, row, sum, alpha, beta);
-    return;
+  if (rows <= kRowsForHalves && end - begin >= OffsetT(rows * kShortestForHalf)) {
+    if (rows > kWarps) {
+      multiply_block_rows<16>(first, rows, row_offsets, col_indices, values, x, y, alpha, beta);
+      return;
+    }
+    if (end - begin >= OffsetT(rows * kShortestForWarp)) {
+      multiply_block_rows<32>(first, rows, row_offsets, col_indices, values, x, y, alpha, beta);
+      return;
+    }
   }
   // As many lanes a row, a power of two, as there are threads for; rows that are long for these are left to warps.
   const int lanes_log2 = rows >= kThreadsPerBlock ? 0 : min(5, 31 - __clz(kThreadsPerBlock / rows));

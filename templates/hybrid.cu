@@ -3,13 +3,14 @@
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Messa, Hybrid (short rows a thread, medium rows a warp, long rows a block); Fox et al. 2018 (logarithmic bins, LRB)
 // Suits:     rows of very uneven length in any order: power laws, dense rows, giants
-// Suffers:   rows of one length (the order of the bins is then read for nothing)
-// Bytes:     nnz * (value + index) + rows * (offset + 6 + y) + x once; the plan keeps offset + 6 a row and (4 + 2 * offset + 2 * sum) a part of a long row
+// Suffers:   rows of few lengths beside each other (their bins read the same lines, and the order of the rows)
+// Bytes:     nnz * (value + index) + rows * (offset + 6 + y), or without 6 where one bin has all rows, + x once; the plan keeps offset + 6 a row and (4 + 2 * offset + 2 * sum) a part of a long row
 // Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
 // Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; one kernel, whose blocks find their bin: long rows first, then all bins side by side in stripes; a row in several parts is finished by the block that brings the last
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerLane = 4;
+constexpr int kFewestLanes = 1;
 constexpr int kNnzPerWarp = 512;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
@@ -23,7 +24,8 @@ constexpr int kNnzPerWarp = 512;
 #include "primitives/partition.cuh"
 #endif
 
-// Bins 0 to 5: rows of 1, 2, 4, ... 32 lanes. Bin 6: long rows, in parts of a block each.
+// Bins 0 to 5: rows of 1, 2, 4, ... 32 lanes, those of fewer than kFewestLanes empty. Bin 6: long rows, in parts of a block
+// each.
 constexpr int kBins = 7;
 // The other bins are cut in so many parts, and their first parts computed together, then their second and so on: rows of
 // several bins lie in the same lines of memory, which are then read once.
@@ -36,7 +38,7 @@ struct BinOf {
   const OffsetT* row_offsets;
   __device__ __forceinline__ uint32_t operator()(uint32_t row) const {
     const OffsetT length = row_offsets[row + 1] - row_offsets[row];
-    uint32_t bin = 0;
+    uint32_t bin = 31 - __clz(kFewestLanes);
     while (bin < 5 && length > OffsetT(kNnzPerLane) << bin) ++bin;
     return length > kNnzPerWarp ? kBins - 1 : bin;
   }
@@ -120,8 +122,10 @@ __device__ __forceinline__ uint32_t stripe_blocks(uint32_t rows) {
 }
 
 // The rows in the order of their bins, what a row in its place needs side by side: whoever computes it asks for
-// nothing that another answer must tell.
+// nothing that another answer must tell. Where all rows are in one bin, their order is that of the matrix.
 struct OrderedRows {
+  uint32_t num_rows;
+  const OffsetT* __restrict__ row_offsets;
   const uint32_t* __restrict__ rows;
   const OffsetT* __restrict__ begins;
   const uint16_t* __restrict__ lengths;
@@ -134,6 +138,7 @@ __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uin
                                              const OrderedRows& ordered, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                                              const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
   constexpr uint32_t kRowsPerBlock = kThreadsPerBlock / kWidth;
+  if constexpr (kWidth < kFewestLanes) return false;
   const uint32_t num_blocks = stripe_blocks<kWidth>(rows);
   const uint32_t first = *last - rows;
   if (*block >= num_blocks) {
@@ -143,10 +148,19 @@ __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uin
   }
   const uint32_t place = first + (stripe * num_blocks + *block) * kRowsPerBlock + threadIdx.x / kWidth;
   if (place >= *last) return true;
-  const uint32_t row = __ldg(ordered.rows + place);
-  const OffsetT begin = __ldg(ordered.begins + place);
-  const OffsetT end = begin + (skips_product(alpha) ? 0 : __ldg(ordered.lengths + place));
-  const AccumT sum = group_row_product<kWidth, 4, false>(begin, end, col_indices, values, x, group_mask<kWidth>());
+  uint32_t row = place;
+  OffsetT begin, next;
+  if (rows == ordered.num_rows) {
+    begin = __ldg(ordered.row_offsets + place);
+    next = __ldg(ordered.row_offsets + place + 1);
+  } else {
+    row = __ldg(ordered.rows + place);
+    begin = __ldg(ordered.begins + place);
+    next = begin + __ldg(ordered.lengths + place);
+  }
+  const OffsetT end = skips_product(alpha) ? begin : next;
+  const AccumT sum = group_row_product<kWidth, 4, false, kWidth == 1>(begin, end, col_indices, values, x,
+                                                                     group_mask<kWidth>());
   if (threadIdx.x % kWidth == 0) store_scaled(y, row, sum, alpha, beta);
   return true;
 }
@@ -156,8 +170,9 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
             const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta,
             const uint32_t* __restrict__ row_order, const OffsetT* __restrict__ row_begins,
             const uint16_t* __restrict__ row_lengths, uint32_t rows_1, uint32_t rows_2, uint32_t rows_4,
-            uint32_t rows_8, uint32_t rows_16, uint32_t rows_32, uint32_t num_parts, const uint32_t* __restrict__ part_rows,
-            const OffsetT* __restrict__ part_ends, AccumT* pieces, PieceWordT* meetings) {
+            uint32_t rows_8, uint32_t rows_16, uint32_t rows_32, uint32_t blocks_per_stripe, uint32_t num_parts,
+            const uint32_t* __restrict__ part_rows, const OffsetT* __restrict__ part_ends, AccumT* pieces,
+            PieceWordT* meetings) {
   await_stream();
   if (blockIdx.x < num_parts) {
     const uint32_t row = __ldg(part_rows + blockIdx.x);
@@ -168,11 +183,15 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
     return;
   }
   uint32_t block = blockIdx.x - num_parts;
-  const uint32_t per_stripe = stripe_blocks<1>(rows_1) + stripe_blocks<2>(rows_2) + stripe_blocks<4>(rows_4) +
-                              stripe_blocks<8>(rows_8) + stripe_blocks<16>(rows_16) + stripe_blocks<32>(rows_32);
-  const uint32_t stripe = block / per_stripe;
-  block -= stripe * per_stripe;
-  const OrderedRows ordered = {row_order, row_begins, row_lengths};
+  // Division, without what the compiler makes of it: a block begins with this.
+  uint32_t stripe = 0;
+#pragma unroll
+  for (uint32_t half = kStripes / 2; half > 0; half /= 2) {
+    if (block < half * blocks_per_stripe) continue;
+    block -= half * blocks_per_stripe;
+    stripe += half;
+  }
+  const OrderedRows ordered = {num_rows, row_offsets, row_order, row_begins, row_lengths};
   uint32_t last = rows_1 + rows_2 + rows_4 + rows_8 + rows_16 + rows_32;
   if (computes_bin<32>(rows_32, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;
   if (computes_bin<16>(rows_16, stripe, &last, &block, ordered, col_indices, values, x, y, alpha, beta)) return;

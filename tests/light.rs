@@ -55,3 +55,38 @@ fn long_rows_are_the_blocks() {
         }
     }
 }
+
+/// More rows than blocks own: tickets of several rounds are drawn, then those of one.
+#[test]
+fn many_short_rows() {
+    let num_rows = 40_000;
+    let mut row_offsets = vec![0u32];
+    row_offsets.extend((1..=num_rows).map(|row| row * 2 - row / 3));
+    let nnz = row_offsets[num_rows as usize];
+    let cols = (0..num_rows as usize)
+        .flat_map(|row| (0..row_offsets[row + 1] - row_offsets[row]).map(move |k| (row as u32 % 7) * 2 + k))
+        .collect();
+    let values = (0..nnz).map(|k| f64::from(k % 9) - 4.0).collect();
+    let a = CsrMatrix::new(num_rows as usize, 14, row_offsets, cols, values).unwrap();
+    let x: Vec<f64> = (0..a.num_cols()).map(|i| (i % 11) as f64 - 5.0).collect();
+    let mut expected = vec![1.0; a.num_rows()];
+    cpu_serial(2.0, &a, &x, -1.0, &mut expected).unwrap();
+    for (threads_per_vector, threads_per_block) in [(4, 32), (4, 64), (8, 64), (32, 64)] {
+        for schedule in [Schedule::Natural, Schedule::Adversarial(3)] {
+            let device = Device::simulator_with(schedule);
+            let config = KernelConfig::builder(LightVector { threads_per_vector, ..LightVector::default() })
+                .value(ValueType::F64)
+                .threads_per_block(threads_per_block)
+                .build()
+                .unwrap();
+            let mut plan = Spmv::with(&device, &a, config).unwrap();
+            let x = Vector::from_slice(&device, &x).unwrap();
+            for _ in 0..2 {
+                let mut y = Vector::from_slice(&device, &vec![1.0; a.num_rows()]).unwrap();
+                plan.apply(2.0, &x, -1.0, &mut y).unwrap();
+                let wrong = y.to_vec().unwrap().iter().zip(&expected).position(|(y, expected)| y != expected);
+                assert_eq!(wrong, None, "{threads_per_vector} {threads_per_block} {schedule:?}");
+            }
+        }
+    }
+}

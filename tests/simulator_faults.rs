@@ -681,9 +681,15 @@ fn vectors_of_8(algorithm: &str) -> KernelConfig {
 /// A row that ends one too late: wrong sums, and behind the last row nothing is allocated.
 #[test]
 fn a_row_that_ends_too_late() {
-    let end = "skips_product(alpha) ? begin : next";
-    for algorithm in ["csr_scalar", "csr_vector", "light_vector", "light_warp"] {
-        found(&config(algorithm, &[]), end, &format!("{end} + 1"), 0.0);
+    let end = "const OffsetT end = skips_product(alpha) ? begin : next";
+    let end_of_block = "      OffsetT end = skips_product(alpha) ? begin : next";
+    for (algorithm, settings, end) in [
+        ("csr_scalar", [].as_slice(), end),
+        ("csr_vector", &[], end),
+        ("light_vector", &[("rows_per_fetch", "0")], end_of_block),
+        ("light_warp", &[("rows_per_fetch", "1")], end),
+    ] {
+        found(&config(algorithm, settings), end, &format!("{end} + 1"), 0.0);
     }
 }
 
@@ -734,8 +740,12 @@ fn beta_zero_that_reads_y() {
 #[test]
 fn a_ticket_that_nobody_waits_for() {
     let config = config("light_vector", &[("threads_per_vector", "8"), ("threads_per_block", "64")]);
-    let outcomes =
-        outcomes(&config, "      __syncthreads();\n      const Turn found", "      const Turn found", 1.0);
+    let outcomes = outcomes(
+        &config,
+        "    await_copies<0>();\n    __syncthreads();\n    for",
+        "    await_copies<0>();\n    for",
+        1.0,
+    );
     let found = outcomes.iter().filter(|outcome| outcome.found()).count();
     assert!(found > 0, "none of {} schedules found it", outcomes.len());
 }
@@ -744,7 +754,8 @@ fn a_ticket_that_nobody_waits_for() {
 #[test]
 fn a_counter_that_does_not_begin_anew() {
     for rows_per_fetch in ["0", "1"] {
-        let settings = [("rows_per_fetch", rows_per_fetch), ("threads_per_block", "64")];
+        let settings =
+            [("rows_per_fetch", rows_per_fetch), ("threads_per_vector", "32"), ("threads_per_block", "64")];
         found(&config("light_vector", &settings), "\"r\"(num_draws - 1)", "\"r\"(0xffffffffu)", 1.0);
     }
 }
@@ -762,8 +773,16 @@ fn a_mask_of_all_lanes() {
 #[test]
 fn a_ticket_between_the_owned_and_the_drawn() {
     for algorithm in ["light_vector", "light_warp"] {
-        let config = config(algorithm, &[("rows_per_fetch", "1"), ("threads_per_block", "64")]);
-        found(&config, "ticket = num_fetchers + number", "ticket = num_fetchers + 1 + number", 0.0);
+        for (rows_per_fetch, first) in
+            [("0", "ticket = 2 * gridDim.x + number"), ("1", "ticket = num_fetchers + __shfl_sync")]
+        {
+            let settings = [
+                ("rows_per_fetch", rows_per_fetch),
+                ("threads_per_vector", "32"),
+                ("threads_per_block", "64"),
+            ];
+            found(&config(algorithm, &settings), first, &first.replace(" = ", " = 1 + "), 0.0);
+        }
     }
 }
 

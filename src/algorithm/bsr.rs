@@ -41,19 +41,28 @@ const NUM_BLOCKS: Variable = Variable::Count(1);
 /// wait for the longest; with more, there is less to be loaded ahead.
 const WAVES: u32 = 8;
 
-/// Steps of a warp below which a row of blocks is short on average.
-const LONG_STEPS: u32 = 2;
+/// Halves of a warp's steps below which a row of blocks is short on average: steps are long where a lane has a column of a block.
+const LONG_HALF_STEPS: u32 = 4;
+const LONG_HALF_STEPS_BY_ROWS: u32 = 3;
 
 /// How a warp reads blocks of one shape.
 struct Lanes {
     /// Lanes that share a block; `kLanesPerBlock` of the template.
     per_block: u32,
+    /// Whether values lie by rows of the matrix; `kByRows` of the template.
+    by_rows: bool,
 }
 
 impl Lanes {
     /// Blocks that a warp reads at a time.
     fn blocks_per_warp(&self) -> u32 {
         32 / self.per_block
+    }
+
+    /// Blocks on average from which on a row of blocks is long.
+    fn long_from(&self) -> u32 {
+        let half_steps = if self.by_rows { LONG_HALF_STEPS_BY_ROWS } else { LONG_HALF_STEPS };
+        half_steps * self.blocks_per_warp() / 2
     }
 
     /// Groups of a warp where rows of blocks are short, each of which reads a block or as many as 8 lanes do.
@@ -80,13 +89,17 @@ impl Bsr {
         Expr::from(Variable::NumRows).div_ceil(self.block_rows)
     }
 
-    /// A lane has the values of one load, where that leaves few lanes idle, or those of a row of the block.
+    /// A lane has a column of a block where columns are odd in number; else the values of one load, where that leaves few lanes
+    /// idle, or those of a row of the block.
     fn lanes(&self, config: &KernelConfig) -> Lanes {
+        if self.cols() % 2 == 1 {
+            return Lanes { per_block: self.cols(), by_rows: true };
+        }
         let power_of_two = 1 << self.cols().trailing_zeros();
         let per_load = u32::min(power_of_two, 16 / config.types().value.size() as u32);
         let per_block = self.places() / per_load;
         let used = 32 / per_block * per_block;
-        Lanes { per_block: if used >= 27 { per_block } else { self.block_rows } }
+        Lanes { per_block: if used >= 27 { per_block } else { self.block_rows }, by_rows: false }
     }
 
     fn prepare(&self, config: &KernelConfig) -> Vec<Pass> {
@@ -129,18 +142,18 @@ impl Bsr {
         passes.extend(scan("blocks", NUM_OCCUPIED.into(), layers, FIRST_BLOCKS, NUM_STORED).passes());
         let whole = [pattern.as_slice(), &[Arg::Values]].concat();
         passes.push(pass(
-            "convert",
-            &nnz,
-            &[&nnz],
-            &whole,
-            &[PAIRS, RANKS, FIRST_BLOCKS, BLOCK_COLS, BLOCK_VALUES],
-        ));
-        passes.push(pass(
             "offsets",
             &(self.num_block_rows() + 1),
             &[&num_rows],
             &[Arg::RowOffsets],
             &[RANKS, FIRST_BLOCKS, BLOCK_OFFSETS],
+        ));
+        passes.push(pass(
+            "convert",
+            &nnz,
+            &[&nnz],
+            &whole,
+            &[PAIRS, RANKS, FIRST_BLOCKS, BLOCK_OFFSETS, BLOCK_COLS, BLOCK_VALUES],
         ));
         passes
     }
@@ -149,7 +162,7 @@ impl Bsr {
     fn multiply(&self, config: &KernelConfig) -> Vec<Pass> {
         let accumulator = config.types().accumulator;
         let lanes = self.lanes(config);
-        let long_from = self.num_block_rows() * (LONG_STEPS * lanes.blocks_per_warp());
+        let long_from = self.num_block_rows() * lanes.long_from();
         let if_long = Expr::from(1).min((Expr::from(NUM_BLOCKS) + 1).minus(long_from));
         let if_short = Expr::from(1).minus(if_long.clone());
         let pass = |kernel: &str, groups_per_warp: u32, condition: Expr| {

@@ -15,6 +15,8 @@ parameters! {
     pub struct CsrAdaptive {
         /// Nonzeros for which a block has room in shared memory.
         nnz_per_block = 1024, one of [512, 1024, 2048, 4096];
+        /// Rows of 64 nonzeros and more, about equally long, that half a warp computes one after the other.
+        rows_per_half_warp = 1, one of [1, 2, 4];
     }
 }
 
@@ -97,11 +99,11 @@ impl Plans for CsrAdaptive {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // A chain of a shared block and its tree; or a lane's steps of four of a row that a warp has; or a
+                // A chain of a shared block and its tree; or a lane's steps of four of a row that half a warp has; or a
                 // thread's share of a row, whole or in parts, of which a lane of a warp adds every 32nd, and two trees. Then
                 // alpha, beta and two conversions.
                 summation_depth: Expr::from(Variable::RowNnz).min(LONGEST_CHAIN)
-                    + Expr::from(Variable::RowNnz).div_ceil(threads_per_block.min(4 * 32))
+                    + Expr::from(Variable::RowNnz).div_ceil(threads_per_block.min(4 * 16))
                     + (2 * 10 + 1 + 4 + 4),
                 operation: config.operation(),
             },

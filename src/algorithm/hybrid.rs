@@ -13,7 +13,9 @@ parameters! {
     /// Rows in bins by length, from a thread a row to several blocks a row (Messa's Hybrid, logarithmic bins).
     pub struct Hybrid {
         /// Nonzeros up to which a row is a thread's; twice as many are two lanes', four times as many four lanes', and so on.
-        nnz_per_lane = 4, one of [2, 4, 8];
+        nnz_per_lane = 4, one of [2, 4, 8, 16, 32];
+        /// Lanes that a row has at least; rows short enough for fewer are not told apart.
+        fewest_lanes = 1, one of [1, 2, 4, 8, 16, 32];
         /// Nonzeros up to which a row is a warp's; longer rows are a block's.
         nnz_per_warp = 512, one of [256, 512, 1024];
     }
@@ -92,10 +94,13 @@ impl Plans for Hybrid {
         let mut product = csr_product_args(config);
         product.extend([ROW_ORDER, ROW_BEGINS, ROW_LENGTHS].map(Arg::Buffer));
         product.extend((0..WIDTHS.len()).map(|bin| size(bin_rows(bin))));
+        let blocks_per_stripe =
+            |bin: usize| bin_rows(bin).div_ceil(threads_per_block / WIDTHS[bin] * STRIPES);
+        let all_per_stripe =
+            (1..WIDTHS.len()).fold(blocks_per_stripe(0), |sum, bin| sum + blocks_per_stripe(bin));
+        product.push(size(all_per_stripe.clone()));
         product.push(size(num_parts()));
         product.extend([PART_ROWS, PART_ENDS, PIECES, MEETINGS].map(Arg::Buffer));
-        let blocks = |bin: usize| bin_rows(bin).div_ceil(threads_per_block / WIDTHS[bin] * STRIPES) * STRIPES;
-
         let bins =
             (0..BINS).map(|bin| Count { name: "bin_rows", buffer: BIN_COUNTS, entry: bin, after: binned });
         let counts = bins.chain([Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: scanned }]);
@@ -106,11 +111,7 @@ impl Plans for Hybrid {
         let of_a_group = row_nnz().div_ceil(4).min(self.nnz_per_lane.max(self.nnz_per_warp / 32).div_ceil(4));
         let of_parts = row_nnz().div_ceil(NNZ_PER_THREAD * threads_per_block * 32);
         Plan {
-            multiply: vec![pass(
-                "spmv_hybrid",
-                (0..WIDTHS.len()).fold(num_parts(), |sum, bin| sum + blocks(bin)),
-                product,
-            )],
+            multiply: vec![pass("spmv_hybrid", num_parts() + all_per_stripe * STRIPES, product)],
             prepare,
             counts: counts.collect(),
             buffers: vec![

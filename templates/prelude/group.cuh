@@ -15,12 +15,26 @@ __device__ __forceinline__ T group_sum(T value, uint32_t mask) {
   return value;
 }
 
+// Some bits of a value that was loaded.
+template <typename T>
+__device__ __forceinline__ uint32_t bits_of(const T& value) {
+  uint32_t bits = 0;
+  memcpy(&bits, &value, sizeof(T) < 4 ? sizeof(T) : 4);
+  return bits;
+}
+
+// x, but not before the values have come that these bits are of: blockIdx.z is 0, which the compiler does not know. Where
+// registers are few it would ask for the values behind the entries of x, and these wait for the columns.
+__device__ __forceinline__ const XT* x_behind(uint32_t bits, const XT* __restrict__ x) {
+  return reinterpret_cast<const XT*>(reinterpret_cast<uint64_t>(x) | (bits & blockIdx.z));
+}
+
 // What a thread adds up of a row that kWidth threads share, of which it is the `lane`-th. Guarded, not peeled: the loads
 // of kUnroll terms are in flight together, in a row's last step too. The terms of a step are added up before they are
 // added to the sum: one sum takes fewer registers than a chain for every load, so more loads are under way. kAligned
-// starts at a multiple of kWidth entries, so that a step touches no line twice. Where kClears, registers of loads that are
-// left out are cleared, and not kept from step to step and row to row.
-template <int kWidth, int kUnroll, bool kAligned, bool kClears = false>
+// starts at a multiple of kWidth entries, so that a step touches no line twice. Where kOrders, values are asked for with the
+// columns, however few the registers are; where these suffice, the compiler does better unasked.
+template <int kWidth, int kUnroll, bool kAligned, bool kOrders = false>
 __device__ __forceinline__ AccumT row_share(uint32_t lane, OffsetT begin, OffsetT end,
                                             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                                             const XT* __restrict__ x) {
@@ -36,9 +50,9 @@ __device__ __forceinline__ AccumT row_share(uint32_t lane, OffsetT begin, Offset
     IndexT cols[kUnroll];
     ValueT factors[kUnroll];
     XT entries[kUnroll];
-    if constexpr (kClears) {
+    if constexpr (kOrders) {
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) entries[u] = XT(0);
+      for (int u = 0; u < kUnroll; ++u) factors[u] = ValueT(0);
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
@@ -49,9 +63,15 @@ __device__ __forceinline__ AccumT row_share(uint32_t lane, OffsetT begin, Offset
     for (int u = 0; u < kUnroll; ++u) {
       if (inside[u]) factors[u] = __ldcs(values + u * kWidth);
     }
+    uint32_t bits = 0;
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
-      if (inside[u]) entries[u] = __ldg(x + cols[u]);
+      if (kOrders) bits |= bits_of(factors[u]);
+    }
+    const XT* const entries_of = kOrders ? x_behind(bits, x) : x;
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (inside[u]) entries[u] = __ldg(entries_of + cols[u]);
     }
     AccumT step = kIdentity;
 #pragma unroll
@@ -67,11 +87,11 @@ __device__ __forceinline__ AccumT row_share(uint32_t lane, OffsetT begin, Offset
 }
 
 // The product of one row with x, summed by a group; every lane of the group returns the sum.
-template <int kWidth, int kUnroll, bool kAligned, bool kClears = false>
+template <int kWidth, int kUnroll, bool kAligned, bool kOrders = false>
 __device__ __forceinline__ AccumT group_row_product(OffsetT begin, OffsetT end, const IndexT* __restrict__ col_indices,
                                                     const ValueT* __restrict__ values, const XT* __restrict__ x,
                                                     uint32_t mask) {
   const uint32_t lane = threadIdx.x & (kWidth - 1);
   return group_sum<kWidth>(
-      row_share<kWidth, kUnroll, kAligned, kClears>(lane, begin, end, col_indices, values, x), mask);
+      row_share<kWidth, kUnroll, kAligned, kOrders>(lane, begin, end, col_indices, values, x), mask);
 }
