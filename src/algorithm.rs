@@ -193,7 +193,7 @@ algorithms! {
     jds: Jds narrow 65_535 over Semiring::ALL,
     bsr: Bsr,
     csc: Csc,
-    jds_t: JdsT,
+    tjds: Tjds,
     pkt: Pkt,
     cache_blocked: CacheBlocked over Semiring::ALL,
     two_phase: TwoPhase over Semiring::ALL,

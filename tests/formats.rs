@@ -5,7 +5,7 @@ mod structures;
 
 use prepared::{Prepared, prepare};
 use spmv_codegen::{
-    Algorithm, Bccoo, Bsr, Csc, Dia, Ell, Hyb, Jds, JdsT, KernelConfig, Pkt, SellCSigma, Slots, ValueType,
+    Algorithm, Bccoo, Bsr, Csc, Dia, Ell, Hyb, Jds, Tjds, KernelConfig, Pkt, SellCSigma, Slots, ValueType,
 };
 use spmv_matrix::format::{
     BccooMatrix, BccooParameters, BsrMatrix, BsrParameters, DiaMatrix, EllMatrix, Format, HybMatrix,
@@ -178,8 +178,8 @@ fn csc() {
 }
 
 #[test]
-fn jds_t() {
-    check::<TjdsMatrix<f64, u32>>(JdsT::default(), (), |device, host, what| {
+fn tjds() {
+    check::<TjdsMatrix<f64, u32>>(Tjds::default(), (), |device, host, what| {
         assert!(device.words("permutation") == host.permutation(), "{what}: permutation");
         assert!(device.words("diagonal_offsets") == host.diagonal_offsets(), "{what}: diagonal offsets");
         compare_slots(device, host.row_indices(), host.values(), what);

@@ -428,7 +428,7 @@ fn what_would_be_mostly_fill_is_refused() {
         error,
         "ell would store 1000000000000 slots for 1999999 entries and take 12000000000000 bytes, against 27999992 in \
          compressed sparse rows; more than 8 slots an entry are allowed for up to 67108864 bytes of fill only; what suits \
-         this matrix: coo, csc, jds, jds_t, hyb, pkt, bccoo"
+         this matrix: coo, csc, jds, tjds, hyb, pkt, bccoo"
     );
 }
 

@@ -722,7 +722,7 @@ pub const MUTANTS: &[Mutant] = &[
         "if (pairs[middle].x + 1 < too_short) {",
     ),
     stays(
-        "jds_t",
+        "tjds",
         "a column without entries touches x",
         "if (rows[0] == kNoColumn) return;",
         "",

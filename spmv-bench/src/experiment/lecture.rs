@@ -35,7 +35,7 @@ pub(super) const ALL: &[Experiment] = &[Experiment {
         contender("ELL+COO", "ours:hyb", &[]),
         contender("JDS", "ours:jds", &[("transposed", "0")]),
         contender("JDS_T", "ours:jds", &[("transposed", "1")]),
-        contender("TJDS", "ours:jds_t", &[]),
+        contender("TJDS", "ours:tjds", &[]),
         contender("DIA", "ours:dia", &[]),
         contender("BSR", "ours:bsr", &[]),
         contender("PKT", "ours:pkt", &[]),

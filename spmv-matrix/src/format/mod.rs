@@ -214,7 +214,7 @@ formats! {
     /// Rows sorted by length, the k-th entries of all together.
     Jds = "jds": JdsMatrix<V, O>,
     /// Columns sorted by length, the k-th entries of all together.
-    JdsT = "jds_t": TjdsMatrix<V, O>,
+    Tjds = "tjds": TjdsMatrix<V, O>,
     /// Rows padded to the length of a third of them, what is longer with row and column.
     Hyb = "hyb": HybMatrix<V>,
     /// Diagonals.

@@ -43,7 +43,7 @@ impl<V: Entry, O: Offset> TjdsMatrix<V, O> {
 
 impl<V: Entry, O: Offset> Format<V, O> for TjdsMatrix<V, O> {
     type Parameters = ();
-    const KIND: FormatKind = FormatKind::JdsT;
+    const KIND: FormatKind = FormatKind::Tjds;
     const KEEPS_ORDER: bool = false;
 
     fn predict_with(a: &CsrMatrix<V, O>, (): ()) -> Result<Footprint, MatrixError> {

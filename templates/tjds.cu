@@ -1,4 +1,4 @@
-// jds_t: transposed jagged diagonals; columns sorted by falling length, then all first entries, all second entries, and so on.
+// tjds: transposed jagged diagonals; columns sorted by falling length, then all first entries, all second entries, and so on.
 //
 // Formula:   y[r] <- alpha * sum over j with row_indices[j] = r of values[j] * x[column of j] + beta * y[r]
 // Paper:     Montagne and Ekambaram 2004 (An optimal storage format for sparse matrices: TJDS); what ECE 408 2025, lecture 17, calls JDS_T is jds with transposed = 1
@@ -24,13 +24,13 @@
 #endif
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_jds_t_scale(uint32_t num_rows, YT* __restrict__ y, BetaT beta) {
+spmv_tjds_scale(uint32_t num_rows, YT* __restrict__ y, BetaT beta) {
   await_stream();
   scale_y(num_rows, y, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_jds_t(uint32_t num_cols, uint32_t width, const uint32_t* __restrict__ permutation,
+spmv_tjds(uint32_t num_cols, uint32_t width, const uint32_t* __restrict__ permutation,
            const OffsetT* __restrict__ diagonal_offsets, const IndexT* __restrict__ slot_rows,
            const ValueT* __restrict__ slot_values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha) {
   await_stream();

@@ -13,13 +13,13 @@ use crate::transposed;
 parameters! {
     /// Transposed jagged diagonals: columns sorted by falling length, their first entries together, then their second,
     /// scattered to y by atomics (TJDS).
-    pub struct JdsT {}
+    pub struct Tjds {}
 }
 
-impl Plans for JdsT {
+impl Plans for Tjds {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
         transposed::check_types(config)?;
-        RadixSort::check_offset(config, "jds_t", "jds")
+        RadixSort::check_offset(config, "tjds", "jds")
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {
@@ -37,8 +37,8 @@ impl Plans for JdsT {
             counts: vec![diagonals.count(copy.passes.len())],
             prepare: [copy.passes, diagonals.passes].concat(),
             multiply: vec![
-                transposed::scale_pass(config, "spmv_jds_t_scale", Variable::NumRows),
-                Pass::of_threads("spmv_jds_t", Variable::NumCols, threads_per_block, args),
+                transposed::scale_pass(config, "spmv_tjds_scale", Variable::NumRows),
+                Pass::of_threads("spmv_tjds", Variable::NumCols, threads_per_block, args),
             ],
             buffers,
             guarantees: Guarantees {
