@@ -51,15 +51,21 @@ fn if_disordered() -> Expr {
     Expr::from(1).min(NUM_DISORDERED)
 }
 
-/// Rows of a thread of the product; `kPack` times `kPacks` of the template.
-fn rows_per_thread(value_bytes: u32, x: ValueType) -> u32 {
-    let packs = if value_bytes == 1 && x.size() > 4 { 1 } else { 2 };
+/// Rows of a thread of the product; `kRows` of the template.
+fn rows_per_thread(value_bytes: u32, x: ValueType, most_packs: u32) -> u32 {
+    let packs = match (value_bytes, x.size()) {
+        (1, 5..) => 1,
+        (2, 2) => most_packs,
+        _ => 2,
+    };
     pack(value_bytes) * packs
 }
 
 /// Diagonals with values that are encoded so. The kernels that make them are those of `prelude/diagonals.cuh`.
 pub(crate) struct Diagonals {
     pub(crate) encoding: u32,
+    /// Packs of slots that a thread has at most; `kMostPacks` of the template.
+    pub(crate) most_packs: u32,
 }
 
 impl Diagonals {
@@ -134,6 +140,7 @@ impl Diagonals {
 
     /// The product with values stored in this buffer, of a thread so many rows.
     fn multiply(
+        &self,
         config: &KernelConfig,
         kernel: &str,
         values: usize,
@@ -151,6 +158,7 @@ impl Diagonals {
                 Arg::Size(Variable::NumRows.into(), IndexType::U32),
                 Arg::Size(Variable::NumCols.into(), IndexType::U64),
                 Arg::Size(NUM_DIAGONALS.into(), IndexType::U32),
+                Arg::Size(self.stride(config), IndexType::U64),
                 Arg::Buffer(OFFSETS),
                 Arg::Buffer(values),
                 Arg::X,
@@ -193,11 +201,11 @@ impl Diagonals {
         let encoding = self.value_encoding(config);
         let stride = self.stride(config);
         let given_bytes = types.value.size() as u32;
-        let rows = rows_per_thread(given_bytes, types.x);
-        let mut products = vec![Self::multiply(config, &kernel, SLOT_VALUES, rows, encoding.if_as_given())];
+        let rows = rows_per_thread(given_bytes, types.x, self.most_packs);
+        let mut products = vec![self.multiply(config, &kernel, SLOT_VALUES, rows, encoding.if_as_given())];
         if encoding.is_any() {
-            let rows = rows_per_thread(encoding.bytes(), types.x);
-            let mut encoded = Self::multiply(
+            let rows = rows_per_thread(encoding.bytes(), types.x, self.most_packs);
+            let mut encoded = self.multiply(
                 config,
                 &format!("{kernel}_encoded"),
                 ENCODED_VALUES,

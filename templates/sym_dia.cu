@@ -33,62 +33,52 @@ __device__ __forceinline__ WideSlot load_slot(const WideSlot* from) {
   return WideSlot(words.x, words.y);
 }
 
-// Where a thread of a warp all of whose rows are there is on a diagonal, and beside its first row in x. Addresses are counted
-// from here: those of a diagonal's loads differ by what is known when the kernel is compiled.
-template <typename In>
-struct Place {
-  const typename In::PackT* __restrict__ packs;
-  uint64_t stride;  // of diagonals, in packs
-  const XT* __restrict__ x;
-
-  __device__ __forceinline__ Place(const WarpRows& rows, const typename In::SlotT* slots, uint64_t stride, const XT* x)
-      : packs(reinterpret_cast<const typename In::PackT*>(slots + rows.warp_row) + rows.lane),
-        stride(stride / In::kPack),
-        x(x + rows.warp_row + rows.lane) {}
-};
+using GivenSlots = Slots<ValueT, 2>;
+using EncodedSlots = Slots<EncodedT, 2>;
 
 // Adds a diagonal's slots to the sums of a thread's rows.
-template <typename In, int kRows>
-__device__ __forceinline__ void add_packs(const typename In::PackT (&packs)[In::kPacks], const XT (&entries)[kRows],
-                                          const ValueT* table, AccumT (&sums)[kRows]) {
+template <typename In>
+__device__ __forceinline__ void add_packs(const typename In::PackT (&packs)[In::kPacks], const XT (&entries)[In::kRows],
+                                          const ValueT* table, AccumT (&sums)[In::kRows]) {
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < In::kRows; ++r) {
     const typename In::SlotT slot = In::in(packs[r / In::kPack], r % In::kPack);
     if (slot != 0) sums[r] = multiply_add(AccumT(In::value(slot, table)), AccumT(entries[r]), sums[r]);
   }
 }
 
 // Adds the main diagonal to the sums of a thread's rows, all of which are there.
-template <typename In, int kRows>
-__device__ __forceinline__ void add_main(const Place<In>& place, const ValueT* table, AccumT (&sums)[kRows]) {
+template <typename In>
+__device__ __forceinline__ void add_main(const Place<In>& place, const ValueT* table, AccumT (&sums)[In::kRows]) {
   typename In::PackT packs[In::kPacks];
-  XT entries[kRows];
+  XT entries[In::kRows];
 #pragma unroll
   for (int p = 0; p < In::kPacks; ++p) packs[p] = __ldcs(place.packs + 32 * p);
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) entries[r] = __ldg(place.x + 32 * r);
+  for (int r = 0; r < In::kRows; ++r) entries[r] = __ldg(place.x + In::apart(r));
   add_packs<In>(packs, entries, table, sums);
 }
 
 // Slots and entries of x for kCount diagonals below the main one, and for what mirrors them. A slot is read first by the row
 // above that mirrors it, so this load leaves it in the caches, and then by its own, after which nobody needs it.
-template <typename In, int kCount, int kRows>
+template <typename In, int kCount>
 struct BothLoaded {
   typename In::PackT lower[kCount][In::kPacks];
-  typename In::SlotT upper[kCount][kRows];
-  XT lower_entries[kCount][kRows], upper_entries[kCount][kRows];
+  typename In::SlotT upper[kCount][In::kRows];
+  XT lower_entries[kCount][In::kRows], upper_entries[kCount][In::kRows];
 
   // Every row is looked at, whether it and those as far below and above are there.
-  __device__ __forceinline__ void load(const WarpRows& rows, const int64_t* __restrict__ offsets,
+  __device__ __forceinline__ void load(const WarpRows<In>& rows, const int64_t* __restrict__ offsets,
                                        const typename In::SlotT* __restrict__ slots, uint64_t stride,
                                        const XT* __restrict__ x) {
+    const Place<In> place(rows, slots, stride, x);
 #pragma unroll
     for (int s = 0; s < kCount; ++s) {
       const uint32_t distance = uint32_t(-__ldg(offsets + s));
 #pragma unroll
-      for (int p = 0; p < In::kPacks; ++p) lower[s][p] = load_pack<In>(rows, slots + s * stride, p);
+      for (int p = 0; p < In::kPacks; ++p) lower[s][p] = load_pack<false>(rows, place.packs + s * place.stride, p);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
+      for (int r = 0; r < In::kRows; ++r) {
         const uint32_t row = rows.row(r);
         const bool is_below_there = row < rows.num_rows && row + distance < rows.num_rows;
         upper[s][r] = is_below_there ? load_slot(slots + s * stride + In::place(row + distance)) : typename In::SlotT(0);
@@ -100,7 +90,7 @@ struct BothLoaded {
   }
 
   // All rows of the warp are there, and all that are as far below and above; `place` is the thread's on the first diagonal.
-  __device__ __forceinline__ void load(const WarpRows& rows, const int64_t* __restrict__ offsets, const Place<In>& place) {
+  __device__ __forceinline__ void load(const WarpRows<In>& rows, const int64_t* __restrict__ offsets, const Place<In>& place) {
     const typename In::PackT* packs = place.packs;
     uint32_t distances[kCount];
 #pragma unroll
@@ -112,23 +102,23 @@ struct BothLoaded {
       const XT* below = place.x + distances[s];
       const XT* above = place.x - distances[s];
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const typename In::SlotT* mirrored_slot = diagonal + distances[s] + 32 * r;
-        if (In::kPack > 1) mirrored_slot = first + In::place(rows.row(r) + distances[s]);
+      for (int r = 0; r < In::kRows; ++r) {
+        const typename In::SlotT* mirrored_slot = diagonal + distances[s] + In::apart(r);
+        if (In::kPack > In::kEntries) mirrored_slot = first + In::place(rows.row(r) + distances[s]);
         upper[s][r] = load_slot(mirrored_slot);
-        upper_entries[s][r] = __ldg(below + 32 * r);
-        lower_entries[s][r] = __ldg(above + 32 * r);
+        upper_entries[s][r] = __ldg(below + In::apart(r));
+        lower_entries[s][r] = __ldg(above + In::apart(r));
       }
 #pragma unroll
       for (int p = 0; p < In::kPacks; ++p) lower[s][p] = __ldcs(packs + 32 * p);
     }
   }
 
-  __device__ __forceinline__ void add(const ValueT* table, AccumT (&lower_sums)[kRows], AccumT (&upper_sums)[kRows]) const {
+  __device__ __forceinline__ void add(const ValueT* table, AccumT (&lower_sums)[In::kRows], AccumT (&upper_sums)[In::kRows]) const {
 #pragma unroll
     for (int s = 0; s < kCount; ++s) add_packs<In>(lower[s], lower_entries[s], table, lower_sums);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < In::kRows; ++r) {
 #pragma unroll
       for (int s = 0; s < kCount; ++s) {
         if (upper[s][r] == 0) continue;
@@ -140,12 +130,12 @@ struct BothLoaded {
 };
 
 // Adds kCount diagonals below the main one, and what mirrors them, that are inside or are not.
-template <typename In, int kCount, bool kAreInside, int kRows>
-__device__ __forceinline__ void add_both(const WarpRows& rows, const int64_t* __restrict__ offsets,
+template <typename In, int kCount, bool kAreInside>
+__device__ __forceinline__ void add_both(const WarpRows<In>& rows, const int64_t* __restrict__ offsets,
                                          const typename In::SlotT* __restrict__ slots, uint64_t stride,
-                                         const ValueT* table, const XT* __restrict__ x, AccumT (&lower_sums)[kRows],
-                                         AccumT (&upper_sums)[kRows]) {
-  BothLoaded<In, kCount, kRows> loaded;
+                                         const ValueT* table, const XT* __restrict__ x, AccumT (&lower_sums)[In::kRows],
+                                         AccumT (&upper_sums)[In::kRows]) {
+  BothLoaded<In, kCount> loaded;
   if constexpr (kAreInside) {
     loaded.load(rows, offsets, Place<In>(rows, slots, stride, x));
   } else {
@@ -155,12 +145,12 @@ __device__ __forceinline__ void add_both(const WarpRows& rows, const int64_t* __
 }
 
 // Adds the diagonals from d to the end, and what mirrors them.
-template <typename In, bool kAreInside, int kCount, int kRows>
-__device__ __forceinline__ void add_both_to(uint32_t end, uint32_t d, const WarpRows& rows,
+template <typename In, bool kAreInside, int kCount>
+__device__ __forceinline__ void add_both_to(uint32_t end, uint32_t d, const WarpRows<In>& rows,
                                             const int64_t* __restrict__ offsets,
                                             const typename In::SlotT* __restrict__ slots, uint64_t stride,
-                                            const ValueT* table, const XT* __restrict__ x, AccumT (&lower_sums)[kRows],
-                                            AccumT (&upper_sums)[kRows]) {
+                                            const ValueT* table, const XT* __restrict__ x, AccumT (&lower_sums)[In::kRows],
+                                            AccumT (&upper_sums)[In::kRows]) {
   for (; d + kCount <= end; d += kCount) {
     add_both<In, kCount, kAreInside>(rows, offsets + d, slots + d * stride, stride, table, x, lower_sums, upper_sums);
   }
@@ -170,33 +160,32 @@ __device__ __forceinline__ void add_both_to(uint32_t end, uint32_t d, const Warp
 }
 
 template <typename In>
-__device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t num_diagonals,
+__device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t num_diagonals, uint64_t stride,
                                          const int64_t* __restrict__ offsets,
                                          const typename In::SlotT* __restrict__ slots, const ValueT* table,
                                          const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   // The main diagonal is the last, several times where positions are stored several times.
   uint32_t main = num_diagonals;
   while (main > 0 && __ldg(offsets + main - 1) == 0) --main;
-  const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  const uint32_t warp_row = thread / 32 * In::kWarpRows;
+  const WarpRows<In> rows(num_rows, num_rows, blockIdx.x * kThreadsPerBlock + threadIdx.x);
+  const uint32_t warp_row = rows.warp_row;
   if (warp_row >= num_rows) return;
-  const WarpRows rows = {num_rows, warp_row, thread % 32, num_rows, warp_row + In::kWarpRows <= num_rows};
-  const uint64_t stride = diagonal_stride(num_rows);
-  AccumT lower_sums[In::kPack * In::kPacks] = {}, upper_sums[In::kPack * In::kPacks] = {};
+  AccumT lower_sums[In::kRows] = {}, upper_sums[In::kRows] = {};
   if (!skips_product(alpha)) {
     // Of many diagonals, those that have an entry in the warp's rows or are mirrored there.
     const int64_t farthest = max(int64_t(warp_row) + In::kWarpRows, int64_t(num_rows) - warp_row) - 1;
     uint32_t d = num_diagonals > kFewDiagonals ? min(first_diagonal(num_diagonals, offsets, -farthest), main) : 0;
     for (uint32_t m = main; m < num_diagonals; ++m) {
-      if (rows.are_all) {
-        add_main(Place<In>(rows, slots + m * stride, stride, x), table, lower_sums);
+      const Place<In> place(rows, slots + m * stride, stride, x);
+      if (rows.are_all()) {
+        add_main(place, table, lower_sums);
       } else {
-        add_diagonals<In, 1>(rows, offsets + m, slots + m * stride, stride, table, x, lower_sums);
+        add_diagonals<In, 1, false>(rows, offsets + m, place, table, lower_sums);
       }
     }
     // From some diagonal on all rows of the warp are there, and all that are as far below and above: mostly from the first on.
     uint32_t inside = main;
-    if (rows.are_all && d < main) {
+    if (rows.are_all() && d < main) {
       const int64_t reach = min(warp_row, num_rows - warp_row - In::kWarpRows);
       inside = __ldg(offsets + d) >= -reach ? d : max(d, first_diagonal(main, offsets, -reach));
     }
@@ -204,27 +193,27 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t num_diagona
     add_both_to<In, true, kUnroll>(main, inside, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);
   }
 #pragma unroll
-  for (int r = 0; r < In::kPack * In::kPacks; ++r) {
+  for (int r = 0; r < In::kRows; ++r) {
     if (rows.row(r) < num_rows) store_scaled(y, rows.row(r), both_halves(lower_sums[r], upper_sums[r]), alpha, beta);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_sym_dia(uint32_t num_rows, uint64_t, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+spmv_sym_dia(uint32_t num_rows, uint64_t, uint32_t num_diagonals, uint64_t stride, const int64_t* __restrict__ offsets,
              const GivenSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
              BetaT beta) {
   await_stream();
-  multiply<GivenSlots>(num_rows, num_diagonals, offsets, slots, nullptr, x, y, alpha, beta);
+  multiply<GivenSlots>(num_rows, num_diagonals, stride, offsets, slots, nullptr, x, y, alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_sym_dia_encoded(uint32_t num_rows, uint64_t, uint32_t num_diagonals, const int64_t* __restrict__ offsets,
+spmv_sym_dia_encoded(uint32_t num_rows, uint64_t, uint32_t num_diagonals, uint64_t stride, const int64_t* __restrict__ offsets,
                      const EncodedSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y,
                      AlphaT alpha, BetaT beta, uint32_t num_distinct, const uint64_t* __restrict__ table) {
   await_stream();
   __shared__ ValueT shared_table[kTableEntries];
   read_table(shared_table + (kEncoding == 2 ? 1 : 0), num_distinct, table);
   if constexpr (kIsEncoded) {
-    multiply<EncodedSlots>(num_rows, num_diagonals, offsets, slots, shared_table, x, y, alpha, beta);
+    multiply<EncodedSlots>(num_rows, num_diagonals, stride, offsets, slots, shared_table, x, y, alpha, beta);
   }
 }

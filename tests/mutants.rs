@@ -9,10 +9,10 @@ mod typed;
 
 use mutants::list::{MUTANTS, Mutant};
 use rayon::prelude::*;
-use spmv_codegen::{KernelConfig, Operation};
-use spmv_matrix::{CsrMatrix, SymmetricCsr, Symmetry, Value, reference};
+use spmv_codegen::{Coefficient, KernelConfig, Operation, Scaling, ValueType};
+use spmv_matrix::{CsrMatrix, SymmetricCsr, Symmetry, bf16, f16, reference};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, Error, Spmv, Vector};
+use spmv_runtime::{Device, Error, RealElement, Spmv, Vector};
 use structures::{Numbers, Structure};
 
 /// α and β: a store, everything in use, and a product that must not be looked at.
@@ -92,11 +92,25 @@ impl Mutant {
     }
 }
 
-/// Small whole numbers, which are exact. Entries of x that no row names are NaN, all of them where α is 0, and y where
-/// β is.
+/// The check of a kernel all of whose types are that of its values.
 fn check(device: &Device, config: KernelConfig, source: &str, structure: &Structure) -> Result<(), String> {
+    match config.types().value {
+        ValueType::F16 => check_in::<f16>(device, config, source, structure),
+        ValueType::Bf16 => check_in::<bf16>(device, config, source, structure),
+        _ => check_in::<f32>(device, config, source, structure),
+    }
+}
+
+/// Small whole numbers, whose sums are exact in f32 and rounded once where results are narrower. Entries of x that no row names are NaN, all of them where α is 0, and y where
+/// β is.
+fn check_in<V: RealElement>(
+    device: &Device,
+    config: KernelConfig,
+    source: &str,
+    structure: &Structure,
+) -> Result<(), String> {
     let told = |error: Error| error.to_string();
-    let a: CsrMatrix<f32> = structure.matrix(Numbers::Integers).convert();
+    let a: CsrMatrix<V> = structure.matrix(Numbers::Integers).convert();
     let symmetry = match config.operation() {
         Operation::Symmetric => Some(Symmetry::Symmetric),
         Operation::SkewSymmetric => Some(Symmetry::SkewSymmetric),
@@ -132,17 +146,23 @@ fn check(device: &Device, config: KernelConfig, source: &str, structure: &Struct
     let stores = config.user_functions().stores();
     let scalings = if stores { &SCALINGS[..1] } else { SCALINGS };
     for (&(alpha, beta), expected) in scalings.iter().zip(&expected) {
-        let entries = x.iter().map(|&entry| if alpha == 0.0 { f32::NAN } else { entry as f32 });
+        let Scaling { alpha: known_alpha, beta: known_beta } = config.scaling();
+        let is_other =
+            |known: Coefficient, given: f32| known.known().is_some_and(|it| it != f64::from(given));
+        if is_other(known_alpha, alpha) || is_other(known_beta, beta) {
+            continue;
+        }
+        let entries = x.iter().map(|&entry| V::from_f64(if alpha == 0.0 { f64::NAN } else { entry }));
         let x = Vector::from_slice(device, &entries.collect::<Vec<_>>()).map_err(told)?;
-        let old = y.iter().map(|&entry| if beta == 0.0 { f32::NAN } else { entry as f32 });
+        let old = y.iter().map(|&entry| V::from_f64(if beta == 0.0 { f64::NAN } else { entry }));
         let mut result = Vector::from_slice(device, &old.collect::<Vec<_>>()).map_err(told)?;
         // The second product of a plan finds what the first left behind.
         for _ in 0..2 {
-            let old = y.iter().map(|&entry| if beta == 0.0 { f32::NAN } else { entry as f32 });
+            let old = y.iter().map(|&entry| V::from_f64(if beta == 0.0 { f64::NAN } else { entry }));
             result.copy_from_slice(&old.collect::<Vec<_>>()).map_err(told)?;
             plan.apply(alpha, &x, beta, &mut result).map_err(told)?;
             let result = result.to_vec().map_err(told)?;
-            let differs = |(got, wanted): (&f32, &f64)| got.to_f64() != *wanted;
+            let differs = |(got, wanted): (&V, &f64)| *got != V::from_f64(*wanted);
             if let Some(row) = result.iter().zip(expected).position(differs) {
                 return Err(format!(
                     "row {row} is {} and must be {}, alpha={alpha} beta={beta}",

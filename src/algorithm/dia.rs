@@ -17,7 +17,7 @@ parameters! {
 
 impl Dia {
     fn diagonals(&self) -> Diagonals {
-        Diagonals { encoding: self.encoding }
+        Diagonals { encoding: self.encoding, most_packs: 4 }
     }
 }
 

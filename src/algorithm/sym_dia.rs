@@ -19,7 +19,7 @@ parameters! {
 
 impl SymDia {
     fn diagonals(&self) -> Diagonals {
-        Diagonals { encoding: self.encoding }
+        Diagonals { encoding: self.encoding, most_packs: 2 }
     }
 }
 

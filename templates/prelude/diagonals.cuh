@@ -26,23 +26,38 @@ struct SlotOf<16> {
   using Type = WideSlot;
 };
 
+// What is loaded of x at once: an entry, or two of 2 bytes.
+template <bool kAreTwo>
+struct EntriesOf {
+  using Type = XT;
+};
+template <>
+struct EntriesOf<true> {
+  using Type = uint32_t;
+};
+
 // How values that are stored as StoredT lie in slots. A slot is the bits of a value, inverted, or a byte that is not zero: one
 // more than its place in a table, or a whole number as it is encoded. Memory full of zeros is fill, and a stored zero is not. The
 // one NaN whose bits are all ones becomes another.
-template <typename StoredT>
+template <typename StoredT, int kMostPacks>
 struct Slots {
   static constexpr int kBytes = sizeof(StoredT);
   static constexpr bool kIsByte = kBytes == 1;
-  // Rows, a warp apart, whose slots a thread loads at once; such packs of a thread; diagonals whose loads are in flight
-  // together.
+  // Rows whose slots a thread loads at once: a warp apart, or neighbours where their entries of x are one load as well. Such
+  // packs of a thread; diagonals whose loads are in flight together.
   static constexpr int kPack = kBytes < 4 ? 4 / kBytes : 1;
-  static constexpr int kPacks = kIsByte && sizeof(XT) > 4 ? 1 : 2;
-  static constexpr int kSteps = kPacks == 1 || (kIsByte && kEncoding == 3) ? 4 : 3;
+  static constexpr bool kAreNeighbours = kBytes == 2 && sizeof(XT) == 2;
+  static constexpr int kPacks = kIsByte && sizeof(XT) > 4 ? 1 : kAreNeighbours ? kMostPacks : 2;
+  static constexpr int kSteps = kPacks == 4 ? 2 : kPacks == 1 || (kIsByte && kEncoding == 3) ? 4 : 3;
   static constexpr int kApart = 32 * kPack;
   static constexpr int kWarpRows = kApart * kPacks;
+  static constexpr int kRows = kPack * kPacks;
 
   using SlotT = typename SlotOf<kBytes>::Type;
   using PackT = typename SlotOf<kBytes * kPack>::Type;
+  // Entries of x that are loaded at once.
+  static constexpr int kEntries = kAreNeighbours ? kPack : 1;
+  using EntriesT = typename EntriesOf<kAreNeighbours>::Type;
 
   static __device__ __forceinline__ SlotT slot(StoredT value) {
     const SlotT bits = *reinterpret_cast<const SlotT*>(&value);
@@ -65,15 +80,19 @@ struct Slots {
   }
   // Where a row's slot is on a diagonal.
   static __device__ __forceinline__ uint32_t place(uint32_t row) {
-    return row / kApart * kApart + row % 32 * kPack + row / 32 % kPack;
+    return kAreNeighbours ? row : row / kApart * kApart + row % 32 * kPack + row / 32 % kPack;
+  }
+  // The first of a thread's rows, and how far behind it another one is.
+  static __device__ __forceinline__ uint32_t first_row(uint32_t lane) { return lane * kEntries; }
+  static __device__ __forceinline__ constexpr uint32_t apart(int row) {
+    return kAreNeighbours ? row / kPack * kApart + row % kPack : 32 * row;
   }
 };
-using GivenSlots = Slots<ValueT>;
-using EncodedSlots = Slots<EncodedT>;
 
 // Diagonals are this far apart: whole warps of packs.
 __device__ __forceinline__ uint64_t diagonal_stride(uint32_t num_rows) {
-  constexpr int kMost = GivenSlots::kApart > EncodedSlots::kApart ? GivenSlots::kApart : EncodedSlots::kApart;
+  constexpr int kGiven = Slots<ValueT, 1>::kApart, kEncoded = Slots<EncodedT, 1>::kApart;
+  constexpr int kMost = kGiven > kEncoded ? kGiven : kEncoded;
   return (uint64_t(num_rows) + kMost - 1) / kMost * kMost;
 }
 
@@ -198,9 +217,11 @@ spmv_diagonals_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offset
                  const ValueT* __restrict__ values, const uint32_t* __restrict__ bits,
                  const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ first_layers,
                  uint32_t num_disordered, uint32_t* position_counts, uint32_t is_encoded, uint32_t num_distinct,
-                 const uint64_t* __restrict__ table, GivenSlots::SlotT* __restrict__ slots,
-                 EncodedSlots::SlotT* __restrict__ encoded_slots) {
+                 const uint64_t* __restrict__ table, Slots<ValueT, 1>::SlotT* __restrict__ slots,
+                 Slots<EncodedT, 1>::SlotT* __restrict__ encoded_slots) {
   await_stream();
+  using Given = Slots<ValueT, 1>;
+  using Encoded = Slots<EncodedT, 1>;
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (row >= num_rows) return;
   const Diagonals diagonals = {num_rows, bits, ranks};
@@ -214,9 +235,9 @@ spmv_diagonals_convert(uint32_t num_rows, const OffsetT* __restrict__ row_offset
     const ValueT value = __ldg(values + j - 1);
     if (kIsEncoded && is_encoded != 0) {
       const EncodedT encoded = EncodingT::stored(value, num_distinct, table);
-      encoded_slots[layer * stride + EncodedSlots::place(row)] = EncodedSlots::slot(encoded);
+      encoded_slots[layer * stride + Encoded::place(row)] = Encoded::slot(encoded);
     } else {
-      slots[layer * stride + GivenSlots::place(row)] = GivenSlots::slot(value);
+      slots[layer * stride + Given::place(row)] = Given::slot(value);
     }
   }
 }
@@ -237,62 +258,122 @@ __device__ __forceinline__ uint32_t first_diagonal(uint32_t num_diagonals, const
 }
 
 // The rows of a warp, and of them those of a thread.
+template <typename In>
 struct WarpRows {
   uint32_t num_rows, warp_row, lane;
-  uint64_t num_cols;
-  bool are_all;
+  uint32_t num_cols;
+  // Columns at which a warp's first row may be, from kBeside on, so that all rows have one there, and one beside that.
+  static constexpr uint32_t kBeside = In::kAreNeighbours ? 1 : 0;
+  uint32_t num_inside;
 
-  __device__ __forceinline__ uint32_t row(int number) const { return warp_row + lane + 32 * number; }
+  __device__ __forceinline__ WarpRows(uint32_t num_rows, uint32_t num_cols, uint32_t thread)
+      : num_rows(num_rows), warp_row(thread / 32 * In::kWarpRows), lane(thread % 32), num_cols(num_cols) {
+    constexpr uint32_t kLeast = In::kWarpRows + 2 * kBeside;
+    num_inside = num_cols >= kLeast ? num_cols - kLeast + 1 : 0;
+  }
+  __device__ __forceinline__ bool are_all() const { return warp_row + In::kWarpRows <= num_rows; }
+  __device__ __forceinline__ uint32_t row(int number) const { return warp_row + In::first_row(lane) + In::apart(number); }
+};
+
+// Where a thread is on a diagonal, and beside its first row in x. Addresses are counted from here: those of a diagonal's
+// loads differ by what is known when the kernel is compiled.
+template <typename In>
+struct Place {
+  const typename In::PackT* __restrict__ packs;
+  uint64_t stride;  // of diagonals, in packs
+  const XT* __restrict__ x;
+
+  __device__ __forceinline__ Place(const WarpRows<In>& rows, const typename In::SlotT* slots, uint64_t stride, const XT* x)
+      : packs(reinterpret_cast<const typename In::PackT*>(slots + rows.warp_row) + rows.lane),
+        stride(stride / In::kPack),
+        x(x + rows.warp_row + In::first_row(rows.lane)) {}
 };
 
 // A thread's p-th pack of slots on a diagonal. Behind the last row a pack has fill.
-template <typename In>
-__device__ __forceinline__ typename In::PackT load_pack(const WarpRows& rows, const typename In::SlotT* diagonal, int p) {
-  const bool is_there = rows.are_all || rows.row(p * In::kPack) < rows.num_rows;
-  const uint32_t place = rows.warp_row + rows.lane * In::kPack + p * In::kApart;
-  return is_there ? __ldcs(reinterpret_cast<const typename In::PackT*>(diagonal + place)) : typename In::PackT(0);
+template <bool kAreAll, typename In>
+__device__ __forceinline__ typename In::PackT load_pack(const WarpRows<In>& rows, const typename In::PackT* packs, int p) {
+  const bool is_there = kAreAll || rows.row(p * In::kPack) < rows.num_rows;
+  return is_there ? __ldcs(packs + 32 * p) : typename In::PackT(0);
 }
 
-// Adds kCount diagonals to the sums of a thread's rows.
-template <typename In, int kCount, int kRows>
-__device__ __forceinline__ void add_diagonals(const WarpRows& rows, const int64_t* __restrict__ offsets,
-                                              const typename In::SlotT* __restrict__ slots, uint64_t stride,
-                                              const ValueT* table, const XT* __restrict__ x, AccumT (&sums)[kRows]) {
-  typename In::PackT loaded[kCount][In::kPacks];
-  XT entries[kCount][kRows];
+// The entries of x for a thread's rows: as many together as a thread loads at once.
+template <typename In>
+struct RowEntries {
+  typename In::EntriesT loaded[In::kRows / In::kEntries];
+
+  // All are there, and so are those beside them.
+  __device__ __forceinline__ void load(const XT* from) {
+    if constexpr (In::kAreNeighbours) {
+      // Two entries are a word, or the inner halves of two: for all threads of a warp alike.
+      const bool are_word = reinterpret_cast<uint64_t>(from) % 4 == 0;
+      const uint32_t* words = reinterpret_cast<const uint32_t*>(are_word ? from : from - 1);
+      if (are_word) {
 #pragma unroll
-  for (int s = 0; s < kCount; ++s) {
+        for (int p = 0; p < In::kPacks; ++p) loaded[p] = __ldg(words + 32 * p);
+      } else {
 #pragma unroll
-    for (int p = 0; p < In::kPacks; ++p) loaded[s][p] = load_pack<In>(rows, slots + s * stride, p);
+        for (int p = 0; p < In::kPacks; ++p) loaded[p] = __funnelshift_r(__ldg(words + 32 * p), __ldg(words + 32 * p + 1), 16);
+      }
+    } else {
+#pragma unroll
+      for (int r = 0; r < In::kRows; ++r) set(r, __ldg(from + 32 * r));
+    }
   }
-  // Where all rows of a warp are there, and all of their columns, nothing is looked at one by one.
-  const int64_t last_inside = int64_t(rows.num_cols) - In::kWarpRows;
-  int64_t first_cols[kCount];
-  bool are_inside = rows.are_all;
+  // Each is looked at, whether it is there: `from` is that of the thread's first row, in this column.
+  __device__ __forceinline__ void load(const WarpRows<In>& rows, const XT* from, uint32_t col) {
+#pragma unroll
+    for (int r = 0; r < In::kRows; ++r) {
+      const bool is_there = col + In::apart(r) < rows.num_cols && rows.row(r) < rows.num_rows;
+      set(r, is_there ? __ldg(from + In::apart(r)) : XT(0));
+    }
+  }
+  __device__ __forceinline__ void set(int row, XT entry) {
+    if constexpr (In::kAreNeighbours) {
+      const uint32_t bits = *reinterpret_cast<const uint16_t*>(&entry);
+      loaded[row / 2] = row % 2 == 0 ? bits : loaded[row / 2] | bits << 16;
+    } else {
+      loaded[row] = entry;
+    }
+  }
+  __device__ __forceinline__ XT operator[](int row) const {
+    if constexpr (In::kAreNeighbours) {
+      const uint16_t bits = uint16_t(loaded[row / 2] >> 16 * (row % 2));
+      return *reinterpret_cast<const XT*>(&bits);
+    } else {
+      return loaded[row];
+    }
+  }
+};
+
+// Adds kCount diagonals to the sums of a thread's rows. Rows and columns are fewer than 2^31, so columns before the first
+// are behind the last where they have no sign, and what is as far above the main diagonal as it may be has 32 bits.
+template <typename In, int kCount, bool kAreAll>
+__device__ __forceinline__ void add_diagonals(const WarpRows<In>& rows, const int64_t* __restrict__ offsets,
+                                              const Place<In>& place, const ValueT* table, AccumT (&sums)[In::kRows]) {
+  typename In::PackT loaded[kCount][In::kPacks];
+  RowEntries<In> entries[kCount];
 #pragma unroll
   for (int s = 0; s < kCount; ++s) {
-    first_cols[s] = rows.warp_row + __ldg(offsets + s);
-    are_inside = are_inside && first_cols[s] >= 0 && first_cols[s] <= last_inside;
+#pragma unroll
+    for (int p = 0; p < In::kPacks; ++p) loaded[s][p] = load_pack<kAreAll>(rows, place.packs + s * place.stride, p);
+  }
+  // Where all rows of a warp are there, and all of their columns and those beside them, nothing is looked at one by one.
+  int32_t above[kCount];
+  bool are_inside = kAreAll;
+#pragma unroll
+  for (int s = 0; s < kCount; ++s) {
+    above[s] = __ldg(reinterpret_cast<const int32_t*>(offsets + s));
+    are_inside = are_inside && rows.warp_row + above[s] - rows.kBeside < rows.num_inside;
   }
   if (are_inside) {
 #pragma unroll
-    for (int s = 0; s < kCount; ++s) {
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) entries[s][r] = __ldg(x + (first_cols[s] + rows.lane) + 32 * r);
-    }
+    for (int s = 0; s < kCount; ++s) entries[s].load(place.x + above[s]);
   } else {
 #pragma unroll
-    for (int s = 0; s < kCount; ++s) {
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const int64_t col = first_cols[s] + rows.lane + 32 * r;
-        const bool is_there = uint64_t(col) < rows.num_cols && rows.row(r) < rows.num_rows;
-        entries[s][r] = is_there ? __ldg(x + col) : XT(0);
-      }
-    }
+    for (int s = 0; s < kCount; ++s) entries[s].load(rows, place.x + above[s], rows.row(0) + above[s]);
   }
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < In::kRows; ++r) {
 #pragma unroll
     for (int s = 0; s < kCount; ++s) {
       const typename In::SlotT slot = In::in(loaded[s][r / In::kPack], r % In::kPack);
@@ -301,16 +382,12 @@ __device__ __forceinline__ void add_diagonals(const WarpRows& rows, const int64_
   }
 }
 
-// Adds the diagonals that are left, kCount at most.
-template <typename In, int kCount, int kRows>
-__device__ __forceinline__ void add_last(uint32_t count, const WarpRows& rows, const int64_t* __restrict__ offsets,
-                                         const typename In::SlotT* __restrict__ slots, uint64_t stride,
-                                         const ValueT* table, const XT* __restrict__ x, AccumT (&sums)[kRows]) {
-  if constexpr (kCount > 0) {
-    if (count == kCount) {
-      add_diagonals<In, kCount>(rows, offsets, slots, stride, table, x, sums);
-    } else {
-      add_last<In, kCount - 1>(count, rows, offsets, slots, stride, table, x, sums);
-    }
+// Adds so many diagonals, kCount together.
+template <typename In, int kCount, bool kAreAll>
+__device__ __forceinline__ void add_each(uint32_t count, const WarpRows<In>& rows, const int64_t* __restrict__ offsets,
+                                         Place<In> place, const ValueT* table, AccumT (&sums)[In::kRows]) {
+  for (; count >= kCount; count -= kCount, offsets += kCount, place.packs += kCount * place.stride) {
+    add_diagonals<In, kCount, kAreAll>(rows, offsets, place, table, sums);
   }
+  if constexpr (kCount > 1) add_each<In, kCount - 1, kAreAll>(count, rows, offsets, place, table, sums);
 }
