@@ -31,11 +31,17 @@ constexpr int kResidentThreads = In::kIsByte && sizeof(AccumT) == 8   ? 1024
                                  : In::kBytes == 8 && sizeof(AccumT) == 8 ? 1280
                                                                           : kThreadsPerBlock;
 
+// Whether rows are stored by themselves: not by what the user says of a row, which is told which one it is.
+template <typename T>
+constexpr bool kIsFactor = false;
+template <>
+constexpr bool kIsFactor<AccumT> = true;
+
 // Stores what a thread's rows have become: neighbours together where nothing stands in the way.
 template <typename In>
 __device__ __forceinline__ void store_rows(const WarpRows<In>& rows, const AccumT (&sums)[In::kRows], YT* __restrict__ y,
                                            AlphaT alpha, BetaT beta) {
-  if constexpr (In::kAreNeighbours && sizeof(YT) == 2 && kBeta == Coefficient::kZero) {
+  if constexpr (In::kAreNeighbours && sizeof(YT) == 2 && kBeta == Coefficient::kZero && kIsFactor<BetaT>) {
     if (rows.are_all() && reinterpret_cast<uint64_t>(y) % 4 == 0) {
 #pragma unroll
       for (int r = 0; r < In::kRows; r += 2) {
