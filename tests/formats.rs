@@ -5,7 +5,7 @@ mod structures;
 
 use prepared::{Prepared, prepare};
 use spmv_codegen::{
-    Algorithm, Bccoo, Bsr, Csc, Dia, Ell, Hyb, Jds, Tjds, KernelConfig, Pkt, SellCSigma, Slots, ValueType,
+    Algorithm, Bccoo, Bsr, Csc, Dia, Ell, Hyb, Jds, KernelConfig, Pkt, SellCSigma, Slots, Tjds, ValueType,
 };
 use spmv_matrix::format::{
     BccooMatrix, BccooParameters, BsrMatrix, BsrParameters, DiaMatrix, EllMatrix, Format, HybMatrix,
