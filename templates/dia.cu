@@ -26,8 +26,8 @@ using EncodedSlots = Slots<EncodedT, 4>;
 // Threads that a multiprocessor holds at least, where the compiler would give them more registers than the loads under way
 // are worth.
 template <typename In>
-constexpr int kResidentThreads = In::kIsByte && sizeof(AccumT) == 8   ? 1024
-                                 : In::kBytes == 4 && sizeof(AccumT) == 4 ? 1536
+constexpr int kResidentThreads = In::kPacks == 1 && sizeof(AccumT) <= 8   ? 1024
+                                 : In::kBytes == 4 && sizeof(AccumT) <= 8 ? 1536
                                  : In::kBytes == 8 && sizeof(AccumT) == 8 ? 1280
                                                                           : kThreadsPerBlock;
 
