@@ -24,12 +24,30 @@ fn matrix() -> CsrMatrix<f64> {
     CsrMatrix::new(row_offsets.len() - 1, LONG + 9, row_offsets, cols, values).unwrap()
 }
 
+/// Two products of one plan are right: the counter is zero again after the first.
+fn check(a: &CsrMatrix<f64>, algorithm: Algorithm, threads_per_block: u32, schedule: Schedule) {
+    let x: Vec<f64> = (0..a.num_cols()).map(|i| (i % 11) as f64 - 5.0).collect();
+    let mut expected = vec![1.0; a.num_rows()];
+    cpu_serial(2.0, a, &x, -1.0, &mut expected).unwrap();
+    let device = Device::simulator_with(schedule);
+    let config = KernelConfig::builder(algorithm)
+        .value(ValueType::F64)
+        .threads_per_block(threads_per_block)
+        .build()
+        .unwrap();
+    let mut plan = Spmv::with(&device, a, config).unwrap();
+    let x = Vector::from_slice(&device, &x).unwrap();
+    for _ in 0..2 {
+        let mut y = Vector::from_slice(&device, &vec![1.0; a.num_rows()]).unwrap();
+        plan.apply(2.0, &x, -1.0, &mut y).unwrap();
+        let wrong = y.to_vec().unwrap().iter().zip(&expected).position(|(y, expected)| y != expected);
+        assert_eq!(wrong, None, "{config} {schedule:?}");
+    }
+}
+
 #[test]
 fn long_rows_are_the_blocks() {
     let a = matrix();
-    let x: Vec<f64> = (0..a.num_cols()).map(|i| (i % 11) as f64 - 5.0).collect();
-    let mut expected = vec![1.0; a.num_rows()];
-    cpu_serial(2.0, &a, &x, -1.0, &mut expected).unwrap();
     for threads_per_vector in [2, 8, 32] {
         for schedule in [Schedule::Natural, Schedule::Adversarial(5)] {
             let algorithms = [
@@ -37,20 +55,7 @@ fn long_rows_are_the_blocks() {
                 Algorithm::from(LightWarp { threads_per_vector, ..LightWarp::default() }),
             ];
             for algorithm in algorithms {
-                let device = Device::simulator_with(schedule);
-                let config = KernelConfig::builder(algorithm)
-                    .value(ValueType::F64)
-                    .threads_per_block(THREADS_PER_BLOCK)
-                    .build()
-                    .unwrap();
-                let mut plan = Spmv::with(&device, &a, config).unwrap();
-                let x = Vector::from_slice(&device, &x).unwrap();
-                // The counter is zero again after a product.
-                for _ in 0..2 {
-                    let mut y = Vector::from_slice(&device, &vec![1.0; a.num_rows()]).unwrap();
-                    plan.apply(2.0, &x, -1.0, &mut y).unwrap();
-                    assert!(y.to_vec().unwrap() == expected, "{threads_per_vector} {schedule:?}");
-                }
+                check(&a, algorithm, THREADS_PER_BLOCK, schedule);
             }
         }
     }
@@ -68,25 +73,10 @@ fn many_short_rows() {
         .collect();
     let values = (0..nnz).map(|k| f64::from(k % 9) - 4.0).collect();
     let a = CsrMatrix::new(num_rows as usize, 14, row_offsets, cols, values).unwrap();
-    let x: Vec<f64> = (0..a.num_cols()).map(|i| (i % 11) as f64 - 5.0).collect();
-    let mut expected = vec![1.0; a.num_rows()];
-    cpu_serial(2.0, &a, &x, -1.0, &mut expected).unwrap();
     for (threads_per_vector, threads_per_block) in [(4, 32), (4, 64), (8, 64), (32, 64)] {
         for schedule in [Schedule::Natural, Schedule::Adversarial(3)] {
-            let device = Device::simulator_with(schedule);
-            let config = KernelConfig::builder(LightVector { threads_per_vector, ..LightVector::default() })
-                .value(ValueType::F64)
-                .threads_per_block(threads_per_block)
-                .build()
-                .unwrap();
-            let mut plan = Spmv::with(&device, &a, config).unwrap();
-            let x = Vector::from_slice(&device, &x).unwrap();
-            for _ in 0..2 {
-                let mut y = Vector::from_slice(&device, &vec![1.0; a.num_rows()]).unwrap();
-                plan.apply(2.0, &x, -1.0, &mut y).unwrap();
-                let wrong = y.to_vec().unwrap().iter().zip(&expected).position(|(y, expected)| y != expected);
-                assert_eq!(wrong, None, "{threads_per_vector} {threads_per_block} {schedule:?}");
-            }
+            let algorithm = LightVector { threads_per_vector, ..LightVector::default() };
+            check(&a, algorithm.into(), threads_per_block, schedule);
         }
     }
 }
