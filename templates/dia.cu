@@ -45,7 +45,7 @@ __device__ __forceinline__ void store_rows(const WarpRows<In>& rows, const Accum
     if (rows.are_all() && reinterpret_cast<uint64_t>(y) % 4 == 0) {
 #pragma unroll
       for (int r = 0; r < In::kRows; r += 2) {
-        alignas(4) YT pair[2];
+        alignas(2 * sizeof(YT)) YT pair[2];
         store_scaled(pair, 0, sums[r], alpha, beta);
         store_scaled(pair, 1, sums[r + 1], alpha, beta);
         *reinterpret_cast<uint32_t*>(y + rows.row(r)) = *reinterpret_cast<uint32_t*>(pair);
