@@ -1,21 +1,19 @@
-//! Every generated program compiles with NVRTC for every architecture and loads in the simulator: here every
-//! algorithm as it is by default for all of them, and a pairwise cover of all settings, each for one of them in turn
-//! (`tests/conformance.rs` compiles all of it for sm_90); every configuration for all of them with
+//! What is generated beside products compiles with NVRTC for every architecture and loads in the simulator. Products do so in
+//! `tests/conformance.rs`, a pairwise cover of all settings; here every configuration for all architectures with
 //! `SPMV_FULL_SWEEP=1/1` (hours on few cores; the count is printed), the k-th of n parts with `k/n`.
 
+mod compiled;
 mod cover;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use ptx_sim::Module;
+use compiled::{ARCHS, check_ptx};
 use rayon::prelude::*;
 use spmv_codegen::{Algorithm, IndexType, KernelConfig, Loads, ValueType};
 use spmv_runtime::cache::{CacheLocation, DiskCache};
 use spmv_runtime::{Compiler, Nvrtc};
-
-const ARCHS: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 
 /// A compiler that compiles anew whatever earlier runs left on disk.
 fn compiler() -> Compiler {
@@ -25,35 +23,6 @@ fn compiler() -> Compiler {
 /// Every configuration with every architecture.
 fn with_archs(configs: &[KernelConfig]) -> Vec<(KernelConfig, &'static str)> {
     configs.iter().flat_map(|config| ARCHS.iter().map(|arch| (*config, *arch))).collect()
-}
-
-/// Whether the PTX loads in the simulator, and its kernels wait for what is ahead of them in their stream before they touch
-/// memory. Later architectures launch them while that still ends, and a compiler may move a load that it takes for one
-/// of constants.
-fn check(ptx: &str, arch: &str) -> Result<(), String> {
-    Module::load(ptx).map_err(|error| format!("the simulator says: {error}"))?;
-    let launches_early = arch.trim_start_matches("sm_").parse::<u32>().is_ok_and(|number| number >= 90);
-    for entry in ptx.split(".entry ").skip(1) {
-        let name = entry.split('(').next().unwrap_or_default();
-        let is_first = |line: &&str| {
-            let opcode = line.split('.').next().unwrap_or_default();
-            ["ld", "st", "atom", "red", "cp", "griddepcontrol"].contains(&opcode)
-                && !line.starts_with("ld.param")
-        };
-        // Without the guard of an instruction.
-        let mut instructions = entry.lines().map(|line| match line.trim_start() {
-            line if line.starts_with('@') => {
-                line.split_once([' ', '\t']).map_or("", |(_, rest)| rest.trim_start())
-            }
-            line => line,
-        });
-        let first = instructions.find(is_first);
-        let waits = first.is_some_and(|line| line.starts_with("griddepcontrol.wait"));
-        if waits != launches_early {
-            return Err(format!("{name} begins with {first:?}"));
-        }
-    }
-    Ok(())
 }
 
 fn compile_all(programs: &[(KernelConfig, &str)]) {
@@ -68,27 +37,9 @@ fn compile_all(programs: &[(KernelConfig, &str)]) {
                 Ok((artifact, _)) => artifact,
                 Err(error) => return Some(format!("{config} for {arch}: {error}")),
             };
-            let kernel = config.program().multiply[0].kernel.clone();
-            let file = format!("\"{}.cu\"", config.algorithm().name());
-            let resources = artifact.kernels.iter().find(|resources| resources.name == kernel);
-            if resources.is_some_and(|resources| resources.spill_store_bytes > 0) {
-                spilled.fetch_add(1, Ordering::Relaxed);
-            }
-            let problem = match resources {
-                None => "no resource report",
-                Some(resources) if resources.registers == 0 => "no registers in the resource report",
-                _ if !artifact.images[0].ptx.contains(&file) => {
-                    "the PTX does not name the template by its plain name"
-                }
-                _ if !artifact.images[0].cubin.starts_with(b"\x7fELF") => "the machine code is no ELF file",
-                _ if !artifact.images[0].ptx.contains(&format!(".entry {kernel}(")) => {
-                    "the PTX lacks the kernel"
-                }
-                _ => match check(&artifact.images[0].ptx, arch) {
-                    Ok(()) => return None,
-                    Err(problem) => return Some(format!("{config} for {arch}: {problem}")),
-                },
-            };
+            let kernels = &artifact.kernels;
+            spilled.fetch_add(kernels.iter().any(|k| k.spill_store_bytes > 0).into(), Ordering::Relaxed);
+            let problem = compiled::check(config, arch, &artifact).err()?;
             Some(format!("{config} for {arch}: {problem}"))
         })
         .collect();
@@ -102,18 +53,6 @@ fn compile_all(programs: &[(KernelConfig, &str)]) {
     );
     let few: Vec<_> = failures.iter().take(20).map(String::as_str).collect();
     assert!(failures.is_empty(), "{} failures, the first of them:\n{}", failures.len(), few.join("\n"));
-}
-
-#[test]
-fn a_pairwise_cover_compiles() {
-    let defaults = Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)()).build().unwrap());
-    let mut programs = with_archs(&defaults.collect::<Vec<_>>());
-    let others = ARCHS.into_iter().filter(|arch| *arch != "sm_90").cycle();
-    let few = Algorithm::ALL.iter().flat_map(|spec| {
-        [cover::pairwise(spec), cover::over_semirings(spec), cover::over_types(spec)].concat()
-    });
-    programs.extend(few.zip(others));
-    compile_all(&programs);
 }
 
 #[test]
@@ -193,7 +132,7 @@ fn vector_operations_compile() {
             let (artifact, _) = compiler().compile_vector(entry, arch).unwrap();
             assert_eq!(artifact.kernels.len(), 9, "{entry} for {arch}");
             assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
-            check(&artifact.images[0].ptx, arch)
+            check_ptx(&artifact.images[0].ptx, arch)
                 .unwrap_or_else(|problem| panic!("{entry} for {arch}: {problem}"));
         }
     }
@@ -211,7 +150,7 @@ fn the_analysis_compiles() {
             for kernel in &artifact.kernels {
                 assert_eq!(kernel.spill_store_bytes, 0, "{offset}, {index} for {arch}: {kernel:?}");
             }
-            check(&artifact.images[0].ptx, arch)
+            check_ptx(&artifact.images[0].ptx, arch)
                 .unwrap_or_else(|problem| panic!("{offset}, {index} for {arch}: {problem}"));
         }
     }
@@ -223,7 +162,7 @@ fn the_hash_of_structures_compiles() {
         let (artifact, _) = compiler().compile_fingerprint(arch).unwrap();
         assert_eq!(artifact.kernels.len(), 1, "{arch}");
         assert_eq!(artifact.kernels[0].spill_store_bytes, 0, "{arch}");
-        check(&artifact.images[0].ptx, arch).unwrap_or_else(|problem| panic!("{arch}: {problem}"));
+        check_ptx(&artifact.images[0].ptx, arch).unwrap_or_else(|problem| panic!("{arch}: {problem}"));
     }
 }
 

@@ -1,7 +1,8 @@
 //! The contract of every kernel on every device: each algorithm, a pairwise cover of its settings, every
-//! structure, several α and β. A device that is not there shows as ignored, and as failed with
+//! structure, several α and β. NVRTC compiles all of it, and what the simulator runs of it is for each architecture in turn. A device that is not there shows as ignored, and as failed with
 //! `SPMV_REQUIRE_GPU=1`. The program needs nothing beside itself, so it travels to a GPU machine alone.
 
+mod compiled;
 mod cover;
 mod structures;
 mod typed;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use compiled::ARCHS;
 use libtest_mimic::{Arguments, Failed, Trial};
 use rayon::prelude::*;
 use spmv_codegen::{
@@ -22,7 +24,8 @@ use spmv_matrix::{
 };
 use spmv_runtime::cudarc::driver::{CudaGraph, sys};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::{Device, Element, Error, RealElement, Scalar, Spmv, Stream, Vector};
+use spmv_runtime::cache::{CacheLocation, DiskCache};
+use spmv_runtime::{Compiler, Device, Element, Error, RealElement, Scalar, Spmv, Stream, Vector};
 use structures::{Numbers, Structure};
 use typed::AnyVector;
 
@@ -34,7 +37,8 @@ static CASES: AtomicUsize = AtomicUsize::new(0);
 /// A device that every configuration is checked on.
 struct Target {
     name: &'static str,
-    device: Option<Device>,
+    /// Configurations take turns; the first of an algorithm and what does not depend on one have the first.
+    devices: Vec<Result<Device, String>>,
     /// Shown as ignored instead of failing.
     may_be_missing: bool,
     /// Which of an algorithm's configurations are checked.
@@ -52,14 +56,16 @@ fn takes_turns(config: usize, structure: usize) -> bool {
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let required = std::env::var("SPMV_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    let cuda = Device::cuda(0);
-    let missing = cuda.as_ref().err().map(ToString::to_string);
+    let cuda = Device::cuda(0).map_err(|error| error.to_string());
+    let missing = cuda.as_ref().err().cloned();
     // A third of the configurations in the natural schedule, a part of them in two adversarial ones.
     let every_structure = std::env::var("SPMV_EVERY_STRUCTURE").is_ok_and(|value| value == "1");
     let every_config = std::env::var("SPMV_EVERY_CONFIGURATION").is_ok_and(|value| value == "1");
     let simulated = |name, schedule, covers| Target {
         name,
-        device: Some(Device::simulator_with(schedule)),
+        devices: ARCHS
+            .map(|arch| Device::simulator_of(arch, schedule).map_err(|error| error.to_string()))
+            .into(),
         may_be_missing: false,
         covers,
         meets: if every_structure { |_, _| true } else { takes_turns },
@@ -67,7 +73,7 @@ fn main() -> ExitCode {
     let targets = [
         Target {
             name: "cuda",
-            device: cuda.ok(),
+            devices: vec![cuda],
             may_be_missing: !required,
             covers: |_| true,
             meets: |_, _| true,
@@ -80,21 +86,23 @@ fn main() -> ExitCode {
     let configs: Vec<_> = Algorithm::ALL.par_iter().map(configs_of).collect();
     let mut trials = Vec::new();
     let mut planned = Vec::new();
-    for target in targets {
+    for target in &targets {
         let mut cases = 0;
-        let ignored = target.device.is_none() && target.may_be_missing;
+        let ignored = target.devices[0].is_err() && target.may_be_missing;
         for configs in &configs {
-            for (index, config) in
-                configs.iter().copied().enumerate().filter(|(index, _)| (target.covers)(*index))
-            {
+            let covered = configs.iter().copied().enumerate().filter(|(index, _)| (target.covers)(*index));
+            for ((index, config), device) in covered.zip(target.devices.iter().cycle()) {
                 let met = (0..structures.len()).filter(|number| (target.meets)(index, *number)).count();
                 let (alphas, betas) = scalars_to_try(&config);
                 cases += met * NUMBERS.len() * alphas.len() * betas.len();
-                let (device, structures) = (target.device.clone(), structures.clone());
+                let (device, structures, meets) = (device.clone(), structures.clone(), target.meets);
                 let trial = Trial::test(format!("{}/{config}", target.name), move || {
-                    let device = device.ok_or("no CUDA device")?;
+                    let device = device?;
+                    if device.is_simulator() {
+                        compiles(device.compiler(), &config, &device.properties().arch)?;
+                    }
                     let met =
-                        structures.iter().enumerate().filter(|(number, _)| (target.meets)(index, *number));
+                        structures.iter().enumerate().filter(|(number, _)| meets(index, *number));
                     met.map(|(_, structure)| structure)
                         .try_for_each(|structure| check(&device, &config, structure))
                 });
@@ -105,13 +113,29 @@ fn main() -> ExitCode {
             if *needs_cuda && target.name != "cuda" {
                 continue;
             }
-            let device = target.device.clone();
-            let trial = Trial::test(format!("{}/{name}", target.name), move || {
-                test(&device.ok_or("no CUDA device")?)
-            });
+            let device = target.devices[0].clone();
+            let trial = Trial::test(format!("{}/{name}", target.name), move || test(&device?));
             trials.push(trial.with_ignored_flag(ignored));
         }
         planned.push(format!("{} {cases}", target.name));
+    }
+    let is_simulated = |index: usize| targets[1..].iter().any(|target| (target.covers)(index));
+    for configs in &configs {
+        let others = configs.iter().enumerate().filter(|(index, _)| !is_simulated(*index));
+        let others = others.map(|(_, config)| config).zip(ARCHS.into_iter().cycle());
+        for (config, arch) in others.chain(ARCHS[1..].iter().map(|arch| (&configs[0], *arch))) {
+            let config = *config;
+            let trial = Trial::test(format!("nvrtc_{arch}/{config}"), move || {
+                // A compiler a program: nothing is kept that nobody asks for again.
+                compiles(&Compiler::new(DiskCache::open(&CacheLocation::off())), &config, arch)
+            });
+            trials.push(trial);
+        }
+    }
+    for device in &targets[1].devices[1..] {
+        let arch = device.as_ref().map_or("sm_?", |device| &device.properties().arch);
+        let device = device.clone();
+        trials.push(Trial::test(format!("sim_{arch}/known_answers"), move || known_answers(&device?)));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     println!(
@@ -123,6 +147,12 @@ fn main() -> ExitCode {
         println!("cuda: {missing}");
     }
     conclusion.exit_code()
+}
+
+/// Whether a configuration becomes machine code for an architecture.
+fn compiles(compiler: &Compiler, config: &KernelConfig, arch: &str) -> Result<(), Failed> {
+    let (artifact, _) = compiler.compile(config, arch)?;
+    Ok(compiled::check(config, arch, &artifact)?)
 }
 
 /// What is checked of an algorithm, its default first.

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
 fn matrices() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices");
@@ -16,19 +15,20 @@ fn matrices() -> Vec<PathBuf> {
     paths
 }
 
-fn spmv(cache: &TempDir) -> Command {
+/// The command, with one cache for all of these tests.
+fn spmv() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spmv"));
-    command.env("SPMV_CACHE_DIR", cache.path().join("cache"));
+    command.env("SPMV_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache-of-products"));
     command
 }
 
-fn run(cache: &TempDir, matrix: &Path, arguments: &[&str]) -> Value {
-    run_unless_refused(cache, matrix, arguments).expect("a matrix that the layout is for")
+fn run(matrix: &Path, arguments: &[&str]) -> Value {
+    run_unless_refused(matrix, arguments).expect("a matrix that the layout is for")
 }
 
 /// What `spmv run` reports, or nothing where the layout would be mostly fill or is for other matrices.
-fn run_unless_refused(cache: &TempDir, matrix: &Path, arguments: &[&str]) -> Option<Value> {
-    let output = spmv(cache)
+fn run_unless_refused(matrix: &Path, arguments: &[&str]) -> Option<Value> {
+    let output = spmv()
         .arg("run")
         .arg(matrix)
         .args(arguments)
@@ -46,12 +46,11 @@ fn run_unless_refused(cache: &TempDir, matrix: &Path, arguments: &[&str]) -> Opt
 
 #[test]
 fn the_cpu_is_right_on_every_matrix() {
-    let cache = tempfile::tempdir().unwrap();
     for matrix in matrices() {
         for arguments in
             [&["--value", "f32"][..], &["--value", "f64", "--alpha", "-1.5", "--beta", "0.3"][..]]
         {
-            let report = run(&cache, &matrix, &[arguments, &["--device", "cpu"]].concat());
+            let report = run(&matrix, &[arguments, &["--device", "cpu"]].concat());
             assert_eq!(report["verification"]["passed"], true);
             assert_eq!(report["verification"]["rows"], report["matrix"]["num_rows"]);
         }
@@ -76,7 +75,7 @@ impl Algorithm {
 
 /// The first of these settings that the algorithm takes: not all count nonzeros in 64 bits, and those that add by atomics
 /// do it in y's own type.
-fn wide_sums(cache: &TempDir, algorithm: &str) -> &'static [&'static str] {
+fn wide_sums(algorithm: &str) -> &'static [&'static str] {
     const WIDE: &[&[&str]] = &[
         &["--set", "accumulator=f64", "--set", "offset=u64"],
         &["--set", "accumulator=f64"],
@@ -84,20 +83,20 @@ fn wide_sums(cache: &TempDir, algorithm: &str) -> &'static [&'static str] {
     ];
     let takes = |settings: &&&[&str]| {
         let generated =
-            spmv(cache).args(["gen", "--algorithm", algorithm]).args(**settings).output().unwrap();
+            spmv().args(["gen", "--algorithm", algorithm]).args(**settings).output().unwrap();
         generated.status.success()
     };
     WIDE.iter().find(takes).unwrap_or_else(|| panic!("{algorithm} takes no wide sums"))
 }
 
-fn algorithms(cache: &TempDir) -> Vec<Algorithm> {
-    let listed = spmv(cache).args(["algorithms", "--json"]).output().unwrap();
+fn algorithms() -> Vec<Algorithm> {
+    let listed = spmv().args(["algorithms", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let all = listed["algorithms"].as_array().unwrap().iter();
     let with_sums = all.map(|algorithm| {
         let (wide_sums, storage): (&[&str], _) = match algorithm["operations"][0].as_str().unwrap() {
             "symmetric" => (&["--set", "accumulator=f64", "--alpha", "-2"], "symmetric"),
-            _ => (wide_sums(cache, algorithm["name"].as_str().unwrap()), "csr"),
+            _ => (wide_sums(algorithm["name"].as_str().unwrap()), "csr"),
         };
         Algorithm { name: algorithm["name"].as_str().unwrap().to_owned(), wide_sums, storage }
     });
@@ -107,14 +106,13 @@ fn algorithms(cache: &TempDir) -> Vec<Algorithm> {
 /// On the GPU where there is one, else on the simulator.
 #[test]
 fn every_algorithm_is_right() {
-    let cache = tempfile::tempdir().unwrap();
-    for algorithm in algorithms(&cache) {
+    for algorithm in algorithms() {
         let mut products = 0;
         for matrix in matrices().iter().filter(|matrix| algorithm.takes(matrix)) {
             let types = [&["--value", "f32"][..], &["--value", "f64"][..], algorithm.wide_sums];
             for arguments in types {
                 let named = ["--algorithm", &algorithm.name, "--storage", algorithm.storage];
-                let Some(report) = run_unless_refused(&cache, matrix, &[&named, arguments].concat()) else {
+                let Some(report) = run_unless_refused(matrix, &[&named, arguments].concat()) else {
                     continue;
                 };
                 assert_eq!(report["verification"]["passed"], true);
@@ -129,9 +127,8 @@ fn every_algorithm_is_right() {
 
 #[test]
 fn every_algorithm_is_right_in_any_order_on_the_simulator() {
-    let cache = tempfile::tempdir().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices");
-    for algorithm in algorithms(&cache) {
+    for algorithm in algorithms() {
         let types = [
             &["--value", "f32", "--beta", "1"][..],
             &["--value", "f64", "--alpha", "-1.5", "--beta", "0.3"][..],
@@ -148,7 +145,7 @@ fn every_algorithm_is_right_in_any_order_on_the_simulator() {
                     let device = ["--device", "sim", "--schedule", schedule, "--storage", algorithm.storage];
                     let named = ["--algorithm", &algorithm.name];
                     let arguments = [&device, &named[..], arguments].concat();
-                    let Some(report) = run_unless_refused(&cache, &matrix, &arguments) else { continue };
+                    let Some(report) = run_unless_refused(&matrix, &arguments) else { continue };
                     assert_eq!(report["verification"]["passed"], true);
                     assert_eq!(report["device"]["schedule"], schedule);
                     products += 1;
@@ -161,10 +158,9 @@ fn every_algorithm_is_right_in_any_order_on_the_simulator() {
 
 #[test]
 fn a_matrix_by_columns_and_one_triangle_are_right() {
-    let cache = tempfile::tempdir().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices");
     let product = |name: &str, arguments: &[&str]| {
-        let report = run(&cache, &folder.join(name), arguments);
+        let report = run(&folder.join(name), arguments);
         assert_eq!(report["verification"]["passed"], true, "{arguments:?}");
         let told = |key: &str| report["product"][key].as_str().unwrap().to_owned();
         (report["kernel"]["algorithm"].as_str().unwrap().to_owned(), told("operation"), told("storage"))
@@ -196,7 +192,7 @@ fn a_matrix_by_columns_and_one_triangle_are_right() {
     }
 
     let refused = |name: &str, arguments: &[&str]| {
-        let output = spmv(&cache).arg("run").arg(folder.join(name)).args(arguments).output().unwrap();
+        let output = spmv().arg("run").arg(folder.join(name)).args(arguments).output().unwrap();
         assert!(!output.status.success(), "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
     };
@@ -214,9 +210,8 @@ fn a_matrix_by_columns_and_one_triangle_are_right() {
 
 #[test]
 fn pipes_are_read_too() {
-    let cache = tempfile::tempdir().unwrap();
     let matrix = Path::new(env!("CARGO_MANIFEST_DIR")).join("matrices/gemat12.mtx.gz");
-    let mut command = spmv(&cache);
+    let mut command = spmv();
     command.args(["run", "/dev/stdin", "--device", "cpu", "--repeat", "0", "--json"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     std::io::copy(&mut fs::File::open(matrix).unwrap(), &mut child.stdin.take().unwrap()).unwrap();
@@ -229,13 +224,12 @@ fn pipes_are_read_too() {
 /// As in `spmv gen ... | head -1`.
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    let cache = tempfile::tempdir().unwrap();
     let commands =
         [&["gen", "--algorithm", "csr_vector"][..], &["completions", "bash"], &["run", "--help"], &["demo"]];
     for arguments in commands {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let child = spmv(&cache).args(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let child = spmv().args(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
         let output = child.wait_with_output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {} {errors}", output.status);
@@ -246,12 +240,12 @@ fn a_reader_that_leaves_is_no_error() {
 fn manual_pages_and_completions_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("man1");
-    assert!(spmv(&folder).arg("man").arg(&pages).status().unwrap().success());
+    assert!(spmv().arg("man").arg(&pages).status().unwrap().success());
     for page in ["spmv.1", "spmv-run.1", "spmv-cache-gc.1"] {
         assert!(pages.join(page).is_file(), "{page}");
     }
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = spmv(&folder).args(["completions", shell]).output().unwrap();
+        let script = spmv().args(["completions", shell]).output().unwrap();
         assert!(
             script.status.success() && String::from_utf8_lossy(&script.stdout).contains("algorithms"),
             "{shell}"
@@ -262,7 +256,6 @@ fn manual_pages_and_completions_are_made() {
 /// A complex matrix from a file, and real ones multiplied as such; alpha from device memory.
 #[test]
 fn complex_products_are_right() {
-    let cache = tempfile::tempdir().unwrap();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let complex = here.join("tests/files/complex.mtx");
     let scipy = here.join("../spmv-matrix/tests/scipy/csr_complex64.npz");
@@ -288,18 +281,18 @@ fn complex_products_are_right() {
             "c64",
         ),
     ] {
-        let report = run(&cache, matrix, &[&sim, arguments].concat());
+        let report = run(matrix, &[&sim, arguments].concat());
         assert_eq!(report["verification"]["passed"], true, "{arguments:?}");
         assert_eq!(report["verification"]["rows"], report["matrix"]["num_rows"], "{arguments:?}");
         assert_eq!(report["product"]["type"], sums, "{arguments:?}");
     }
     for matrix in [&complex, &scipy] {
         for value in ["c32", "c64"] {
-            let report = run(&cache, matrix, &["--device", "cpu", "--value", value, "--beta", "2"]);
+            let report = run(matrix, &["--device", "cpu", "--value", value, "--beta", "2"]);
             assert_eq!(report["verification"]["passed"], true);
         }
     }
-    let output = spmv(&cache).arg("run").arg(&complex).args(["--value", "f32"]).output().unwrap();
+    let output = spmv().arg("run").arg(&complex).args(["--value", "f32"]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && errors.contains("--value c32 or c64"), "{errors}");
 }
@@ -307,24 +300,23 @@ fn complex_products_are_right() {
 /// 27 rows and 102 entries: offsets of 4 bytes, values of 4, and indices of 4 or 2.
 #[test]
 fn narrow_indices_take_fewer_bytes() {
-    let cache = tempfile::tempdir().unwrap();
     let matrix = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices/lp_afiro.mtx");
     for (index, bytes) in [("index=u32", 112 + 102 * 8), ("index=u16", 112 + 102 * 6)] {
         for algorithm in ["csr_vector", "merge_path", "hola_t"] {
             let named = ["--device", "sim", "--set", index, "--algorithm", algorithm];
-            let report = run(&cache, &matrix, &named);
+            let report = run(&matrix, &named);
             assert_eq!(report["verification"]["passed"], true, "{index} {algorithm}");
             assert_eq!(report["memory_bytes"]["matrix"], bytes, "{index} {algorithm}");
         }
     }
-    let report = run(&cache, &matrix, &["--device", "sim", "--set", "index=u16"]);
+    let report = run(&matrix, &["--device", "sim", "--set", "index=u16"]);
     assert!(report["kernel"]["config"].as_str().unwrap().contains("index=u16"), "{}", report["kernel"]);
     for (arguments, wanted) in [
         (&["--set", "index=u64"][..], "so no index needs 64 bits; allowed: u16, u32"),
         (&["--set", "index=u16", "--algorithm", "dia"], "use index = u32, or one of csr_scalar"),
     ] {
         let output =
-            spmv(&cache).arg("run").arg(&matrix).args(arguments).args(["--device", "sim"]).output().unwrap();
+            spmv().arg("run").arg(&matrix).args(arguments).args(["--device", "sim"]).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && errors.contains(wanted), "{arguments:?}: {errors}");
     }
@@ -332,7 +324,6 @@ fn narrow_indices_take_fewer_bytes() {
 
 #[test]
 fn integers_are_exact_and_fractions_refused() {
-    let cache = tempfile::tempdir().unwrap();
     let matrix = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices/skew_int32.mtx");
     for arguments in [
         &["--value", "i32", "--device", "sim", "--algorithm", "csr_vector"][..],
@@ -340,7 +331,7 @@ fn integers_are_exact_and_fractions_refused() {
         &["--value", "i32", "--device", "sim", "--algorithm", "light_vector", "--semiring", "min_plus"],
         &["--value", "i32", "--device", "sim", "--algorithm", "hola", "--set", "x=f32", "--set", "y=f64"],
     ] {
-        let report = run(&cache, &matrix, arguments);
+        let report = run(&matrix, arguments);
         assert_eq!(report["verification"]["passed"], true, "{arguments:?}");
         let error = report["verification"]["max_error_over_bound"].as_f64().unwrap();
         assert!(error == 0.0 || arguments.contains(&"x=f32"), "{arguments:?}: {error}");
@@ -351,7 +342,7 @@ fn integers_are_exact_and_fractions_refused() {
         (&["--value", "i32", "--set", "accumulator=f32"], "accumulator = f32 cannot sum"),
     ] {
         let output =
-            spmv(&cache).arg("run").arg(&matrix).args(arguments).args(["--device", "sim"]).output().unwrap();
+            spmv().arg("run").arg(&matrix).args(arguments).args(["--device", "sim"]).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && errors.contains(wanted), "{arguments:?}: {errors}");
     }

@@ -5,10 +5,10 @@
 //! the order of the input within each row, whatever the number of chunks and threads, and every scattered
 //! write stays within the bucket's part of the matrix.
 
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 
 use crate::csr::{check_offset_type, first_row_from};
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// The most buckets there are: enough to keep one's part of a large matrix in cache, few enough that the
 /// pieces of a chunk are several cache lines long.
@@ -138,12 +138,8 @@ where
             start += len;
         }
     }
-    let ascending: Vec<bool> = parts
-        .into_par_iter()
-        .enumerate()
-        .with_max_len(1)
-        .map(|(bucket, part)| part.fill(bucket, &chunks, &value))
-        .collect();
+    let ascending =
+        parallel::map(parts.into_iter().enumerate(), |(bucket, part)| part.fill(bucket, &chunks, &value));
 
     drop(chunks);
     if ascending.contains(&false) {
@@ -218,7 +214,7 @@ fn sort_range<V: Entry, O: Offset>(
         let middle = first_row_from(row_offsets, position).clamp(first + 1, last - 1);
         let (left_cols, right_cols) = cols.split_at_mut(row_offsets[middle].to_usize() - start);
         let (left_values, right_values) = values.split_at_mut(left_cols.len());
-        rayon::join(
+        parallel::join(
             || sort_range(row_offsets, first, middle, left_cols, left_values),
             || sort_range(row_offsets, middle, last, right_cols, right_values),
         );
@@ -268,10 +264,11 @@ fn sort_row<V: Entry>(cols: &mut [u32], values: &mut [V], keys: &mut Vec<u64>) {
 /// Sorts a row of 2³² entries or more, which only duplicates can make.
 #[cold]
 fn sort_huge_row<V: Entry>(cols: &mut [u32], values: &mut [V]) {
-    let mut entries: Vec<(u32, V)> = cols.iter().copied().zip(values.iter().copied()).collect();
-    entries.par_sort_by_key(|&(col, _)| col);
-    for ((col, value), entry) in cols.iter_mut().zip(values).zip(entries) {
-        (*col, *value) = entry;
+    let mut order: Vec<(u32, u64)> = cols.iter().copied().zip(0..).collect();
+    order.par_sort_unstable();
+    let before = values.to_vec();
+    for ((col, value), (of_entry, position)) in cols.iter_mut().zip(values).zip(order) {
+        (*col, *value) = (of_entry, before[position as usize]);
     }
 }
 

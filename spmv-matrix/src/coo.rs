@@ -1,10 +1,8 @@
 //! Entries with their coordinates.
 
-use rayon::prelude::*;
-
 use crate::assemble::{self, Buckets, Keyed};
-use crate::csr::check_dimensions;
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::csr::{check_dimensions, first_outside};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// How many entries are sorted by bucket at a time.
 const CHUNK: usize = 1 << 15;
@@ -39,13 +37,10 @@ impl<V: Entry> CooMatrix<V> {
                 return Err(MatrixError::Length { name, found, like: "values", expected });
             }
         }
-        let outside = |indices: &[u32], bound: usize| {
-            indices.par_iter().with_min_len(CHUNK).position_first(|&index| index as usize >= bound)
-        };
-        if let Some(position) = outside(&row_indices, num_rows) {
+        if let Some(position) = first_outside(&row_indices, num_rows as u32) {
             return Err(MatrixError::RowOutOfRange { position, index: row_indices[position], num_rows });
         }
-        if let Some(position) = outside(&col_indices, num_cols) {
+        if let Some(position) = first_outside(&col_indices, num_cols as u32) {
             return Err(MatrixError::ColumnOutOfRange { position, index: col_indices[position], num_cols });
         }
         Ok(Self { num_rows, num_cols, row_indices, col_indices, values })
@@ -106,19 +101,15 @@ impl<V: Entry> CooMatrix<V> {
     /// besides the result it takes 8 bytes an entry more than the values do.
     pub fn to_csr<O: Offset>(&self) -> Result<CsrMatrix<V, O>, MatrixError> {
         let buckets = Buckets::new(self.num_rows, self.nnz() / CHUNK);
-        let chunks = (0..self.nnz().div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let range = chunk * CHUNK..self.nnz().min((chunk + 1) * CHUNK);
-                let entries: Vec<_> = self.row_indices[range.clone()]
-                    .iter()
-                    .zip(&self.col_indices[range.clone()])
-                    .zip(&self.values[range])
-                    .map(|((&row, &col), &value)| Keyed { row, col, value })
-                    .collect();
-                buckets.sort(&entries)
-            })
-            .collect();
+        let chunks = parallel::map(parallel::blocks(self.nnz(), CHUNK), |range| {
+            let entries: Vec<_> = self.row_indices[range.clone()]
+                .iter()
+                .zip(&self.col_indices[range.clone()])
+                .zip(&self.values[range])
+                .map(|((&row, &col), &value)| Keyed { row, col, value })
+                .collect();
+            buckets.sort(&entries)
+        });
         assemble::assemble(self.num_rows, self.num_cols, &buckets, chunks, |_, value| value)
     }
 }

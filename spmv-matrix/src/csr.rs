@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::assemble::{self, Buckets, Keyed};
-use crate::{Entry, MAX_DIMENSION, MatrixError, Offset, Value};
+use crate::{Entry, MAX_DIMENSION, MatrixError, Offset, Value, parallel};
 
 /// How many entries a task checks or converts at a time.
 const BLOCK: usize = 1 << 16;
@@ -153,12 +151,9 @@ impl<V: Entry, O: Offset> CsrMatrix<V, O> {
     /// Sorts the columns of each row and adds up the entries of the same column, in their order.
     pub fn sum_duplicates(&mut self) {
         self.sort_columns();
-        let distinct: Vec<usize> = (0..self.num_rows())
-            .into_par_iter()
-            .with_min_len(1024)
-            .map(|row| self.row(row).0.chunk_by(|a, b| a == b).count())
-            .collect();
-        let nnz: usize = distinct.par_iter().sum();
+        let distinct =
+            parallel::collect(self.num_rows(), 1024, |row| self.row(row).0.chunk_by(|a, b| a == b).count());
+        let nnz: usize = distinct.iter().sum();
         if nnz == self.nnz() {
             return;
         }
@@ -194,30 +189,31 @@ impl<V: Entry, O: Offset> CsrMatrix<V, O> {
     /// [`MatrixError::OutOfMemory`]; besides the result it takes 8 bytes an entry more than the values do.
     pub fn transpose(&self) -> Result<Self, MatrixError> {
         let buckets = Buckets::new(self.num_cols, self.nnz() / CHUNK);
-        let chunks = (0..self.nnz().div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let range = chunk * CHUNK..self.nnz().min((chunk + 1) * CHUNK);
-                let mut row = self.row_offsets.partition_point(|end| end.to_usize() <= range.start) - 1;
-                let entry = |position: usize| {
-                    while self.row_offsets[row + 1].to_usize() <= position {
-                        row += 1;
-                    }
-                    Keyed { row: self.col_indices[position], col: row as u32, value: self.values[position] }
-                };
-                buckets.sort(&range.map(entry).collect::<Vec<_>>())
-            })
-            .collect();
+        let chunks = parallel::map(parallel::blocks(self.nnz(), CHUNK), |range| {
+            let mut row = self.row_offsets.partition_point(|end| end.to_usize() <= range.start) - 1;
+            let entry = |position: usize| {
+                while self.row_offsets[row + 1].to_usize() <= position {
+                    row += 1;
+                }
+                Keyed { row: self.col_indices[position], col: row as u32, value: self.values[position] }
+            };
+            buckets.sort(&range.map(entry).collect::<Vec<_>>())
+        });
         assemble::assemble(self.num_cols, self.num_rows(), &buckets, chunks, |_, value| value)
     }
 
     /// The same structure with other values.
     pub fn map_values<W: Entry>(&self, map: impl Fn(V) -> W + Sync) -> CsrMatrix<W, O> {
+        let mut values = vec![W::default(); self.nnz()];
+        let blocks = values.chunks_mut(BLOCK).zip(self.values.chunks(BLOCK));
+        parallel::for_each(blocks, |(values, given)| {
+            values.iter_mut().zip(given).for_each(|(value, &given)| *value = map(given));
+        });
         CsrMatrix {
             num_cols: self.num_cols,
             row_offsets: self.row_offsets.clone(),
             col_indices: self.col_indices.clone(),
-            values: self.values.par_iter().with_min_len(BLOCK).map(|&value| map(value)).collect(),
+            values,
         }
     }
 
@@ -230,12 +226,9 @@ impl<V: Entry, O: Offset> CsrMatrix<V, O> {
         check_offset_type::<P>(self.nnz() as u64)?;
         Ok(CsrMatrix {
             num_cols: self.num_cols,
-            row_offsets: self
-                .row_offsets
-                .par_iter()
-                .with_min_len(BLOCK)
-                .map(|o| P::of(o.to_usize()))
-                .collect(),
+            row_offsets: parallel::collect(self.row_offsets.len(), BLOCK, |row| {
+                P::of(self.row_offsets[row].to_usize())
+            }),
             col_indices: self.col_indices.clone(),
             values: self.values.clone(),
         })
@@ -314,7 +307,8 @@ pub(crate) fn check_offsets<O: Offset>(row_offsets: &[O], nnz: usize) -> Result<
     if row_offsets[0] != O::default() {
         return Err(MatrixError::OffsetsStart(as_u64(row_offsets[0])));
     }
-    let decrease = row_offsets.par_windows(2).with_min_len(BLOCK).position_first(|pair| pair[1] < pair[0]);
+    let decreases = |row: usize| row_offsets[row + 1] < row_offsets[row];
+    let decrease = parallel::find_first(row_offsets.len() - 1, BLOCK, decreases);
     if let Some(index) = decrease {
         return Err(MatrixError::OffsetsDecrease {
             index: index + 1,
@@ -332,12 +326,21 @@ pub(crate) fn check_offsets<O: Offset>(row_offsets: &[O], nnz: usize) -> Result<
 /// Whether columns are in range.
 pub(crate) fn check_columns(col_indices: &[u32], num_cols: usize) -> Result<(), MatrixError> {
     let bound = num_cols as u32;
-    let outside = |block: &[u32]| block.iter().fold(false, |any, &col| any | (col >= bound));
-    let Some(block) = col_indices.par_chunks(BLOCK).position_first(outside) else {
-        return Ok(());
+    match first_outside(col_indices, bound) {
+        Some(position) => {
+            Err(MatrixError::ColumnOutOfRange { position, index: col_indices[position], num_cols })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The first index that is not below a bound.
+pub(crate) fn first_outside(indices: &[u32], bound: u32) -> Option<usize> {
+    let blocks = indices.len().div_ceil(BLOCK);
+    let is_outside = |block: usize| {
+        let block = &indices[block * BLOCK..indices.len().min((block + 1) * BLOCK)];
+        block.iter().fold(false, |any, &index| any | (index >= bound))
     };
-    let start = block * BLOCK;
-    let within = col_indices[start..].iter().position(|&col| col >= bound).unwrap_or_default();
-    let position = start + within;
-    Err(MatrixError::ColumnOutOfRange { position, index: col_indices[position], num_cols })
+    let start = parallel::find_first(blocks, 1, is_outside)? * BLOCK;
+    Some(start + indices[start..].iter().position(|&index| index >= bound)?)
 }

@@ -1,12 +1,12 @@
 //! The features of a structure, counted on the host.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rayon::prelude::*;
 use spmv_codegen::{Degrees, Features, Lengths, SampledValues};
 
-use crate::{CsrMatrix, Entry, Offset};
+use crate::{CsrMatrix, Entry, Offset, parallel};
 
 /// Rows and nonzeros of one task.
 const BLOCK: usize = 1 << 16;
@@ -18,9 +18,7 @@ const WARP: usize = 32;
 /// middle, and at every column where rows may lie on few diagonals.
 pub fn features<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     let (num_rows, num_cols, nnz) = (a.num_rows() as u64, a.num_cols() as u64, a.nnz() as u64);
-    let warps = a.num_rows().div_ceil(WARP);
-    let rows = (0..warps).into_par_iter().with_min_len(1024).map(|warp| Rows::of_warp(a, warp));
-    let rows = rows.reduce(Rows::default, Rows::merge);
+    let rows = Rows::of_lengths(a.num_rows(), |row| a.row_range(row).len() as u64);
     let mut features = Features::of_size((num_rows, num_cols), nnz);
     features.longest_row = rows.longest;
     features.row_lengths = rows.lengths;
@@ -85,16 +83,19 @@ fn sampled_values<V: Entry>(values: &[V]) -> SampledValues {
 /// The features of the transpose, as far as they follow from those of the structure and from the lengths of its columns.
 pub fn features_of_transpose<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Features {
     let lengths: Vec<AtomicU32> = (0..a.num_cols()).map(|_| AtomicU32::new(0)).collect();
-    a.col_indices().par_iter().with_min_len(BLOCK).for_each(|col| {
-        lengths[*col as usize].fetch_add(1, Ordering::Relaxed);
-    });
+    count(a.col_indices(), &lengths);
     let length = |col: usize| u64::from(lengths[col].load(Ordering::Relaxed));
-    let warps = a.num_cols().div_ceil(WARP);
-    let cols = (0..warps).into_par_iter().with_min_len(1024);
-    let cols =
-        cols.map(|warp| Rows::of_lengths(a.num_cols(), warp, length)).reduce(Rows::default, Rows::merge);
-    let Rows { longest, lengths: classes, warp_steps } = cols;
+    let Rows { longest, lengths: classes, warp_steps } = Rows::of_lengths(a.num_cols(), length);
     features(a).transposed(&Lengths { longest, classes, warp_steps })
+}
+
+/// Adds how often each column occurs.
+fn count(cols: &[u32], lengths: &[AtomicU32]) {
+    parallel::for_each(cols.chunks(BLOCK), |cols| {
+        for col in cols {
+            lengths[*col as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    });
 }
 
 /// What is known of some rows.
@@ -111,11 +112,16 @@ impl Default for Rows {
 }
 
 impl Rows {
-    fn of_warp<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, warp: usize) -> Rows {
-        Rows::of_lengths(a.num_rows(), warp, |row| a.row_range(row).len() as u64)
+    fn of_lengths(num_rows: usize, length_of: impl Fn(usize) -> u64 + Sync) -> Rows {
+        let of_some = |warps: Range<usize>| {
+            let rows = warps.map(|warp| Rows::of_warp(num_rows, warp, &length_of));
+            rows.fold(Rows::default(), Rows::merge)
+        };
+        let rows = parallel::map(parallel::blocks(num_rows.div_ceil(WARP), 1024), of_some);
+        rows.into_iter().fold(Rows::default(), Rows::merge)
     }
 
-    fn of_lengths(num_rows: usize, warp: usize, length_of: impl Fn(usize) -> u64) -> Rows {
+    fn of_warp(num_rows: usize, warp: usize, length_of: impl Fn(usize) -> u64) -> Rows {
         let mut lengths = [0u64; WARP];
         let rows = warp * WARP..((warp + 1) * WARP).min(num_rows);
         for (length, row) in lengths.iter_mut().zip(rows.clone()) {
@@ -145,7 +151,7 @@ impl Rows {
 /// Diagonals that hold an entry.
 fn num_diagonals<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> u64 {
     let words = (a.num_rows() + a.num_cols()).div_ceil(64);
-    let mark = |blocks: &[std::ops::Range<usize>]| {
+    let mark = |blocks: &[Range<usize>]| {
         let mut bits = vec![0u64; words];
         for row in blocks.iter().cloned().flatten() {
             for &col in a.row(row).0 {
@@ -161,7 +167,7 @@ fn num_diagonals<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> u64 {
     };
     let blocks = a.row_blocks(BLOCK);
     let some = blocks.len().div_ceil(rayon::current_num_threads()).max(1);
-    let bits = blocks.par_chunks(some).map(mark).reduce(|| vec![0; words], either);
+    let bits = parallel::map(blocks.chunks(some), mark).into_iter().reduce(either).unwrap_or_default();
     bits.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
@@ -185,8 +191,8 @@ fn marked(cols: &[u32]) -> [u64; 2] {
         };
         [count(0), count(1)]
     };
-    let marked = (0..samples.count).into_par_iter().map(of_sample);
-    marked.reduce(|| [0, 0], |a, b| [a[0] + b[0], a[1] + b[1]])
+    let marked = parallel::map(0..samples.count, of_sample);
+    marked.into_iter().fold([0, 0], |a, b| [a[0] + b[0], a[1] + b[1]])
 }
 
 /// What the samples have in each column.
@@ -194,7 +200,7 @@ fn degrees(num_cols: usize, cols: &[u32]) -> Degrees {
     let num_places = num_cols.min(1 << Features::LOG_DEGREE_PLACES);
     let entries: Vec<AtomicU32> = (0..num_places).map(|_| AtomicU32::new(0)).collect();
     let samples = Features::samples(cols.len() as u64);
-    (0..samples.count).into_par_iter().for_each(|number| {
+    parallel::for_each(0..samples.count, |number| {
         for col in sample(cols, number, samples.degree_sample()) {
             let place = Features::degree_place(num_cols as u64, *col);
             entries[place as usize].fetch_add(1, Ordering::Relaxed);
@@ -306,6 +312,10 @@ fn groups<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Groups {
     let groups = a.num_rows().div_ceil(rows_per_group) as u64;
     let looked_at = Features::num_groups(a.num_rows() as u64, a.nnz() as u64);
     let first = |number: u64| (number * groups / looked_at) as usize * rows_per_group;
-    let of_group = |number| Groups::of_group(a, first(number));
-    (0..looked_at).into_par_iter().map(of_group).reduce(Groups::default, Groups::merge)
+    let of_some = |numbers: Range<usize>| {
+        let groups = numbers.map(|number| Groups::of_group(a, first(number as u64)));
+        groups.fold(Groups::default(), Groups::merge)
+    };
+    let groups = parallel::map(parallel::blocks(looked_at as usize, 16), of_some);
+    groups.into_iter().fold(Groups::default(), Groups::merge)
 }

@@ -44,6 +44,7 @@ pub mod generate;
 pub mod interop;
 pub mod matrix_market;
 mod operators;
+mod parallel;
 mod product;
 mod reference;
 mod replace;

@@ -1,15 +1,14 @@
 //! Products with what the user writes: other operators, maps, an epilogue and a dot.
 
-use rayon::prelude::*;
 use spmv_codegen::function::Float;
 use spmv_codegen::{Operators, SemiringNumber};
 
 use crate::product::check_lengths;
-use crate::reference::Compensated;
-use crate::{Accumulate, CsrMatrix, ExactSum, MatrixError, Offset, Reference, Value};
+use crate::reference::{Compensated, row_nnz};
+use crate::{Accumulate, CsrMatrix, ExactSum, MatrixError, Offset, Reference, Value, parallel};
 
-/// How many rows a task takes at least.
-const MIN_ROWS: usize = 256;
+/// How many rows a task takes at a time.
+const BLOCK: usize = 1024;
 
 /// What an epilogue and a dot take beside the row.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +51,7 @@ pub fn cpu_operators<V: Value<RealSum = V> + SemiringNumber + Float, O: Offset>(
             check_lengths(a, x, vector)?;
         }
     }
-    y.par_iter_mut().enumerate().with_min_len(MIN_ROWS).for_each(|(row, y)| {
+    parallel::update(y, BLOCK, |row, y| {
         let sum =
             terms(operators, a, x, row).fold(operators.identity(), |sum, term| operators.reduce(sum, term));
         let sum = if accumulate == Accumulate::Reduce { operators.reduce(sum, *y) } else { sum };
@@ -115,8 +114,6 @@ pub fn reference_over_operators<V: Value<RealSum = V> + SemiringNumber + Float, 
         let all = terms(operators, a, x, row).chain(before);
         (all.fold(operators.identity(), |sum: V, term| operators.reduce(sum, term)).to_f64(), 0.0)
     };
-    let rows: Vec<_> = (0..a.num_rows()).into_par_iter().with_min_len(MIN_ROWS).map(row).collect();
-    let (y, magnitude) = rows.into_iter().unzip();
-    let row_nnz = (0..a.num_rows()).map(|row| a.row(row).0.len() as u64).collect();
-    Ok(Reference { y, magnitude, row_nnz })
+    let (y, magnitude) = parallel::collect(a.num_rows(), BLOCK, row).into_iter().unzip();
+    Ok(Reference { y, magnitude, row_nnz: row_nnz(a) })
 }

@@ -2,7 +2,7 @@
 
 use crate::csr::first_row_within;
 use crate::scalar::sealed::{Exact, MulAdd};
-use crate::{CsrMatrix, Entry, MatrixError, Number, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Number, Offset, parallel};
 
 /// Rows and nonzeros of one task, at least and at most, and how many tasks there should be in between. That
 /// divides the work, so it also decides in which order a long row is added up: results depend on it and on
@@ -166,7 +166,7 @@ impl<V: Number, O: Offset> Product<'_, V, O> {
         let (start, end) = (blocks.start, blocks.end);
         let run_left = || self.run(start..middle, left, first_row, left_pieces);
         let run_right = || self.run(middle..end, right, middle_row, right_pieces);
-        rayon::join(run_left, run_right);
+        parallel::join(run_left, run_right);
     }
 
     /// Multiplies one block with the instructions that the processor has.

@@ -1,12 +1,12 @@
 //! A product to compare others with, and the bound that a right one keeps.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
 use crate::product::{check_lengths, cpu_parallel, cpu_serial};
-use crate::{Complex64, CsrMatrix, MatrixError, Offset, Value, ValueType};
+use crate::{Complex64, CsrMatrix, Entry, MatrixError, Offset, Value, ValueType, parallel};
 
-/// How many rows a task takes at least.
-const MIN_ROWS: usize = 256;
+/// How many rows a task takes at a time.
+const BLOCK: usize = 1024;
 
 /// α·A·x + β·y in doubled precision, row by row, with what bounds the error of others.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,10 +52,10 @@ pub fn reference<V: Value, O: Offset>(
             sum.add_product(beta, y[row].to_f64());
             magnitude += (beta * y[row].to_f64()).abs();
         }
-        (sum.value(), (magnitude, cols.len() as u64))
+        (sum.value(), magnitude)
     };
-    let (y, (magnitude, row_nnz)) = (0..a.num_rows()).into_par_iter().with_min_len(MIN_ROWS).map(row).unzip();
-    Ok(Reference { y, magnitude, row_nnz })
+    let (y, magnitude) = parallel::collect(a.num_rows(), BLOCK, row).into_iter().unzip();
+    Ok(Reference { y, magnitude, row_nnz: row_nnz(a) })
 }
 
 /// Computes α·A·x + β·y in integers, which wrap around in a sum of type `sums` and are then cut off to the type of `y`: a
@@ -84,8 +84,13 @@ pub fn reference_of_integers<O: Offset>(
     Ok(Reference {
         y: product.into_iter().map(|number| cut_off(cut_off(number, sums), y_type) as f64).collect(),
         magnitude: vec![0.0; a.num_rows()],
-        row_nnz: (0..a.num_rows()).map(|row| a.row(row).0.len() as u64).collect(),
+        row_nnz: row_nnz(a),
     })
+}
+
+/// The number of entries of each row.
+pub(crate) fn row_nnz<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Vec<u64> {
+    (0..a.num_rows()).map(|row| a.row_range(row).len() as u64).collect()
 }
 
 /// Computes α·A·x + β·y of complex numbers in doubled precision: the real and the imaginary parts, each with the
@@ -105,17 +110,14 @@ pub fn reference_of_complex<O: Offset>(
     let mut product = y.to_vec();
     cpu_serial(alpha, a, x, beta, &mut product)?;
     let zero = Complex64::default();
-    let (magnitude, row_nnz): (Vec<f64>, Vec<u64>) = (0..a.num_rows())
-        .into_par_iter()
-        .with_min_len(MIN_ROWS)
-        .map(|row| {
-            let (cols, values) = a.row(row);
-            let terms = cols.iter().zip(values).map(|(&col, value)| value.norm() * x[col as usize].norm());
-            let sum = if alpha == zero { 0.0 } else { alpha.norm() * terms.sum::<f64>() };
-            let before = if beta == zero { 0.0 } else { beta.norm() * y[row].norm() };
-            (sum + before, cols.len() as u64)
-        })
-        .unzip();
+    let magnitude = parallel::collect(a.num_rows(), BLOCK, |row| {
+        let (cols, values) = a.row(row);
+        let terms = cols.iter().zip(values).map(|(&col, value)| value.norm() * x[col as usize].norm());
+        let sum = if alpha == zero { 0.0 } else { alpha.norm() * terms.sum::<f64>() };
+        let before = if beta == zero { 0.0 } else { beta.norm() * y[row].norm() };
+        sum + before
+    });
+    let row_nnz = row_nnz(a);
     let part = |of: fn(&Complex64) -> f64| Reference {
         y: product.iter().map(of).collect(),
         magnitude: magnitude.clone(),
@@ -236,14 +238,13 @@ fn verify_parts<const PARTS: usize>(
         (ratio, row, failed)
     };
     let rows = references[0].y.len();
-    let (max_error_over_bound, row, failed_rows) = (0..rows)
-        .into_par_iter()
-        .with_min_len(MIN_ROWS)
-        .map(|row| {
-            let (ratio, _) = worst_part(row);
-            (ratio, row, usize::from(ratio > 1.0))
-        })
-        .reduce(|| (0.0, usize::MAX, 0), worse);
+    let none = (0.0, usize::MAX, 0);
+    let worst_of = |rows: Range<usize>| {
+        let ratios = rows.map(|row| (worst_part(row).0, row));
+        ratios.map(|(ratio, row)| (ratio, row, usize::from(ratio > 1.0))).fold(none, worse)
+    };
+    let worst = parallel::map(parallel::blocks(rows, BLOCK), worst_of);
+    let (max_error_over_bound, row, failed_rows) = worst.into_iter().fold(none, worse);
     let worst_row = (row < rows).then_some(row);
     let worst = worst_row.map(|row| (row, worst_part(row).1));
     Verification {

@@ -1,13 +1,13 @@
 //! Products over other semirings than sums of products.
 
-use rayon::prelude::*;
 use spmv_codegen::{Semiring, SemiringNumber};
 
 use crate::product::check_lengths;
-use crate::{CsrMatrix, MatrixError, Offset, Reference, Value};
+use crate::reference::row_nnz;
+use crate::{CsrMatrix, MatrixError, Offset, Reference, Value, parallel};
 
-/// How many rows a task takes at least.
-const MIN_ROWS: usize = 256;
+/// How many rows a task takes at a time.
+const BLOCK: usize = 1024;
 
 /// What becomes of y before a product over a semiring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ pub fn cpu_semiring<V: Value, O: Offset>(
     y: &mut [V],
 ) -> Result<(), MatrixError> {
     check_lengths(a, x, y)?;
-    y.par_iter_mut().enumerate().with_min_len(MIN_ROWS).for_each(|(row, y)| {
+    parallel::update(y, BLOCK, |row, y| {
         let (cols, values) = a.row(row);
         let terms = cols.iter().zip(values).map(|(&col, value)| (value.to_sum(), x[col as usize].to_sum()));
         let sum = terms.fold(semiring.identity::<V::Sum>(), |sum, (value, x)| {
@@ -71,8 +71,8 @@ pub fn reference_over_semiring<V: Value<RealSum = V> + SemiringNumber, O: Offset
         if adds { terms.map(|term| term.to_f64().abs()).sum::<f64>() + before } else { 0.0 }
     };
     Ok(Reference {
-        magnitude: (0..a.num_rows()).into_par_iter().with_min_len(MIN_ROWS).map(magnitude).collect(),
-        row_nnz: (0..a.num_rows()).map(|row| a.row(row).0.len() as u64).collect(),
+        magnitude: parallel::collect(a.num_rows(), BLOCK, magnitude),
+        row_nnz: row_nnz(a),
         y: product.into_iter().map(Value::to_f64).collect(),
     })
 }

@@ -1,8 +1,6 @@
 //! What a structure is like.
 
-use rayon::prelude::*;
-
-use crate::{CsrMatrix, Entry, Offset};
+use crate::{CsrMatrix, Entry, Offset, parallel};
 
 /// Rows and nonzeros of one task.
 const BLOCK: usize = 1 << 16;
@@ -53,8 +51,8 @@ impl Statistics {
     pub fn of<V: Entry, O: Offset>(matrix: &CsrMatrix<V, O>) -> Self {
         let (num_rows, num_cols, nnz) = (matrix.num_rows(), matrix.num_cols(), matrix.nnz());
         let blocks = matrix.row_blocks(BLOCK);
-        let part =
-            blocks.into_par_iter().map(|rows| Part::of(matrix, rows)).reduce(Part::default, Part::merge);
+        let parts = parallel::map(blocks.into_iter(), |rows| Part::of(matrix, rows));
+        let part = parts.into_iter().fold(Part::default(), Part::merge);
         let mean = if num_rows == 0 { 0.0 } else { nnz as f64 / num_rows as f64 };
         let places = num_rows as f64 * num_cols as f64;
         let last = part.histogram.iter().rposition(|&rows| rows > 0).map_or(0, |last| last + 1);

@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use rayon::prelude::*;
-
 use crate::assemble::{self, Buckets, Keyed};
 use crate::product::check_lengths;
 use crate::scalar::sealed::Exact;
-use crate::{CsrMatrix, Entry, MatrixError, Number, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Number, Offset, parallel};
 
 /// How many entries a task takes at a time.
 const CHUNK: usize = 1 << 15;
@@ -108,8 +106,8 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
             let position = (0..cols.len()).find(|&position| is_wrong(position))?;
             Some((position, cols[position]))
         };
-        let rows = (0..lower.num_rows()).into_par_iter().with_min_len(CHUNK / 16);
-        match rows.find_map_first(|row| wrong(row).map(|found| (row, found))) {
+        let first = parallel::find_first(lower.num_rows(), CHUNK / 16, |row| wrong(row).is_some());
+        match first.and_then(|row| Some((row, wrong(row)?))) {
             None => Ok(Self { symmetry, lower }),
             Some((row, (position, col))) if col as usize > row => {
                 let position = lower.row_range(row).start + position;
@@ -140,8 +138,9 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
         let transpose = a.transpose()?;
         // A transpose is sorted, and keeps the order of entries of the same place.
         let sorted = transpose.transpose()?;
-        let rows = (0..a.num_rows()).into_par_iter().with_min_len(CHUNK / 16);
-        if let Some(error) = rows.find_map_first(|row| without_mirror(symmetry, &sorted, &transpose, row)) {
+        let without_mirror = |row: usize| without_mirror(symmetry, &sorted, &transpose, row);
+        let first = parallel::find_first(a.num_rows(), CHUNK / 16, |row| without_mirror(row).is_some());
+        if let Some(error) = first.and_then(without_mirror) {
             return Err(error);
         }
         let (row_offsets, mut col_indices, mut values) = sorted.into_parts();
@@ -202,25 +201,21 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
     pub fn to_csr(&self) -> Result<CsrMatrix<V, O>, MatrixError> {
         let (lower, symmetry) = (&self.lower, self.symmetry);
         let buckets = Buckets::new(lower.num_rows(), 2 * lower.nnz() / CHUNK);
-        let chunks = (0..lower.nnz().div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let range = chunk * CHUNK..lower.nnz().min((chunk + 1) * CHUNK);
-                let mut row = lower.row_offsets().partition_point(|end| end.to_usize() <= range.start) - 1;
-                let mut entries = Vec::with_capacity(2 * range.len());
-                for position in range {
-                    while lower.row_offsets()[row + 1].to_usize() <= position {
-                        row += 1;
-                    }
-                    let (col, value) = (lower.col_indices()[position], lower.values()[position]);
-                    entries.push(Keyed { row: row as u32, col, value });
-                    if col != row as u32 {
-                        entries.push(Keyed { row: col, col: row as u32, value: symmetry.mirror(value) });
-                    }
+        let chunks = parallel::map(parallel::blocks(lower.nnz(), CHUNK), |range| {
+            let mut row = lower.row_offsets().partition_point(|end| end.to_usize() <= range.start) - 1;
+            let mut entries = Vec::with_capacity(2 * range.len());
+            for position in range {
+                while lower.row_offsets()[row + 1].to_usize() <= position {
+                    row += 1;
                 }
-                buckets.sort(&entries)
-            })
-            .collect();
+                let (col, value) = (lower.col_indices()[position], lower.values()[position]);
+                entries.push(Keyed { row: row as u32, col, value });
+                if col != row as u32 {
+                    entries.push(Keyed { row: col, col: row as u32, value: symmetry.mirror(value) });
+                }
+            }
+            buckets.sort(&entries)
+        });
         assemble::assemble(lower.num_rows(), lower.num_rows(), &buckets, chunks, |_, value| value)
     }
 
@@ -251,10 +246,9 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
 
     /// The number of entries that both triangles have together, the diagonal counted once.
     pub fn full_nnz(&self) -> usize {
-        let rows = (0..self.num_rows()).into_par_iter().with_min_len(CHUNK / 16);
         let on_diagonal =
-            |row: usize| self.lower.row(row).0.iter().filter(|&&col| col as usize == row).count();
-        2 * self.nnz() - rows.map(on_diagonal).sum::<usize>()
+            |row: usize| self.lower.row(row).0.iter().filter(|&&col| col as usize == row).count() as u64;
+        2 * self.nnz() - parallel::sum(self.num_rows(), CHUNK / 16, on_diagonal) as usize
     }
 }
 

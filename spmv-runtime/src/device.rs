@@ -15,8 +15,9 @@ use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Ta
 use crate::cuda::{Cuda, stream_handle};
 use crate::error::Error;
 use crate::launcher::Found;
+use crate::nvrtc::Nvrtc;
 use crate::planner::analysis::AnalysisWorkspace;
-use crate::simulator::{MEMORY_BYTES, Simulated};
+use crate::simulator::{ARCH, MEMORY_BYTES, Simulated};
 
 /// A device. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -129,12 +130,22 @@ impl Device {
     /// The embedded device with a schedule: an adversarial one finds what depends on the order in which things
     /// run.
     pub fn simulator_with(schedule: Schedule) -> Device {
-        Self::from_simulated(Simulated::new(schedule, MEMORY_BYTES))
+        Self::from_simulated(Simulated::new(ARCH, schedule, MEMORY_BYTES))
+    }
+
+    /// The embedded device with a schedule, of another architecture than `sm_90`: it runs the PTX that kernels become
+    /// there, `sm_75` for example.
+    ///
+    /// # Errors
+    /// [`Error::Nvrtc`] where NVRTC is missing or does not know the architecture.
+    pub fn simulator_of(arch: &str, schedule: Schedule) -> Result<Device, Error> {
+        Nvrtc::find()?.check_arch(arch)?;
+        Ok(Self::from_simulated(Simulated::new(arch, schedule, MEMORY_BYTES)))
     }
 
     /// The embedded device with so many bytes of memory, to see what happens where there is little.
     pub fn simulator_with_memory(bytes: u64) -> Device {
-        Self::from_simulated(Simulated::new(Schedule::Natural, bytes))
+        Self::from_simulated(Simulated::new(ARCH, Schedule::Natural, bytes))
     }
 
     fn from_simulated(simulated: Simulated) -> Device {

@@ -10,8 +10,9 @@ use crate::backend::{
 };
 use crate::error::Error;
 
-/// What the simulated device is like. The multiprocessors only decide how many blocks a persistent grid has.
-const ARCH: &str = "sm_90";
+/// What the simulated device is like where nothing is said.
+pub(crate) const ARCH: &str = "sm_90";
+/// They only decide how many blocks a persistent grid has.
 const MULTIPROCESSORS: u32 = 4;
 const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
@@ -46,11 +47,11 @@ fn cost(counters: &Counters) -> u64 {
 }
 
 impl Simulated {
-    pub(crate) fn new(schedule: Schedule, memory_bytes: u64) -> Simulated {
+    pub(crate) fn new(arch: &str, schedule: Schedule, memory_bytes: u64) -> Simulated {
         Simulated {
             properties: DeviceProperties {
                 name: "ptx-sim (simulated on the CPU)".into(),
-                arch: ARCH.into(),
+                arch: arch.into(),
                 multiprocessors: MULTIPROCESSORS,
                 memory_bytes,
                 l2_bytes: 0,

@@ -1,12 +1,10 @@
 //! Dense blocks with compressed coordinates.
 
-use rayon::prelude::*;
-
 use super::blocks::{BlockSize, Blocks};
-use super::runs::{array_bytes, offsets_of};
+use super::runs::{BLOCK, array_bytes, offsets_of};
 use super::{BsrMatrix, Footprint, Format, FormatKind};
 use crate::assemble::zeroed;
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// Blocks whose columns are differences from one full column.
 pub const BLOCKS_PER_TILE: usize = 256;
@@ -145,7 +143,7 @@ impl<V: Entry, O: Offset> BccooMatrix<V, O> {
     /// The same blocks with full coordinates.
     fn to_bsr(&self) -> Result<BsrMatrix<V, O>, MatrixError> {
         let mut block_cols: Vec<u32> = zeroed(self.num_blocks(), "block_cols")?;
-        block_cols.par_chunks_mut(BLOCKS_PER_TILE).enumerate().for_each(|(tile, cols)| {
+        parallel::for_each(block_cols.chunks_mut(BLOCKS_PER_TILE).enumerate(), |(tile, cols)| {
             for (col, of_block) in cols.iter_mut().zip(self.cols_of(tile)) {
                 *col = of_block;
             }
@@ -160,7 +158,7 @@ impl<V: Entry, O: Offset> BccooMatrix<V, O> {
             block_offsets: offsets_of(counts.into_iter(), "block_offsets")?,
             block_cols,
             values: self.values.clone(),
-            mask: self.mask.par_iter().with_min_len(1 << 14).map(|&mask| mask.into()).collect(),
+            mask: parallel::collect(self.num_blocks(), BLOCK, |block| self.mask[block].into()),
         };
         Ok(BsrMatrix::from_blocks(self.num_rows, self.num_cols, self.nnz, self.size, blocks))
     }
@@ -176,7 +174,7 @@ fn deltas(cols: &[u32]) -> impl Iterator<Item = i16> {
 /// The number of escapes of each tile.
 fn escapes(block_cols: &[u32]) -> Vec<usize> {
     let count = |cols: &[u32]| deltas(cols).filter(|&delta| delta == ESCAPE).count();
-    block_cols.par_chunks(BLOCKS_PER_TILE).map(count).collect()
+    parallel::map(block_cols.chunks(BLOCKS_PER_TILE), count)
 }
 
 impl<V: Entry, O: Offset> Format<V, O> for BccooMatrix<V, O> {
@@ -216,7 +214,7 @@ impl<V: Entry, O: Offset> Format<V, O> for BccooMatrix<V, O> {
             block_rows.push(row as u32);
             bit_flags[last / 32] &= !(1 << (last % 32));
         }
-        let tiles = || block_cols.par_chunks(BLOCKS_PER_TILE);
+        let tiles = || block_cols.chunks(BLOCKS_PER_TILE);
         let escaped = |cols: &[u32]| {
             let listed = deltas(cols).zip(cols).filter(|&(delta, _)| delta == ESCAPE);
             listed.map(|(_, &col)| col).collect::<Vec<u32>>()
@@ -230,11 +228,11 @@ impl<V: Entry, O: Offset> Format<V, O> for BccooMatrix<V, O> {
             block_rows,
             tile_rows,
             tile_cols: tiles().map(|cols| cols[0]).collect(),
-            col_deltas: tiles().flat_map_iter(|cols| deltas(cols).collect::<Vec<i16>>()).collect(),
+            col_deltas: parallel::map(tiles(), |cols| deltas(cols).collect::<Vec<i16>>()).concat(),
             escape_offsets: offsets_of(escapes(&block_cols).into_iter(), "escape_offsets")?,
-            escaped_cols: tiles().flat_map_iter(escaped).collect(),
+            escaped_cols: parallel::map(tiles(), escaped).concat(),
             values,
-            mask: mask.par_iter().with_min_len(1 << 14).map(|&mask| mask as u16).collect(),
+            mask: parallel::collect(num_blocks, BLOCK, |block| mask[block] as u16),
         })
     }
 

@@ -1,10 +1,11 @@
 //! A matrix cut into small dense blocks.
 
-use rayon::prelude::*;
-
 use super::runs::{offsets_of, split};
 use crate::assemble::zeroed;
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
+
+/// Rows of blocks that a task takes at a time.
+const ROWS: usize = 64;
 
 /// Bits of a key that name a place in a block.
 const PLACE_BITS: u32 = 6;
@@ -71,9 +72,12 @@ impl BlockSize {
     /// The number of blocks of each row of blocks; one with several entries at a place counts as often.
     pub fn count<V: Entry, O: Offset>(self, a: &CsrMatrix<V, O>) -> Result<Vec<usize>, MatrixError> {
         let mut counts: Vec<usize> = zeroed(self.block_rows(a.num_rows()), "block_offsets")?;
-        counts.par_iter_mut().enumerate().with_min_len(64).for_each_init(Vec::new, |placed, (row, count)| {
-            self.sort(a, row, placed);
-            Self::for_each_block(placed, |_, layers, _| *count += layers);
+        parallel::for_each(counts.chunks_mut(ROWS).enumerate(), |(part, counts)| {
+            let mut placed = Vec::new();
+            for (row, count) in (part * ROWS..).zip(counts) {
+                self.sort(a, row, &mut placed);
+                Self::for_each_block(&placed, |_, layers, _| *count += layers);
+            }
         });
         Ok(counts)
     }
@@ -85,18 +89,20 @@ impl BlockSize {
         counts: &[usize],
     ) -> Result<Vec<u32>, MatrixError> {
         let mut block_cols: Vec<u32> = zeroed(counts.iter().sum(), "block_cols")?;
-        split(&mut block_cols, counts.iter().copied())
-            .into_par_iter()
-            .enumerate()
-            .with_min_len(64)
-            .for_each_init(Vec::new, |placed, (row, cols)| {
-                self.sort(a, row, placed);
-                let mut next = 0;
-                Self::for_each_block(placed, |col, layers, _| {
-                    cols[next..next + layers].fill(col);
-                    next += layers;
-                });
-            });
+        let parts = split(&mut block_cols, counts.chunks(ROWS).map(|counts| counts.iter().sum()));
+        parallel::for_each(
+            parts.into_iter().zip(counts.chunks(ROWS)).enumerate(),
+            |(part, (cols, counts))| {
+                let (mut placed, mut next) = (Vec::new(), 0);
+                for row in (part * ROWS..).take(counts.len()) {
+                    self.sort(a, row, &mut placed);
+                    Self::for_each_block(&placed, |col, layers, _| {
+                        cols[next..next + layers].fill(col);
+                        next += layers;
+                    });
+                }
+            },
+        );
         Ok(block_cols)
     }
 
@@ -107,15 +113,14 @@ impl BlockSize {
         let block_cols = self.cols(a, &counts)?;
         let mut values: Vec<V> = zeroed(num_blocks * self.places(), "values")?;
         let mut mask: Vec<u64> = zeroed(num_blocks, "mask")?;
-        split(&mut values, counts.iter().map(|count| count * self.places()))
-            .into_par_iter()
-            .zip(split(&mut mask, counts.iter().copied()))
-            .enumerate()
-            .with_min_len(64)
-            .for_each_init(Vec::new, |placed, (row, (values, mask))| {
-                self.sort(a, row, placed);
-                let mut first = 0;
-                Self::for_each_block(placed, |_, layers, entries| {
+        let of_part = counts.chunks(ROWS).map(|counts| counts.iter().sum::<usize>());
+        let values_of = split(&mut values, of_part.clone().map(|blocks| blocks * self.places()));
+        let parts = values_of.into_iter().zip(split(&mut mask, of_part)).zip(counts.chunks(ROWS));
+        parallel::for_each(parts.enumerate(), |(part, ((values, mask), counts))| {
+            let (mut placed, mut first) = (Vec::new(), 0);
+            for row in (part * ROWS..).take(counts.len()) {
+                self.sort(a, row, &mut placed);
+                Self::for_each_block(&placed, |_, layers, entries| {
                     for same in entries.chunk_by(|a, b| a.key == b.key) {
                         let place = (same[0].key & ((1 << PLACE_BITS) - 1)) as usize;
                         for (block, entry) in (first..).zip(same) {
@@ -125,7 +130,8 @@ impl BlockSize {
                     }
                     first += layers;
                 });
-            });
+            }
+        });
         Ok(Blocks {
             block_offsets: offsets_of(counts.into_iter(), "block_offsets")?,
             block_cols,

@@ -1,18 +1,16 @@
 //! Coordinates and compressed sparse columns as layouts.
 
-use rayon::prelude::*;
-
 use super::runs::{BLOCK, array_bytes, csr_of_rows, split};
 use super::{Footprint, Format, FormatKind};
 use crate::assemble::zeroed;
-use crate::{CooMatrix, CscMatrix, CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CooMatrix, CscMatrix, CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// The rows of the entries of a matrix.
 pub(super) fn row_indices<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Result<Vec<u32>, MatrixError> {
     let mut row_indices = zeroed(a.nnz(), "row_indices")?;
     let blocks = a.row_blocks(BLOCK);
     let parts = split(&mut row_indices, blocks.iter().map(|rows| a.range_of(rows).len()));
-    blocks.into_par_iter().zip(parts).for_each(|(rows, part)| {
+    parallel::for_each(blocks.into_iter().zip(parts), |(rows, part)| {
         let first = a.range_of(&rows).start;
         for row in rows {
             let range = a.row_range(row);
@@ -40,7 +38,8 @@ impl<V: Entry, O: Offset> Format<V, O> for CooMatrix<V> {
     /// Where rows ascend, their entries keep their order; otherwise this is [`CooMatrix::to_csr`].
     fn to_csr(&self) -> Result<CsrMatrix<V, O>, MatrixError> {
         let rows = self.row_indices();
-        if !rows.par_windows(2).with_min_len(BLOCK).all(|pair| pair[0] <= pair[1]) {
+        let descends = |position: usize| rows[position] > rows[position + 1];
+        if parallel::find_first(rows.len().saturating_sub(1), BLOCK, descends).is_some() {
             return self.to_csr();
         }
         let range = |row: usize| {

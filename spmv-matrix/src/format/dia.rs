@@ -2,13 +2,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rayon::prelude::*;
-
 use super::ell::stride;
-use super::runs::{array_bytes, csr_of_rows};
+use super::runs::{BLOCK, array_bytes, csr_of_rows};
 use super::{Footprint, Format, FormatKind};
 use crate::assemble::zeroed;
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// Rows that a task takes at a time; a multiple of 32, so that no two tasks share a word of the mask.
 const TILE_ROWS: usize = 1024;
@@ -68,17 +66,20 @@ fn layers<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Result<Vec<u32>, MatrixEr
     let diagonals = if a.num_rows() == 0 { 0 } else { a.num_rows() - 1 + a.num_cols() };
     let layers: Vec<u32> = zeroed(diagonals, "diagonals")?;
     let layers: Vec<AtomicU32> = layers.into_iter().map(AtomicU32::new).collect();
-    (0..a.num_rows()).into_par_iter().with_min_len(256).for_each_init(Vec::new, |sorted, row| {
-        let mut cols = a.row(row).0;
-        if !cols.is_sorted() {
-            sorted.clear();
-            sorted.extend_from_slice(cols);
-            sorted.sort_unstable();
-            cols = sorted;
-        }
-        for same in cols.chunk_by(|a, b| a == b) {
-            let count = u32::try_from(same.len()).unwrap_or(u32::MAX);
-            layers[diagonal_of(a.num_rows(), row, same[0])].fetch_max(count, Ordering::Relaxed);
+    parallel::for_each(parallel::blocks(a.num_rows(), 1024), |rows| {
+        let mut sorted = Vec::new();
+        for row in rows {
+            let mut cols = a.row(row).0;
+            if !cols.is_sorted() {
+                sorted.clear();
+                sorted.extend_from_slice(cols);
+                sorted.sort_unstable();
+                cols = &sorted;
+            }
+            for same in cols.chunk_by(|a, b| a == b) {
+                let count = u32::try_from(same.len()).unwrap_or(u32::MAX);
+                layers[diagonal_of(a.num_rows(), row, same[0])].fetch_max(count, Ordering::Relaxed);
+            }
         }
     });
     Ok(layers.into_iter().map(AtomicU32::into_inner).collect())
@@ -101,7 +102,8 @@ impl<V: Entry, O: Offset> Format<V, O> for DiaMatrix<V> {
     const KEEPS_ORDER: bool = false;
 
     fn predict_with(a: &CsrMatrix<V, O>, (): ()) -> Result<Footprint, MatrixError> {
-        let stored: u64 = layers(a)?.into_par_iter().map(u64::from).sum();
+        let layers = layers(a)?;
+        let stored = parallel::sum(layers.len(), BLOCK, |diagonal| layers[diagonal].into());
         let slots = stored.saturating_mul(stride(a.num_rows()) as u64);
         Ok(Footprint {
             nnz: a.nnz() as u64,
@@ -133,7 +135,7 @@ impl<V: Entry, O: Offset> Format<V, O> for DiaMatrix<V> {
                 tile.mask.push(mask);
             }
         }
-        tiles.into_par_iter().enumerate().for_each(|(index, mut tile)| {
+        parallel::for_each(tiles.into_iter().enumerate(), |(index, mut tile)| {
             let rows = index * TILE_ROWS..num_rows.min((index + 1) * TILE_ROWS);
             for row in rows.clone() {
                 let (place, (cols, values)) = (row - rows.start, a.row(row));

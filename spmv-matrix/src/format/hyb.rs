@@ -1,12 +1,10 @@
 //! Usual rows padded, what is longer as coordinates.
 
-use rayon::prelude::*;
-
 use super::compressed::row_indices;
 use super::ell::stride;
-use super::runs::{csr_of_rows, row_lengths};
+use super::runs::{BLOCK, csr_of_rows, row_lengths};
 use super::{EllMatrix, Footprint, Format, FormatKind};
-use crate::{CooMatrix, CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CooMatrix, CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// A matrix whose rows begin in [`EllMatrix`] and go on in [`CooMatrix`] (N. Bell and M. Garland, 2009).
 ///
@@ -72,7 +70,7 @@ impl<V: Entry, O: Offset> Format<V, O> for HybMatrix<V> {
         let lengths = row_lengths(a);
         let width = width(lengths.clone());
         let padded = (width as u64).saturating_mul(stride(a.num_rows()) as u64);
-        let rest: u64 = lengths.par_iter().map(|&length| length.saturating_sub(width) as u64).sum();
+        let rest = parallel::sum(lengths.len(), BLOCK, |row| lengths[row].saturating_sub(width) as u64);
         Ok(Footprint {
             nnz: a.nnz() as u64,
             slots: padded.saturating_add(rest),

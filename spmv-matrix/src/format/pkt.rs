@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::ell::stride;
 use super::runs::{array_bytes, csr_of_rows, offsets_of, split};
 use super::{Footprint, Format, FormatKind};
 use crate::assemble::zeroed;
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// The column of a slot of a packet that holds no entry.
 pub const NO_LOCAL_COLUMN: u16 = u16::MAX;
@@ -89,16 +87,12 @@ impl<V: Entry, O: Offset> Packets<'_, V, O> {
             let width = rows.clone().map(|row| self.entries(row, true).count()).max().unwrap_or(0);
             width * stride(rows.len())
         };
-        (0..self.count()).into_par_iter().map(slots).collect()
+        parallel::map(0..self.count(), slots)
     }
 
     /// The number of entries in packets.
     fn local_nnz(self) -> u64 {
-        (0..self.a.num_rows())
-            .into_par_iter()
-            .with_min_len(1024)
-            .map(|row| self.entries(row, true).count() as u64)
-            .sum()
+        parallel::sum(self.a.num_rows(), 1024, |row| self.entries(row, true).count() as u64)
     }
 }
 
@@ -167,22 +161,20 @@ impl<V: Entry, O: Offset> Format<V, O> for PktMatrix<V, O> {
         let num_slots = packet_offsets[packets.count()].to_usize();
         let mut local_cols: Vec<u16> = zeroed(num_slots, "local_cols")?;
         let mut values: Vec<V> = zeroed(num_slots, "values")?;
-        split(&mut local_cols, slots.iter().copied())
-            .into_par_iter()
-            .zip(split(&mut values, slots.iter().copied()))
-            .enumerate()
-            .for_each(|(packet, (cols, values))| {
-                cols.fill(NO_LOCAL_COLUMN);
-                let rows = packets.rows(packet);
-                let stride = stride(rows.len());
-                for (place, row) in rows.clone().enumerate() {
-                    for (k, position) in packets.entries(row, true).enumerate() {
-                        let col = a.col_indices()[position] as usize - rows.start;
-                        cols[k * stride + place] = col as u16;
-                        values[k * stride + place] = a.values()[position];
-                    }
+        let [lengths, of_values] = [slots.iter().copied(), slots.iter().copied()];
+        let parts = split(&mut local_cols, lengths).into_iter().zip(split(&mut values, of_values));
+        parallel::for_each(parts.enumerate(), |(packet, (cols, values))| {
+            cols.fill(NO_LOCAL_COLUMN);
+            let rows = packets.rows(packet);
+            let stride = stride(rows.len());
+            for (place, row) in rows.clone().enumerate() {
+                for (k, position) in packets.entries(row, true).enumerate() {
+                    let col = a.col_indices()[position] as usize - rows.start;
+                    cols[k * stride + place] = col as u16;
+                    values[k * stride + place] = a.values()[position];
                 }
-            });
+            }
+        });
         let remainder = csr_of_rows(
             a.num_rows(),
             a.num_cols(),

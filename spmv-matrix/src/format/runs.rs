@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 
 use super::NO_COLUMN;
 use crate::assemble::zeroed;
 use crate::csr::{check_offset_type, row_blocks};
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// Slots or rows that a task takes at a time.
 pub(super) const BLOCK: usize = 1 << 14;
@@ -32,22 +32,21 @@ where
         let slots = (self.start)(self.count);
         let mut col_indices = zeroed(slots, "col_indices")?;
         let mut values = zeroed(slots, "values")?;
-        col_indices.par_chunks_mut(BLOCK).zip(values.par_chunks_mut(BLOCK)).enumerate().for_each(
-            |(block, (cols, values))| {
-                let mut run = self.run_of(block * BLOCK);
-                let (mut start, mut end) = ((self.start)(run), (self.start)(run + 1));
-                for (slot, (col, value)) in (block * BLOCK..).zip(cols.iter_mut().zip(values)) {
-                    while end <= slot {
-                        run += 1;
-                        (start, end) = (end, (self.start)(run + 1));
-                    }
-                    *col = NO_COLUMN;
-                    if let Some(source) = (self.source)(run, slot - start) {
-                        (*col, *value) = (a.col_indices()[source], a.values()[source]);
-                    }
+        let blocks = col_indices.chunks_mut(BLOCK).zip(values.chunks_mut(BLOCK)).enumerate();
+        parallel::for_each(blocks, |(block, (cols, values))| {
+            let mut run = self.run_of(block * BLOCK);
+            let (mut start, mut end) = ((self.start)(run), (self.start)(run + 1));
+            for (slot, (col, value)) in (block * BLOCK..).zip(cols.iter_mut().zip(values)) {
+                while end <= slot {
+                    run += 1;
+                    (start, end) = (end, (self.start)(run + 1));
                 }
-            },
-        );
+                *col = NO_COLUMN;
+                if let Some(source) = (self.source)(run, slot - start) {
+                    (*col, *value) = (a.col_indices()[source], a.values()[source]);
+                }
+            }
+        });
         Ok((col_indices, values))
     }
 
@@ -79,7 +78,7 @@ pub(crate) fn csr_of_rows<V: Entry, O: Offset>(
     row: impl Fn(usize, &mut [u32], &mut [V]) + Sync,
 ) -> Result<CsrMatrix<V, O>, MatrixError> {
     let mut counts: Vec<usize> = zeroed(num_rows, "row_offsets")?;
-    counts.par_iter_mut().enumerate().with_min_len(256).for_each(|(row, count)| *count = row_nnz(row));
+    parallel::fill(&mut counts, 1024, row_nnz);
     let row_offsets: Vec<O> = offsets_of(counts.into_iter(), "row_offsets")?;
     let nnz = row_offsets[num_rows].to_usize();
     let mut col_indices = zeroed(nnz, "col_indices")?;
@@ -88,7 +87,8 @@ pub(crate) fn csr_of_rows<V: Entry, O: Offset>(
     let entries = |rows: &Range<usize>| row_offsets[rows.end].to_usize() - row_offsets[rows.start].to_usize();
     let cols_of = split(&mut col_indices, blocks.iter().map(entries));
     let values_of = split(&mut values, blocks.iter().map(entries));
-    blocks.par_iter().zip(cols_of).zip(values_of).for_each(|((rows, cols), values)| {
+    let parts = blocks.iter().zip(cols_of).zip(values_of);
+    parallel::for_each(parts, |((rows, cols), values)| {
         let first = row_offsets[rows.start].to_usize();
         for index in rows.clone() {
             let range = row_offsets[index].to_usize() - first..row_offsets[index + 1].to_usize() - first;
@@ -120,22 +120,27 @@ pub(super) fn split<T>(mut array: &mut [T], lengths: impl Iterator<Item = usize>
 
 /// The number of entries of each row.
 pub(super) fn row_lengths<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> Vec<usize> {
-    (0..a.num_rows()).into_par_iter().with_min_len(BLOCK).map(|row| a.row_range(row).len()).collect()
+    parallel::collect(a.num_rows(), BLOCK, |row| a.row_range(row).len())
 }
 
 /// The number of entries of the longest row.
 pub(super) fn longest_row<V: Entry, O: Offset>(a: &CsrMatrix<V, O>) -> usize {
-    (0..a.num_rows()).into_par_iter().with_min_len(BLOCK).map(|row| a.row_range(row).len()).max().unwrap_or(0)
+    let longest = |rows: Range<usize>| rows.map(|row| a.row_range(row).len()).max().unwrap_or(0);
+    parallel::map(parallel::blocks(a.num_rows(), BLOCK), longest).into_iter().max().unwrap_or(0)
 }
 
 /// The rows by falling length, equal ones in their order, inside windows of `window` rows.
 pub(super) fn by_falling_length<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, window: usize) -> Vec<u32> {
-    let mut rows: Vec<u32> = (0..a.num_rows() as u32).into_par_iter().with_min_len(BLOCK).collect();
-    let key = |&row: &u32| std::cmp::Reverse(a.row_range(row as usize).len());
+    sorted_by_falling(&row_lengths(a), window)
+}
+
+fn sorted_by_falling(lengths: &[usize], window: usize) -> Vec<u32> {
+    let mut rows: Vec<u32> = (0..lengths.len() as u32).collect();
+    let key = |&row: &u32| std::cmp::Reverse(lengths[row as usize]);
     if window >= rows.len() {
         rows.par_sort_by_key(key);
     } else if window > 1 {
-        rows.par_chunks_mut(window).for_each(|rows| rows.sort_by_key(key));
+        parallel::for_each(rows.chunks_mut(window), |rows| rows.sort_by_key(key));
     }
     rows
 }
@@ -144,11 +149,11 @@ pub(super) fn by_falling_length<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, window
 pub(super) fn places(permutation: &[u32]) -> Result<Vec<u32>, MatrixError> {
     let places: Vec<u32> = zeroed(permutation.len(), "permutation")?;
     let places: Vec<AtomicU32> = places.into_iter().map(AtomicU32::new).collect();
-    permutation
-        .par_iter()
-        .with_min_len(BLOCK)
-        .enumerate()
-        .for_each(|(place, &row)| places[row as usize].store(place as u32, Ordering::Relaxed));
+    parallel::for_each(permutation.chunks(BLOCK).enumerate(), |(block, rows)| {
+        for (place, &row) in (block * BLOCK..).zip(rows) {
+            places[row as usize].store(place as u32, Ordering::Relaxed);
+        }
+    });
     Ok(places.into_iter().map(AtomicU32::into_inner).collect())
 }
 

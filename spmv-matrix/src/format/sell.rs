@@ -1,12 +1,10 @@
 //! Slices of rows, each padded to its longest row.
 
-use rayon::prelude::*;
-
 use super::runs::{
     BLOCK, Runs, array_bytes, by_falling_length, csr_of_rows, offsets_of, partition_point, places,
 };
 use super::{Footprint, Format, FormatKind, NO_COLUMN};
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 /// Rows of a slice.
 pub const SLICE_ROWS: usize = 32;
@@ -91,7 +89,8 @@ impl<V: Entry, O: Offset> SellMatrix<V, O> {
 /// The length of the longest row of each slice.
 fn widths<V: Entry, O: Offset>(a: &CsrMatrix<V, O>, permutation: &[u32]) -> Vec<usize> {
     let longest = |rows: &[u32]| rows.iter().map(|&row| a.row_range(row as usize).len()).max().unwrap_or(0);
-    permutation.par_chunks(SLICE_ROWS).with_min_len(BLOCK / SLICE_ROWS).map(longest).collect()
+    let of_some = |rows: &[u32]| rows.chunks(SLICE_ROWS).map(longest).collect::<Vec<_>>();
+    parallel::map(permutation.chunks(BLOCK), of_some).concat()
 }
 
 impl<V: Entry, O: Offset> Format<V, O> for SellMatrix<V, O> {

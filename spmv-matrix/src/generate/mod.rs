@@ -26,14 +26,12 @@ mod stencil;
 use std::collections::HashSet;
 use std::str::FromStr;
 
-use rayon::prelude::*;
-
 pub use self::class::{ALL, ClassSpec, ParameterSpec, class};
 use self::class::{Plan, Settings};
 use self::rng::Rng;
 use crate::assemble::zeroed;
 use crate::csr::{check_dimensions, check_offset_type};
-use crate::{CsrMatrix, MatrixError, Offset, Value};
+use crate::{CsrMatrix, MatrixError, Offset, Value, parallel};
 
 /// Why a matrix cannot be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -311,13 +309,9 @@ impl Generator {
             return Err(GenerateError::TooLarge { bytes, max_bytes });
         }
         let rows_per_block = (num_rows / 1024).clamp(1, 4096);
-        let blocks: Vec<Block> = (0..num_rows.div_ceil(rows_per_block))
-            .into_par_iter()
-            .map(|block| {
-                let rows = block * rows_per_block..num_rows.min((block + 1) * rows_per_block);
-                Block::of(plan.as_ref(), self.seed, rows)
-            })
-            .collect();
+        let blocks = parallel::map(parallel::blocks(num_rows, rows_per_block), |rows| {
+            Block::of(plan.as_ref(), self.seed, rows)
+        });
 
         let nnz: usize = blocks.iter().map(|block| block.cols.len()).sum();
         check_offset_type::<O>(nnz as u64)?;
@@ -336,7 +330,7 @@ impl Generator {
             tasks.push((block, start, offsets, cols, vals));
             start += len;
         }
-        tasks.into_par_iter().for_each(|(block, start, offsets, cols, vals)| {
+        parallel::for_each(tasks.into_iter(), |(block, start, offsets, cols, vals)| {
             cols.copy_from_slice(&block.cols);
             let mut end = 0;
             for (index, (offset, &len)) in offsets.iter_mut().zip(&block.lens).enumerate() {

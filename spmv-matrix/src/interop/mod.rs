@@ -10,10 +10,8 @@
 //! [`MatrixError::NotCanonical`];
 //! [`CsrMatrix::sum_duplicates`] makes it so.
 
-use rayon::prelude::*;
-
 use crate::csr::check_offset_type;
-use crate::{CsrMatrix, Entry, MatrixError, Offset};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 
 #[cfg(feature = "faer")]
 mod faer;
@@ -31,7 +29,7 @@ fn check_canonical<V: Entry, O: Offset>(
     library: &'static str,
 ) -> Result<(), MatrixError> {
     let unordered = |row: usize| a.row(row).0.windows(2).any(|pair| pair[0] >= pair[1]);
-    match (0..a.num_rows()).into_par_iter().with_min_len(BLOCK).find_first(|&row| unordered(row)) {
+    match parallel::find_first(a.num_rows(), BLOCK, unordered) {
         Some(row) => Err(MatrixError::NotCanonical { library, row }),
         None => Ok(()),
     }
@@ -40,8 +38,8 @@ fn check_canonical<V: Entry, O: Offset>(
 /// Offsets and columns as `usize`.
 fn widen<O: Offset>(row_offsets: &[O], col_indices: &[u32]) -> (Vec<usize>, Vec<usize>) {
     (
-        row_offsets.par_iter().with_min_len(BLOCK).map(|offset| offset.to_usize()).collect(),
-        col_indices.par_iter().with_min_len(BLOCK).map(|&col| col as usize).collect(),
+        parallel::collect(row_offsets.len(), BLOCK, |row| row_offsets[row].to_usize()),
+        parallel::collect(col_indices.len(), BLOCK, |position| col_indices[position] as usize),
     )
 }
 
@@ -56,15 +54,14 @@ fn narrow<V: Entry, O: Offset>(
     crate::csr::check_dimensions(num_rows, num_cols)?;
     check_offset_type::<O>(col_indices.len() as u64)?;
     // What does not fit is out of range, and stays so.
-    let offset = |&offset: &usize| {
-        O::from_usize(offset).unwrap_or(O::from_usize(u32::MAX as usize).unwrap_or_default())
-    };
-    let col = |&col: &usize| u32::try_from(col).unwrap_or(u32::MAX);
+    let offset =
+        |offset: usize| O::from_usize(offset).unwrap_or(O::from_usize(u32::MAX as usize).unwrap_or_default());
+    let col = |col: usize| u32::try_from(col).unwrap_or(u32::MAX);
     CsrMatrix::new(
         num_rows,
         num_cols,
-        row_offsets.par_iter().with_min_len(BLOCK).map(offset).collect(),
-        col_indices.par_iter().with_min_len(BLOCK).map(col).collect(),
+        parallel::collect(row_offsets.len(), BLOCK, |row| offset(row_offsets[row])),
+        parallel::collect(col_indices.len(), BLOCK, |position| col(col_indices[position])),
         values,
     )
 }

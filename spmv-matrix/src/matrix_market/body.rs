@@ -7,8 +7,6 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rayon::prelude::*;
-
 use super::diagnose::{FIELD, SYMMETRY, diagnose, header_fault};
 use super::error::{Problem, ReadError};
 use super::header::{Field, Format, Header, Symmetry};
@@ -18,7 +16,7 @@ use super::token::{blanks, index, separator, value};
 use super::{Progress, ReadOptions};
 use crate::assemble::{self, Buckets, Chunk, Keyed};
 use crate::csr::check_offset_type;
-use crate::{CsrMatrix, Entry, MatrixError, Offset, SymmetricCsr};
+use crate::{CsrMatrix, Entry, MatrixError, Offset, SymmetricCsr, parallel};
 
 /// Bytes of text that a thread takes at a time, at least and at most.
 const PIECE: [u64; 2] = [256 << 10, 1 << 20];
@@ -212,8 +210,8 @@ impl Reader<'_> {
             *offset = O::of(row * num_cols);
         }
         if nnz > 0 {
-            let rows = col_indices.par_chunks_mut(num_cols).zip(values.par_chunks_mut(num_cols)).enumerate();
-            rows.for_each(|(row, (cols, values))| {
+            let rows = col_indices.chunks_mut(num_cols).zip(values.chunks_mut(num_cols)).enumerate();
+            parallel::for_each(rows, |(row, (cols, values))| {
                 for (col, (index, value)) in cols.iter_mut().zip(values).enumerate() {
                     *index = col as u32;
                     *value = dense(&stored, symmetry, num_rows, row, col);
@@ -284,7 +282,7 @@ impl Reader<'_> {
             results
         };
         let threads = rayon::current_num_threads().min(MAX_THREADS);
-        let results: Vec<Vec<_>> = (0..threads).into_par_iter().with_max_len(1).map(|_| worker()).collect();
+        let results = parallel::map(0..threads, |_| worker());
         if wrong.into_inner() {
             return Err(Stop::Wrong);
         }

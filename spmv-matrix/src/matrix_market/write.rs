@@ -6,12 +6,11 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rayon::prelude::*;
 
 use super::error::WriteError;
 use crate::replace::replace_file;
 use crate::scalar::sealed::Decimal;
-use crate::{CsrMatrix, Entry, Offset};
+use crate::{CsrMatrix, Entry, Offset, parallel};
 
 /// How many entries a thread writes at a time.
 const BLOCK: usize = 1 << 15;
@@ -79,8 +78,7 @@ fn write_blocks<V: Entry, O: Offset>(
     output.write_all(&pack(head.into_bytes())?)?;
     let blocks: Vec<usize> = (0..nnz.div_ceil(BLOCK)).collect();
     for held in blocks.chunks(BLOCKS_PER_THREAD * rayon::current_num_threads()) {
-        let texts: Vec<_> = held.par_iter().with_max_len(1).map(|&block| pack(text(matrix, block))).collect();
-        for text in texts {
+        for text in parallel::map(held.iter(), |&block| pack(text(matrix, block))) {
             output.write_all(&text?)?;
         }
     }

@@ -3,7 +3,6 @@
 use std::io::{Read, Seek};
 
 use half::f16;
-use rayon::prelude::*;
 
 use super::archive::Archive;
 use super::error::ReadError;
@@ -11,7 +10,9 @@ use super::npy::{Dtype, Kind, Npy, shape_text};
 use super::{Header, Layout, ReadOptions};
 use crate::csr::{check_columns, check_offset_type, check_offsets};
 use crate::format::csr_of_rows;
-use crate::{CooMatrix, CscMatrix, CsrMatrix, Entry, MAX_DIMENSION, MatrixError, Offset, Value, ValueType};
+use crate::{
+    CooMatrix, CscMatrix, CsrMatrix, Entry, MAX_DIMENSION, MatrixError, Offset, Value, ValueType, parallel,
+};
 
 /// A file whose arrays fit together.
 pub(super) struct Parts<R> {
@@ -213,8 +214,7 @@ impl<R: Read + Seek> Parts<R> {
                 (value != V::default()).then_some((col as u32, value))
             })
         };
-        let nnz: u64 =
-            (0..num_rows).into_par_iter().with_min_len(1024).map(|row| entries(row).count() as u64).sum();
+        let nnz = parallel::sum(num_rows, 1024, |row| entries(row).count() as u64);
         check_offset_type::<O>(nnz)?;
         check_bytes::<V, O>(num_rows, nnz, options)?;
         Ok(csr_of_rows(
