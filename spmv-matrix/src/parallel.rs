@@ -12,18 +12,34 @@ use rayon::prelude::*;
 
 /// Calls `work` for each part, in any order, on whichever thread is free. A part should take some microseconds at least.
 pub(crate) fn for_each<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) + Sync) {
-    let parts: Vec<_> = parts.map(|part| Mutex::new(Some(part))).collect();
-    run(parts.len(), &|number| lock(&parts[number]).take().into_iter().for_each(&work));
+    let mut slots = Vec::new();
+    for part in parts {
+        slots.push(Mutex::new(Some(part)));
+    }
+    run(slots.len(), &|number| {
+        if let Some(part) = lock(&slots[number]).take() {
+            work(part);
+        }
+    });
 }
 
 /// What `work` makes of each part, in their order.
 pub(crate) fn map<P: Send, R: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) -> R + Sync) -> Vec<R> {
-    let parts: Vec<_> = parts.map(|part| Mutex::new((Some(part), None))).collect();
-    run(parts.len(), &|number| {
-        let mut part = lock(&parts[number]);
-        part.1 = part.0.take().map(&work);
+    let mut slots = Vec::new();
+    for part in parts {
+        slots.push(Mutex::new((Some(part), None)));
+    }
+    run(slots.len(), &|number| {
+        let mut slot = lock(&slots[number]);
+        if let Some(part) = slot.0.take() {
+            slot.1 = Some(work(part));
+        }
     });
-    parts.into_iter().filter_map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner).1).collect()
+    let mut results = Vec::with_capacity(slots.len());
+    for slot in slots {
+        results.extend(slot.into_inner().unwrap_or_else(PoisonError::into_inner).1);
+    }
+    results
 }
 
 /// Fills an array, `block` entries at a time.
