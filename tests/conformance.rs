@@ -22,9 +22,9 @@ use spmv_matrix::{
     Accumulate, Complex32, Complex64, CscMatrix, CsrMatrix, Entry, MatrixError, Reference, SymmetricCsr,
     Symmetry, Value, cpu_serial, f16, reference, reference_of_complex, verify,
 };
+use spmv_runtime::cache::{CacheLocation, DiskCache};
 use spmv_runtime::cudarc::driver::{CudaGraph, sys};
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::cache::{CacheLocation, DiskCache};
 use spmv_runtime::{Compiler, Device, Element, Error, RealElement, Scalar, Spmv, Stream, Vector};
 use structures::{Numbers, Structure};
 use typed::AnyVector;
@@ -101,8 +101,7 @@ fn main() -> ExitCode {
                     if device.is_simulator() {
                         compiles(device.compiler(), &config, &device.properties().arch)?;
                     }
-                    let met =
-                        structures.iter().enumerate().filter(|(number, _)| meets(index, *number));
+                    let met = structures.iter().enumerate().filter(|(number, _)| meets(index, *number));
                     met.map(|(_, structure)| structure)
                         .try_for_each(|structure| check(&device, &config, structure))
                 });

@@ -28,13 +28,8 @@ fn run(matrix: &Path, arguments: &[&str]) -> Value {
 
 /// What `spmv run` reports, or nothing where the layout would be mostly fill or is for other matrices.
 fn run_unless_refused(matrix: &Path, arguments: &[&str]) -> Option<Value> {
-    let output = spmv()
-        .arg("run")
-        .arg(matrix)
-        .args(arguments)
-        .args(["--repeat", "0", "--json"])
-        .output()
-        .unwrap();
+    let output =
+        spmv().arg("run").arg(matrix).args(arguments).args(["--repeat", "0", "--json"]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     let refusals = ["a layout of more than 8 slots a nonzero", "parts of the matrix are not what"];
     if output.status.code() == Some(2) && refusals.iter().any(|refusal| errors.contains(refusal)) {
@@ -82,8 +77,7 @@ fn wide_sums(algorithm: &str) -> &'static [&'static str] {
         &["--set", "accumulator=f64", "--set", "y=f64"],
     ];
     let takes = |settings: &&&[&str]| {
-        let generated =
-            spmv().args(["gen", "--algorithm", algorithm]).args(**settings).output().unwrap();
+        let generated = spmv().args(["gen", "--algorithm", algorithm]).args(**settings).output().unwrap();
         generated.status.success()
     };
     WIDE.iter().find(takes).unwrap_or_else(|| panic!("{algorithm} takes no wide sums"))
