@@ -164,6 +164,11 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     if rows.is_empty() {
         return Err(FitError::Nothing);
     }
+    let config = |row: &Row, value| {
+        config(row, value).map_err(|source| FitError::Config { label: row.label(), source })
+    };
+    // Said before the matrices are made, which takes minutes.
+    rows.iter().try_for_each(|row| config(row, ValueType::F32).map(drop))?;
     let names: BTreeSet<&str> = rows.iter().map(|row| &*row.matrix).collect();
     let names: Vec<&str> = names.into_iter().collect();
     let mut structures = BTreeMap::new();
@@ -180,11 +185,9 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     for row in rows {
         let key = (&*row.matrix, &*row.value, &*row.operation);
         let problem = problems.binary_search(&key).expect("the keys are those of the rows");
-        let config =
-            |value| config(row, value).map_err(|source| FitError::Config { label: row.label(), source });
-        let Some(mut usual) = config(ValueType::F32)? else { continue };
+        let Some(mut usual) = config(row, ValueType::F32)? else { continue };
         let Ok(value) = row.value.parse() else { continue };
-        let Some(typed) = config(value)? else { continue };
+        let Some(typed) = config(row, value)? else { continue };
         let mut label = row.label();
         let Some(features) = structures.get(&(&*row.matrix, &*row.operation)) else { continue };
         if features.nnz != row.nnz {
@@ -510,15 +513,13 @@ const FEW: usize = 3;
 const PLAIN: &str = "plain";
 
 /// Whether a row is a correct product of ours, by a kernel that works on rows: transposed products by other kernels are not
-/// predicted, nor those with one triangle.
+/// predicted, nor those with one triangle. An algorithm that is there no more, or has another name, cannot be chosen.
 fn counts(row: &Row) -> bool {
-    let other = ["naive_t", "hola_t", "planned_t", "sym_csr", "sym_dia"].map(|name| format!("ours:{name}"));
+    let other = ["naive_t", "hola_t", "planned_t", "sym_csr", "sym_dia"];
+    let name = row.contender.strip_prefix("ours:").unwrap_or_default();
+    let can_be_chosen = !other.contains(&name) && Algorithm::ALL.iter().any(|spec| spec.name == name);
     let known = row.operation == PLAIN || row.operation == "transpose";
-    row.side() == "ours"
-        && row.is_ok()
-        && known
-        && row.time_ms().is_some_and(|ms| ms > 0.0)
-        && !other.contains(&row.contender)
+    can_be_chosen && row.is_ok() && known && row.time_ms().is_some_and(|ms| ms > 0.0)
 }
 
 /// The features of a suite's matrix and of its transpose.
@@ -844,6 +845,29 @@ mod tests {
         let found = with_other_values(record).rows;
         assert_eq!(found[..rows.len()], rows);
         assert_eq!(found[rows.len()..], [row("a integers", "ours:csr_scalar", "unroll=4")]);
+    }
+
+    #[test]
+    fn rows_count_that_can_be_chosen() {
+        let row = |contender: &str, operation: &str, ms| Row {
+            contender: contender.into(),
+            operation: operation.into(),
+            status: "ok".into(),
+            cold_ms: ms,
+            ..Row::default()
+        };
+        assert!(
+            counts(&row("ours:tjds", PLAIN, Some(1.0))) && counts(&row("ours:dia", "transpose", Some(1.0)))
+        );
+        let others = [
+            row("ours:jds_t", PLAIN, Some(1.0)),
+            row("ours:sym_dia", PLAIN, Some(1.0)),
+            row("cusparse:op", PLAIN, Some(1.0)),
+            row("ours:dia", "symmetric", Some(1.0)),
+            row("ours:dia", PLAIN, None),
+            Row { status: "wrong".into(), ..row("ours:dia", PLAIN, Some(1.0)) },
+        ];
+        others.iter().for_each(|row| assert!(!counts(row), "{}", row.label()));
     }
 
     #[test]
