@@ -13,7 +13,8 @@ use compiled::{ARCHS, check_ptx};
 use rayon::prelude::*;
 use spmv_codegen::{Algorithm, IndexType, KernelConfig, Loads, ValueType};
 use spmv_runtime::cache::{CacheLocation, DiskCache};
-use spmv_runtime::{Compiler, Nvrtc};
+use spmv_runtime::ptx_sim::Schedule;
+use spmv_runtime::{Compiler, Device, Nvrtc};
 
 /// A compiler that compiles anew whatever earlier runs left on disk.
 fn compiler() -> Compiler {
@@ -190,7 +191,10 @@ fn an_unknown_architecture_is_refused_with_what_is_allowed() {
     let config = KernelConfig::named("csr_scalar").unwrap().build().unwrap();
     for arch in ["sm_12", "sm_", "90", "compute_90", "", "sm_90x", "sm_9\u{0}0"] {
         let error = compiler().compile(&config, arch).unwrap_err().to_string();
-        assert!(error.contains("sm_90") && error.contains("allowed"), "{arch}: {error}");
+        let of_device = Device::simulator_of(arch, Schedule::Natural).err().unwrap().to_string();
+        for error in [error, of_device] {
+            assert!(error.contains("sm_90") && error.contains("allowed"), "{arch}: {error}");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The contract of every kernel on every device: each algorithm, a pairwise cover of its settings, every
-//! structure, several α and β. NVRTC compiles all of it, and what the simulator runs of it is for each architecture in turn. A device that is not there shows as ignored, and as failed with
-//! `SPMV_REQUIRE_GPU=1`. The program needs nothing beside itself, so it travels to a GPU machine alone.
+//! structure, several α and β. NVRTC compiles all of it for the architectures in turn, and the simulator runs a part as
+//! that architecture. A device that is not there shows as ignored, and as failed with `SPMV_REQUIRE_GPU=1`. The program
+//! needs nothing beside itself, so it travels to a GPU machine alone.
 
 mod compiled;
 mod cover;

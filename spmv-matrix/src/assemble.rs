@@ -282,3 +282,20 @@ pub(crate) fn zeroed<T: Copy + Default>(len: usize, what: &'static str) -> Resul
         .map_err(|_| MatrixError::OutOfMemory { bytes: len as u64 * size_of::<T>() as u64, what })?;
     Ok(vec![T::default(); len])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_row_is_sorted_as_others_are() {
+        let before: Vec<u32> = (0..1000).map(|place| place * 7919 % 61).collect();
+        let numbers: Vec<f64> = (0..1000).map(f64::from).collect();
+        let (mut cols, mut values) = (before.clone(), numbers.clone());
+        sort_huge_row(&mut cols, &mut values);
+        let (mut cols_of_row, mut values_of_row) = (before, numbers);
+        sort_row(&mut cols_of_row, &mut values_of_row, &mut Vec::new());
+        assert!(cols.is_sorted() && values != (0..1000).map(f64::from).collect::<Vec<_>>());
+        assert_eq!((cols, values), (cols_of_row, values_of_row));
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! Rayon's iterators are compiled for whatever they are made of, and here that is each type of values and offsets: some
 //! thousand functions a loop, in every program that uses matrices. So the loop itself is behind a reference to a function,
-//! and what depends on types is small.
+//! and what depends on types is small. Parts are listed before the loop begins: each should take some microseconds at least.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-/// Calls `work` for each part, in any order, on whichever thread is free. A part should take some microseconds at least.
+/// Calls `work` for each part, in any order, on whichever thread is free.
 pub(crate) fn for_each<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) + Sync) {
     let mut slots = Vec::new();
     for part in parts {

@@ -250,6 +250,17 @@ fn matrices_without_entries() {
 }
 
 #[test]
+fn a_large_array_is_placed_column_by_column() {
+    for (rows, cols) in [(300, 251), (70_001, 1), (1, 70_001)] {
+        let mut text = format!("%%MatrixMarket matrix array integer general\n{rows} {cols}\n");
+        (0..rows * cols).for_each(|number| text += &format!("{number}\n"));
+        let expected =
+            (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col as u32, (row + col * rows) as f64)));
+        assert!(entries(&read::<f64>(&text)).into_iter().eq(expected), "{rows} x {cols}");
+    }
+}
+
+#[test]
 fn a_large_file_is_the_same_with_any_number_of_threads() {
     let matrix = Generator::new("rmat").unwrap().set("scale", 15.0).unwrap().set("per_row", 4.0).unwrap();
     let matrix = matrix.generate::<f64, u32>().unwrap();

@@ -140,7 +140,10 @@ fn sorted_by_falling(lengths: &[usize], window: usize) -> Vec<u32> {
     if window >= rows.len() {
         rows.par_sort_by_key(key);
     } else if window > 1 {
-        parallel::for_each(rows.chunks_mut(window), |rows| rows.sort_by_key(key));
+        let windows = BLOCK.div_ceil(window);
+        parallel::for_each(rows.chunks_mut(windows * window), |rows| {
+            rows.chunks_mut(window).for_each(|rows| rows.sort_by_key(key));
+        });
     }
     rows
 }

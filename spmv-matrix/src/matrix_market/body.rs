@@ -24,6 +24,9 @@ const PIECE: [u64; 2] = [256 << 10, 1 << 20];
 /// The most threads that read: beyond, fetching the text is what takes the time.
 const MAX_THREADS: usize = 16;
 
+/// Entries of a dense matrix that a task places at a time.
+const BLOCK: usize = 1 << 15;
+
 /// The bit of a held position that says that the entry is a mirror image.
 const MIRRORED: u64 = 1 << 63;
 
@@ -209,15 +212,18 @@ impl Reader<'_> {
         for (row, offset) in row_offsets.iter_mut().enumerate() {
             *offset = O::of(row * num_cols);
         }
-        if nnz > 0 {
-            let rows = col_indices.chunks_mut(num_cols).zip(values.chunks_mut(num_cols)).enumerate();
-            parallel::for_each(rows, |(row, (cols, values))| {
-                for (col, (index, value)) in cols.iter_mut().zip(values).enumerate() {
-                    *index = col as u32;
-                    *value = dense(&stored, symmetry, num_rows, row, col);
+        let blocks = col_indices.chunks_mut(BLOCK).zip(values.chunks_mut(BLOCK)).enumerate();
+        parallel::for_each(blocks, |(block, (cols, values))| {
+            let (mut row, mut col) = (block * BLOCK / num_cols, block * BLOCK % num_cols);
+            for (index, value) in cols.iter_mut().zip(values) {
+                *index = col as u32;
+                *value = dense(&stored, symmetry, num_rows, row, col);
+                col += 1;
+                if col == num_cols {
+                    (row, col) = (row + 1, 0);
                 }
-            });
-        }
+            }
+        });
         Ok(CsrMatrix::from_checked(num_cols, row_offsets, col_indices, values))
     }
 
