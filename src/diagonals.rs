@@ -51,6 +51,12 @@ fn if_disordered() -> Expr {
     Expr::from(1).min(NUM_DISORDERED)
 }
 
+/// Rows with those that fill up the last warp; `diagonal_stride` of the template.
+fn stride() -> Expr {
+    const MOST_ROWS: u32 = 256;
+    Expr::from(Variable::NumRows).div_ceil(MOST_ROWS) * MOST_ROWS
+}
+
 /// Rows of a thread of the product; `kRows` of the template.
 fn rows_per_thread(value_bytes: u32, x: ValueType, most_packs: u32) -> u32 {
     let packs = match (value_bytes, x.size()) {
@@ -74,14 +80,6 @@ impl Diagonals {
         ValueEncoding::new(self.encoding, config, Some(table), OTHERS, NUM_OTHERS.into())
     }
 
-    /// Rows with those that fill up the last warp of packs.
-    fn stride(&self, config: &KernelConfig) -> Expr {
-        let given = config.types().value.size() as u32;
-        let encoding = self.value_encoding(config);
-        let least = if encoding.is_any() { given.min(encoding.bytes()) } else { given };
-        let of_warp = 32 * pack(least);
-        Expr::from(Variable::NumRows).div_ceil(of_warp) * of_warp
-    }
 
     fn prepare(&self, config: &KernelConfig) -> Vec<Pass> {
         let threads_per_block = config.threads_per_block();
@@ -158,7 +156,7 @@ impl Diagonals {
                 Arg::Size(Variable::NumRows.into(), IndexType::U32),
                 Arg::Size(Variable::NumCols.into(), IndexType::U64),
                 Arg::Size(NUM_DIAGONALS.into(), IndexType::U32),
-                Arg::Size(self.stride(config), IndexType::U64),
+                Arg::Size(stride(), IndexType::U64),
                 Arg::Buffer(OFFSETS),
                 Arg::Buffer(values),
                 Arg::X,
@@ -191,7 +189,7 @@ impl Diagonals {
     /// The slots of all diagonals.
     pub(crate) fn slots(&self, config: &KernelConfig) -> Slots {
         let diagonals = Expr::from(NUM_OCCUPIED).max(NUM_DIAGONALS);
-        Slots { number: self.stride(config) * diagonals, bytes: config.types().value.size() as u32 }
+        Slots { number: stride() * diagonals, bytes: config.types().value.size() as u32 }
     }
 
     /// Passes and buffers of the algorithm, whose product's kernels are `spmv_<name>` and `spmv_<name>_encoded`, of this depth.
@@ -199,7 +197,6 @@ impl Diagonals {
         let kernel = format!("spmv_{}", config.algorithm().name());
         let types = config.types();
         let encoding = self.value_encoding(config);
-        let stride = self.stride(config);
         let given_bytes = types.value.size() as u32;
         let rows = rows_per_thread(given_bytes, types.x, self.most_packs);
         let mut products = vec![self.multiply(config, &kernel, SLOT_VALUES, rows, encoding.if_as_given())];
@@ -216,7 +213,7 @@ impl Diagonals {
             products.push(encoded);
         }
         let [table, hashed_values] = encoding.tables();
-        let slots = || stride.clone() * NUM_DIAGONALS;
+        let slots = || stride() * NUM_DIAGONALS;
         let mut counts = vec![
             Count { name: "disordered_rows", buffer: COUNTS, entry: 0, after: 0 },
             Count { name: "occupied_diagonals", buffer: NUM_FOUND, entry: 0, after: 3 },
@@ -231,7 +228,7 @@ impl Diagonals {
                 Buffer::new("slot_values", slots() * given_bytes * encoding.if_as_given()).zeroed(),
                 Buffer::new("bits", num_words() * 4).zeroed().scratch(),
                 Buffer::new("ranks", (num_words() + 1) * 4).scratch(),
-                Buffer::new("position_counts", stride.clone() * NUM_OCCUPIED * if_disordered() * 4)
+                Buffer::new("position_counts", stride() * NUM_OCCUPIED * if_disordered() * 4)
                     .zeroed()
                     .scratch(),
                 Buffer::new("more_layers", Expr::from(NUM_OCCUPIED) * 4).zeroed().scratch(),

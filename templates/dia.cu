@@ -4,7 +4,7 @@
 // Paper:     Bell and Garland 2009 (DIA kernel)
 // Suits:     few diagonals, nearly full: stencils, tridiagonal and banded matrices
 // Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
-// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32 (64 of values of 2 bytes, 128 of 1), times the diagonals; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; keeps its own values
+// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 256, times the diagonals; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; keeps its own values
 // Guarantee: bit-reproducible; a row is one chain in the order of the diagonals; fill never meets x
 // Launch:    a thread two, four or eight rows, a warp apart or pairs of neighbours; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
 #ifndef SPMV_GENERATED
@@ -75,11 +75,7 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, uint64_t num_cols, u
   if (skips_product(alpha)) count = 0;
   AccumT sums[In::kRows] = {};
   const Place<In> place(rows, slots + first * stride, stride, x);
-  if (rows.are_all()) {
-    add_each<In, In::kSteps, true>(count, rows, offsets + first, place, table, sums);
-  } else {
-    add_each<In, In::kSteps, false>(count, rows, offsets + first, place, table, sums);
-  }
+  add_each<In, In::kSteps>(count, rows, offsets + first, place, table, sums);
   store_rows(rows, sums, y, alpha, beta);
 }
 

@@ -4,7 +4,7 @@
 // Paper:     none; the diagonals of Bell and Garland 2009 (DIA kernel), of which those below the main one are read a second time as those above
 // Suits:     few diagonals, nearly full, larger than the L2 cache: stencils, tridiagonal and banded matrices, finite elements on regular grids
 // Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
-// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 32 (64 of values of 2 bytes, 128 of 1), times the diagonals of the lower triangle; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; a slot's second load is the cache's to serve, of L1 where the mirror image is in rows of the same block, else of L2; keeps its own values
+// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 256, times the diagonals of the lower triangle; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; a slot's second load is the cache's to serve, of L1 where the mirror image is in rows of the same block, else of L2; keeps its own values
 // Guarantee: bit-reproducible; of a row what is below the diagonal and what is above are a chain each, in the order of the diagonals; fill never meets x
 // Launch:    a thread two or four rows, a warp apart; one pass; diagonals are found, counted and filled on the device by ten passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
 #ifndef SPMV_GENERATED
@@ -47,18 +47,6 @@ __device__ __forceinline__ void add_packs(const typename In::PackT (&packs)[In::
   }
 }
 
-// Adds the main diagonal to the sums of a thread's rows, all of which are there.
-template <typename In>
-__device__ __forceinline__ void add_main(const Place<In>& place, const ValueT* table, AccumT (&sums)[In::kRows]) {
-  typename In::PackT packs[In::kPacks];
-  XT entries[In::kRows];
-#pragma unroll
-  for (int p = 0; p < In::kPacks; ++p) packs[p] = __ldcs(place.packs + 32 * p);
-#pragma unroll
-  for (int r = 0; r < In::kRows; ++r) entries[r] = __ldg(place.x + In::apart(r));
-  add_packs<In>(packs, entries, table, sums);
-}
-
 // Slots and entries of x for kCount diagonals below the main one, and for what mirrors them. A slot is read first by the row
 // above that mirrors it, so this load leaves it in the caches, and then by its own, after which nobody needs it.
 template <typename In, int kCount>
@@ -76,7 +64,7 @@ struct BothLoaded {
     for (int s = 0; s < kCount; ++s) {
       const uint32_t distance = uint32_t(-__ldg(offsets + s));
 #pragma unroll
-      for (int p = 0; p < In::kPacks; ++p) lower[s][p] = load_pack<false>(rows, place.packs + s * place.stride, p);
+      for (int p = 0; p < In::kPacks; ++p) lower[s][p] = __ldcs(place.packs + s * place.stride + 32 * p);
 #pragma unroll
       for (int r = 0; r < In::kRows; ++r) {
         const uint32_t row = rows.row(r);
@@ -177,11 +165,7 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, uint32_t num_diagona
     uint32_t d = num_diagonals > kFewDiagonals ? min(first_diagonal(num_diagonals, offsets, -farthest), main) : 0;
     for (uint32_t m = main; m < num_diagonals; ++m) {
       const Place<In> place(rows, slots + m * stride, stride, x);
-      if (rows.are_all()) {
-        add_main(place, table, lower_sums);
-      } else {
-        add_diagonals<In, 1, false>(rows, offsets + m, place, table, lower_sums);
-      }
+      add_diagonals<In, 1>(rows, offsets + m, place, table, lower_sums);
     }
     // From some diagonal on all rows of the warp are there, and all that are as far below and above: mostly from the first on.
     uint32_t inside = main;

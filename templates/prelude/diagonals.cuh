@@ -89,11 +89,11 @@ struct Slots {
   }
 };
 
-// Diagonals are this far apart: whole warps of packs.
+// Diagonals are this far apart: whole warps, so that every thread has its slots, of which those behind the last row are fill.
 __device__ __forceinline__ uint64_t diagonal_stride(uint32_t num_rows) {
-  constexpr int kGiven = Slots<ValueT, 1>::kApart, kEncoded = Slots<EncodedT, 1>::kApart;
-  constexpr int kMost = kGiven > kEncoded ? kGiven : kEncoded;
-  return (uint64_t(num_rows) + kMost - 1) / kMost * kMost;
+  constexpr uint32_t kMostRows = 256;
+  static_assert(kMostRows % Slots<ValueT, 4>::kWarpRows == 0 && kMostRows % Slots<EncodedT, 4>::kWarpRows == 0);
+  return (uint64_t(num_rows) + kMostRows - 1) / kMostRows * kMostRows;
 }
 
 // Every diagonal of A has a number, rising from the lower left corner, and a bit that says whether it holds an entry.
@@ -289,13 +289,6 @@ struct Place {
         x(x + rows.warp_row + In::first_row(rows.lane)) {}
 };
 
-// A thread's p-th pack of slots on a diagonal. Behind the last row a pack has fill.
-template <bool kAreAll, typename In>
-__device__ __forceinline__ typename In::PackT load_pack(const WarpRows<In>& rows, const typename In::PackT* packs, int p) {
-  const bool is_there = kAreAll || rows.row(p * In::kPack) < rows.num_rows;
-  return is_there ? __ldcs(packs + 32 * p) : typename In::PackT(0);
-}
-
 // The entries of x for a thread's rows: as many together as a thread loads at once.
 template <typename In>
 struct RowEntries {
@@ -323,8 +316,7 @@ struct RowEntries {
   __device__ __forceinline__ void load(const WarpRows<In>& rows, const XT* from, uint32_t col) {
 #pragma unroll
     for (int r = 0; r < In::kRows; ++r) {
-      const bool is_there = col + In::apart(r) < rows.num_cols && rows.row(r) < rows.num_rows;
-      set(r, is_there ? __ldg(from + In::apart(r)) : XT(0));
+      set(r, col + In::apart(r) < rows.num_cols ? __ldg(from + In::apart(r)) : XT(0));
     }
   }
   __device__ __forceinline__ void set(int row, XT entry) {
@@ -347,7 +339,7 @@ struct RowEntries {
 
 // Adds kCount diagonals to the sums of a thread's rows. Rows and columns are fewer than 2^31, so columns before the first
 // are behind the last where they have no sign, and what is as far above the main diagonal as it may be has 32 bits.
-template <typename In, int kCount, bool kAreAll>
+template <typename In, int kCount>
 __device__ __forceinline__ void add_diagonals(const WarpRows<In>& rows, const int64_t* __restrict__ offsets,
                                               const Place<In>& place, const ValueT* table, AccumT (&sums)[In::kRows]) {
   typename In::PackT loaded[kCount][In::kPacks];
@@ -355,11 +347,11 @@ __device__ __forceinline__ void add_diagonals(const WarpRows<In>& rows, const in
 #pragma unroll
   for (int s = 0; s < kCount; ++s) {
 #pragma unroll
-    for (int p = 0; p < In::kPacks; ++p) loaded[s][p] = load_pack<kAreAll>(rows, place.packs + s * place.stride, p);
+    for (int p = 0; p < In::kPacks; ++p) loaded[s][p] = __ldcs(place.packs + s * place.stride + 32 * p);
   }
-  // Where all rows of a warp are there, and all of their columns and those beside them, nothing is looked at one by one.
+  // Where all columns of a warp's rows are there, and those beside them, nothing is looked at one by one.
   int32_t above[kCount];
-  bool are_inside = kAreAll;
+  bool are_inside = true;
 #pragma unroll
   for (int s = 0; s < kCount; ++s) {
     above[s] = __ldg(reinterpret_cast<const int32_t*>(offsets + s));
@@ -383,11 +375,11 @@ __device__ __forceinline__ void add_diagonals(const WarpRows<In>& rows, const in
 }
 
 // Adds so many diagonals, kCount together.
-template <typename In, int kCount, bool kAreAll>
+template <typename In, int kCount>
 __device__ __forceinline__ void add_each(uint32_t count, const WarpRows<In>& rows, const int64_t* __restrict__ offsets,
                                          Place<In> place, const ValueT* table, AccumT (&sums)[In::kRows]) {
   for (; count >= kCount; count -= kCount, offsets += kCount, place.packs += kCount * place.stride) {
-    add_diagonals<In, kCount, kAreAll>(rows, offsets, place, table, sums);
+    add_diagonals<In, kCount>(rows, offsets, place, table, sums);
   }
-  if constexpr (kCount > 1) add_each<In, kCount - 1, kAreAll>(count, rows, offsets, place, table, sums);
+  if constexpr (kCount > 1) add_each<In, kCount - 1>(count, rows, offsets, place, table, sums);
 }
