@@ -56,8 +56,10 @@ constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
 constexpr uint32_t kShortSlot = 32;
 // In cells: x is copied to shared memory.
 constexpr uint32_t kIsStaged = 0x80000000u;
-// Entries that a lane takes in a round. They lie side by side, beside those of the next lane.
+// Entries that a lane takes in a round, a unit. They lie side by side, beside those of the next lane.
 constexpr uint32_t kRound = 4;
+// A unit of nothing but fill.
+constexpr uint32_t kFillUnit = 0;
 // Rows with more slots are summed by a block.
 constexpr uint32_t kFewSlots = 8;
 
@@ -257,6 +259,10 @@ __device__ __forceinline__ uint32_t slot_place(uint32_t warp, uint32_t slot) {
   return 1 + warp * kWarpStride + slot % kSlotsPerBank * 32 + slot / kSlotsPerBank;
 }
 
+// What a step to the next column is in the high 16 bits of a word: bytes, where x is copied.
+__device__ __forceinline__ constexpr uint32_t column_step(bool is_staged) { return is_staged ? sizeof(XT) : 1; }
+static_assert(kStageBytes <= 65536);
+
 // Of words, a column in the cell and in the low 16 bits the place of a slot in shared memory, where 0 is nobody's, and
 // of values, as they are or encoded: those of an entry. What nobody writes is zero, and fill.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -272,11 +278,14 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
   const uint32_t bucket = pairs[i].x, entry = pairs[i].y, lanes = buckets[bucket].y & 63;
   const uint32_t* begins = lane_begins + 32 * uint64_t(bucket);
   const uint32_t lane = first_that(lanes - 1, [=](uint32_t l) { return begins[l + 1] > i; });
-  if (i == begins[0]) buckets[bucket].x = units[bucket];
+  const uint32_t first_unit = kFillUnit + 1 + units[bucket];
+  if (i == begins[0]) buckets[bucket].x = first_unit;
   const uint32_t rank = i - begins[lane];
-  const uint64_t at = (units[bucket] + uint64_t(rank / kRound) * lanes + lane) * kRound + rank % kRound;
+  const uint64_t at = (first_unit + uint64_t(rank / kRound) * lanes + lane) * kRound + rank % kRound;
   const uint32_t place = slot_place(bucket % kWarps, slots[i]);
-  words[at] = (uint32_t(col_indices[entry]) - cells[bucket / kWarps].y) << 16 | place;
+  const uint2 cell = cells[bucket / kWarps];
+  const uint32_t col = (uint32_t(col_indices[entry]) - cell.y) * column_step((cell.x & kIsStaged) != 0);
+  words[at] = col << 16 | place;
   if (kIsEncoded && is_encoded != 0) {
     encoded_values[at] = EncodingT::stored(values[entry], 0, nullptr);
   } else {
@@ -341,16 +350,14 @@ spmv_cache_blocked_tile_blocks(uint32_t num_tiles, uint32_t num_cells, uint32_t 
 
 // ---- The product ----
 
-// Begins to copy a cell's columns, where it has them copied; nobody may read or write `staged` meanwhile. Copies are
-// counted by cells, with or without columns.
+// Begins to copy a cell's columns, where it has them copied; nobody may read or write `staged` meanwhile.
 __device__ __forceinline__ void begin_staging(uint2 cell, uint32_t num_cols, const XT* __restrict__ x, XT* staged) {
   if (cell.x & kIsStaged) stage_async<kTileThreads>(min(kTileCols, num_cols - cell.y), x, x + cell.y, staged);
-  end_copies();
 }
 
-// Rounds of a turn: each is loaded as soon as the same of the turn before it is added, into the same registers. Moving
-// them instead would wait for the loads.
-constexpr uint32_t kRoundsAhead = 2;
+// Rounds whose loads are in flight. The loads of one are issued when the same of the rounds before is added, into the same
+// registers: moving them instead would wait for them, and so would a choice between them and fill.
+constexpr uint32_t kRoundsAhead = 3;
 
 // What a lane takes in a round, with values as they are stored. A word of 0 is fill.
 template <typename StoredT>
@@ -358,48 +365,60 @@ struct Entries {
   uint32_t words[kRound];
   Loaded<kRound, StoredT> values;
 
-  __device__ __forceinline__ void load(uint2 bucket, uint2 rounds, const uint32_t* __restrict__ slot_words,
+  __device__ __forceinline__ void load(uint32_t unit, const uint32_t* __restrict__ slot_words,
                                        const StoredT* __restrict__ slot_values) {
-    const uint32_t lane = threadIdx.x % 32, lanes = bucket.y & 63;
-    if (rounds.x < rounds.y && lane < lanes) {
-      const uint64_t at = (bucket.x + uint64_t(rounds.x) * lanes + lane) * kRound;
-      load_streaming<kRound>(words, slot_words + at);
-      values.load(slot_values + at);
-    } else {
-#pragma unroll
-      for (uint32_t i = 0; i < kRound; ++i) words[i] = 0;
-      values.empty();
-    }
+    load_streaming<kRound>(words, slot_words + uint64_t(unit) * kRound);
+    values.load(slot_values + uint64_t(unit) * kRound);
   }
 };
 
-// Adds a lane's entries to their slots, of which it has all entries; x begins with column first_col. Neighbours of one slot are added up before, so
-// that the slots' loads are in flight together.
-template <typename StoredT>
+// The rounds that a warp takes of a cell, one at least, and of the first where its lanes find it.
+struct Rounds {
+  uint32_t left, unit, lanes;
+
+  __device__ __forceinline__ Rounds(uint32_t left, uint32_t unit, uint32_t lanes) : left(left), unit(unit), lanes(lanes) {}
+  // Those of a bucket from `first` to `end`.
+  __device__ __forceinline__ Rounds(uint2 bucket, uint32_t first, uint32_t end)
+      : left(max(end - first, 1u)), unit(bucket.x + first * (bucket.y & 63)), lanes(end > first ? bucket.y & 63 : 0) {}
+  // The lane's unit of the next round.
+  __device__ __forceinline__ uint32_t next() {
+    const uint32_t lane = threadIdx.x % 32, found = lane < lanes ? unit + lane : kFillUnit;
+    unit += lanes;
+    --left;
+    return found;
+  }
+};
+
+// Adds a lane's entries to their slots, of which it has all entries; x begins with column first_col. Neighbours of one slot
+// are added up before, so that the slots' loads are in flight together.
+template <bool kIsCopied, typename StoredT>
 __device__ __forceinline__ void add_entries(const Entries<StoredT>& entries, const XT* __restrict__ x,
                                             uint32_t first_col, AccumT* slots) {
-  uint32_t places[kRound];
   AccumT sums[kRound], slot_sums[kRound];
   XT x_entries[kRound];
 #pragma unroll
   for (uint32_t i = 0; i < kRound; ++i) {
-    places[i] = entries.words[i] & 0xffff;
-    x_entries[i] = x[entries.words[i] >> 16];
+    const uint32_t step = entries.words[i] >> 16;
+    x_entries[i] = kIsCopied ? *reinterpret_cast<const XT*>(reinterpret_cast<const char*>(x) + step) : x[step];
   }
-  const auto is_last_of = [&](uint32_t i) { return places[i] != 0 && (i + 1 == kRound || places[i] != places[i + 1]); };
+  const auto slot_of = [&](uint32_t i) { return slots + (entries.words[i] & 0xffff); };
+  const auto is_followed = [&](uint32_t i) {
+    return i + 1 < kRound && ((entries.words[i] ^ entries.words[(i + 1) % kRound]) & 0xffff) == 0;
+  };
+  const auto is_last_of = [&](uint32_t i) { return (entries.words[i] & 0xffff) != 0 && !is_followed(i); };
 #pragma unroll
   for (uint32_t i = 0; i < kRound; ++i) {
-    if (is_last_of(i)) slot_sums[i] = slots[places[i]];
+    if (is_last_of(i)) slot_sums[i] = *slot_of(i);
   }
 #pragma unroll
   for (uint32_t i = 0; i < kRound; ++i) {
-    const AccumT before = i > 0 && places[i] == places[i - 1] ? sums[i - 1] : kIdentity;
+    const AccumT before = i > 0 && is_followed(i - 1) ? sums[i - 1] : kIdentity;
     sums[i] = combine_reduce(AccumT(decode(entries.values[i], nullptr)), AccumT(x_entries[i]),
-                             first_col + (entries.words[i] >> 16), before);
+                             first_col + (entries.words[i] >> 16) / column_step(kIsCopied), before);
   }
 #pragma unroll
   for (uint32_t i = 0; i < kRound; ++i) {
-    if (is_last_of(i)) slots[places[i]] = reduce(slot_sums[i], sums[i]);
+    if (is_last_of(i)) *slot_of(i) = reduce(slot_sums[i], sums[i]);
   }
 }
 
@@ -424,78 +443,92 @@ __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, 
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
   AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + kStages * kStageBytes);
+  // Of the cell that is worked on and those behind it, as many as loads run ahead, which are in flight while one more is.
+  constexpr uint32_t kKnown = 8;
+  static_assert(kRoundsAhead + 2 <= kKnown);
+  __shared__ uint2 known_cells[kKnown], known_buckets[kKnown][kWarps];
   const uint2 share = __ldg(shares + blockIdx.x), next_share = __ldg(shares + blockIdx.x + 1);
   uint32_t c = share.x;
   if (skips_product(alpha) || c == __ldg(shares + kBlocks).x) return;
-  const uint32_t end = cells_end(share, next_share);
-  buckets += threadIdx.x / 32;
-  // The rounds of a cell's bucket that are the block's. Where there are none, the warp takes a turn of no entries.
-  const auto rounds_of = [=](uint32_t of, uint2 bucket) -> uint2 {
+  const uint32_t end = cells_end(share, next_share), warp = threadIdx.x / 32;
+  const auto know = [=](uint32_t of) {
+    if (of >= end) return;
+    if (threadIdx.x % 32 == 0) copy_async<8>(&known_buckets[of % kKnown][warp], buckets + uint64_t(of) * kWarps + warp);
+    if (threadIdx.x == 0) copy_async<8>(known_cells + of % kKnown, cells + of);
+  };
+  const auto stage = [=](uint32_t of) {
+    if (of < end) begin_staging(known_cells[of % kKnown], num_cols, x, staged + of % kStages * kTileCols);
+  };
+  // Of a cell's rounds, those that are the block's.
+  const auto rounds_of = [=](uint32_t of) {
+    const uint2 bucket = known_buckets[of % kKnown][warp];
     const uint32_t rounds = bucket.y >> 6;
-    const uint32_t first = of == share.x ? uint32_t(uint64_t(rounds) * share.y >> 16) : 0;
-    const uint32_t last = of == next_share.x ? uint32_t(uint64_t(rounds) * next_share.y >> 16) : rounds;
-    return {first, last};
+    return Rounds(bucket, of == share.x ? uint32_t(uint64_t(rounds) * share.y >> 16) : 0,
+                  of == next_share.x ? uint32_t(uint64_t(rounds) * next_share.y >> 16) : rounds);
   };
-  const auto bucket_of = [=](uint32_t of) { return of < end ? __ldg(buckets + uint64_t(of) * kWarps) : uint2{}; };
+#pragma unroll
+  for (uint32_t i = 0; i <= kRoundsAhead; ++i) know(c + i);
+  end_copies();
   for (uint32_t i = threadIdx.x; i <= kWarps * kWarpStride; i += kTileThreads) slots[i] = kIdentity;
-  // Of the cell and those that follow it; the last of them is not needed yet.
-  uint2 next_cells[kStages + 1], bucket = bucket_of(c);
-  const auto cell_of = [=](uint32_t of) { return of < end ? __ldg(cells + of) : uint2{~kIsStaged, 0}; };
-  const auto stage = [=](uint32_t of, uint2 cell) {
-    begin_staging(cell, num_cols, x, staged + of % kStages * kTileCols);
-  };
-#pragma unroll
-  for (uint32_t i = 0; i <= kStages; ++i) next_cells[i] = cell_of(c + i);
-#pragma unroll
-  for (uint32_t i = 0; i + 1 < kStages; ++i) stage(c + i, next_cells[i]);
-  // Loads run a turn ahead of what is added, into the next cells too.
+  await_copies<0>();
+  __syncthreads();
+  stage(c);
+  end_copies();
   uint32_t ahead = c;
-  uint2 ahead_buckets[3] = {bucket, bucket_of(c + 1), bucket_of(c + 2)}, ahead_rounds = rounds_of(c, bucket);
+  Rounds rounds = rounds_of(c), rounds_ahead = rounds;
   Entries<StoredT> entries[kRoundsAhead];
-  const auto load = [&](uint32_t i) {
-    const uint2 rounds = {ahead_rounds.x + i, ahead_rounds.y};
-    entries[i].load(ahead_buckets[0], rounds, words, slot_values);
-  };
-  const auto go_ahead = [&] {
-    ahead_rounds.x += kRoundsAhead;
-    if (ahead_rounds.x < ahead_rounds.y) return;
-    ahead_buckets[0] = ahead_buckets[1], ahead_buckets[1] = ahead_buckets[2];
-    ahead_rounds = rounds_of(++ahead, ahead_buckets[0]);
-    ahead_buckets[2] = bucket_of(ahead + 2);
-  };
-#pragma unroll
-  for (uint32_t i = 0; i < kRoundsAhead; ++i) load(i);
-  go_ahead();
-  for (; c < end; ++c) {
-    const uint2 cell = next_cells[0], next_bucket = bucket_of(c + 1);
-    uint2 rounds = rounds_of(c, bucket);
-    // All but the last kStages - 2 cells.
-    await_copies<kStages - 2>();
-    __syncthreads();
-    stage(c + kStages - 1, next_cells[kStages - 1]);
-#pragma unroll
-    for (uint32_t i = 0; i < kStages; ++i) next_cells[i] = next_cells[i + 1];
-    next_cells[kStages] = cell_of(c + kStages + 1);
-#pragma unroll 1
-    do {
-#pragma unroll
-      for (uint32_t i = 0; i < kRoundsAhead; ++i) {
-        if (cell.x & kIsStaged) {
-          add_entries(entries[i], staged + c % kStages * kTileCols, cell.y, slots);
-        } else {
-          add_entries(entries[i], x + cell.y, cell.y, slots);
-        }
-        load(i);
-      }
-      go_ahead();
-      rounds.x += kRoundsAhead;
-    } while (rounds.x < rounds.y);
-    const uint32_t tile = cell.x & ~kIsStaged;
-    if ((next_cells[0].x & ~kIsStaged) != tile) {
-      __syncthreads();
-      put_partials(tile, num_slots, stride, slots, partials);
+  const auto load = [&](Entries<StoredT>& to) {
+    if (rounds_ahead.left == 0) {
+      ++ahead;
+      rounds_ahead = ahead < end ? rounds_of(ahead) : Rounds(~0u, kFillUnit, 0);
     }
-    bucket = next_bucket;
+    to.load(rounds_ahead.next(), words, slot_values);
+  };
+#pragma unroll
+  for (uint32_t i = 0; i < kRoundsAhead; ++i) load(entries[i]);
+  // Every warp takes part, whose rounds of the cell before are over.
+  uint2 cell;
+  const auto begin_cell = [&] {
+    await_copies<0>();
+    __syncthreads();
+    cell = known_cells[c % kKnown];
+    rounds = rounds_of(c);
+    stage(c + 1);
+    know(c + kRoundsAhead + 1);
+    end_copies();
+  };
+  begin_cell();
+  // Whether there is one more round, of this cell or the next.
+  const auto begin_round = [&] {
+    if (rounds.left == 0) {
+      const uint32_t tile = cell.x & ~kIsStaged;
+      const bool is_last = ++c == end;
+      if (is_last || (known_cells[c % kKnown].x & ~kIsStaged) != tile) {
+        __syncthreads();
+        put_partials(tile, num_slots, stride, slots, partials);
+      }
+      if (is_last) return false;
+      begin_cell();
+    }
+    --rounds.left;
+    return true;
+  };
+  const auto take_round = [&](Entries<StoredT>& of_round) {
+    if (cell.x & kIsStaged) {
+      add_entries<true>(of_round, staged + c % kStages * kTileCols, cell.y, slots);
+    } else {
+      add_entries<false>(of_round, x + cell.y, cell.y, slots);
+    }
+    load(of_round);
+  };
+  static_assert(kRoundsAhead == 3);
+  while (true) {
+    if (!begin_round()) return;
+    take_round(entries[0]);
+    if (!begin_round()) return;
+    take_round(entries[1]);
+    if (!begin_round()) return;
+    take_round(entries[2]);
   }
 }
 

@@ -134,7 +134,8 @@ impl Plans for CacheBlocked {
         let units = plan.scratch("units_before", num_buckets.clone() + 1, 4);
         let mark_units = [begins, slots, lane_begins, buckets].map(buffer).into();
         plan.ranks("units", num_buckets, mark_units, units, Some("units"));
-        let stored = count(UNITS) * ROUND;
+        // The first unit is fill.
+        let stored = (count(UNITS) + 1) * ROUND;
         let words = plan.buffer(Buffer::new("words", stored.clone() * 4).zeroed());
         let encoding = plan.encode(self.encoding, config);
         let [slot_values, encoded_values] = plan.values(&stored, &encoding, config);

@@ -1,6 +1,16 @@
 // Data that a product reads once: loads that bring up to 16 bytes at a time and leave the caches to x.
 
-template <int kBytes>
+// Words of 8 bytes are loaded as such: two of 4 bytes would have to be moved together, and whoever moves them waits for them.
+template <typename T>
+constexpr bool kIsWide = false;
+template <>
+constexpr bool kIsWide<double> = true;
+template <>
+constexpr bool kIsWide<int64_t> = true;
+template <>
+constexpr bool kIsWide<uint64_t> = true;
+
+template <int kBytes, bool kOfWide = false>
 struct Packet;
 template <>
 struct Packet<1> {
@@ -22,12 +32,20 @@ template <>
 struct Packet<16> {
   using Type = uint4;
 };
+template <>
+struct Packet<8, true> {
+  using Type = unsigned long long;
+};
+template <>
+struct Packet<16, true> {
+  using Type = ulonglong2;
+};
 
 // As many of kCount consecutive entries as one access brings: all, or 16 bytes of them.
 template <int kCount, typename T>
 union PacketOf {
   enum : int { kBytes = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16, kEntries = kBytes / sizeof(T) };
-  using Type = typename Packet<kBytes>::Type;
+  using Type = typename Packet<kBytes, kIsWide<T>>::Type;
   Type packet;
   T entries[kEntries];
 };
