@@ -6,7 +6,7 @@
 #   PROGRAMS holds conformance, simulator_gpu, scale, sanitizer_control and latency as `cargo test --release --no-run` builds
 #   them.
 set -uo pipefail
-programs=$1 logs=$2 seconds=${3:-90}
+programs=$1 logs=$2 seconds=${3:-600}
 mkdir -p "$logs"
 export SPMV_REQUIRE_GPU=1
 failed=0
@@ -24,12 +24,12 @@ step conformance "$programs/conformance" cuda/
 step simulator_gpu "$programs/simulator_gpu"
 step scale "$programs/scale" cuda/
 step latency "$programs/latency" --record "$logs/record"
-# The sanitizers side by side: first a kernel that each must complain of, then a part of the configurations of every
-# algorithm, in all structures.
+# The sanitizers side by side: first a kernel that each must complain of, then a cover of the configurations of every
+# algorithm and of the structures.
 sanitize() {
   step "$1 control" complains compute-sanitizer --tool "$1" --error-exitcode 9 "$programs/sanitizer_control" "$1"
   step "$1" timeout "$seconds" compute-sanitizer --tool "$1" --error-exitcode 9 \
-    "$programs/conformance" --test-threads=1 threads_per_block=128
+    "$programs/conformance" sanitizer/
   return $failed
 }
 if command -v compute-sanitizer >/dev/null; then

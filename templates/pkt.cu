@@ -159,7 +159,7 @@ __device__ __forceinline__ void add_packet_rows(uint32_t width, uint32_t stride,
     }
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {
-      if (k + s < width) load_streaming<kRows>(values[s], slot_values + s * uint64_t(stride));
+      if (k + s < width) load_streaming<kRows, true>(values[s], slot_values + s * uint64_t(stride));
     }
     bool are_over = true;
 #pragma unroll

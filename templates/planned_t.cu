@@ -409,7 +409,7 @@ __device__ __forceinline__ void load_products(AccumT* tile, uint32_t begin, uint
     for (int s = 0; s < kAtOnce; ++s) {
       const uint32_t i = base + s * kTileThreads * kVector;
       if (kFull && (kTile % (kAtOnce * kTileThreads * kVector) == 0 || i < count)) {
-        load_streaming<kVector>(entries[s], values + begin + i);
+        load_streaming<kVector, true>(entries[s], values + begin + i);
         load_streaming<kVector>(places[s], product_places + begin + i);
       } else {
 #pragma unroll

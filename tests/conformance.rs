@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     let targets = [
         Target {
             name: "cuda",
-            devices: vec![cuda],
+            devices: vec![cuda.clone()],
             may_be_missing: !required,
             covers: |_| true,
             meets: |_, _| true,
@@ -82,6 +82,15 @@ fn main() -> ExitCode {
         simulated("sim", Schedule::Natural, if every_config { |_| true } else { |index| index % 3 == 0 }),
         simulated("sim_adversarial_1", Schedule::Adversarial(1), |index| index % 16 == 0),
         simulated("sim_adversarial_2", Schedule::Adversarial(2), |index| index % 16 == 8),
+        // What compute-sanitizer runs, with each of its tools: an eighth of the configurations with a quarter of the structures
+        // each.
+        Target {
+            name: "sanitizer",
+            devices: vec![cuda],
+            may_be_missing: !required,
+            covers: |index| index % 8 == 0,
+            meets: |config, structure| (config / 8 + structure).is_multiple_of(4),
+        },
     ];
     let structures = Arc::new(structures::all());
     let configs: Vec<_> = Algorithm::ALL.par_iter().map(configs_of).collect();
@@ -110,7 +119,7 @@ fn main() -> ExitCode {
             }
         }
         for (name, needs_cuda, test) in OTHERS {
-            if *needs_cuda && target.name != "cuda" {
+            if target.name == "sanitizer" || *needs_cuda && target.name != "cuda" {
                 continue;
             }
             let device = target.devices[0].clone();
@@ -119,7 +128,7 @@ fn main() -> ExitCode {
         }
         planned.push(format!("{} {cases}", target.name));
     }
-    let is_simulated = |index: usize| targets[1..].iter().any(|target| (target.covers)(index));
+    let is_simulated = |index: usize| targets.iter().any(|target| target.name.starts_with("sim") && (target.covers)(index));
     for configs in &configs {
         let others = configs.iter().enumerate().filter(|(index, _)| !is_simulated(*index));
         let others = others.map(|(_, config)| config).zip(ARCHS.into_iter().cycle());

@@ -42,19 +42,19 @@ struct Packet<16, true> {
 };
 
 // As many of kCount consecutive entries as one access brings: all, or 16 bytes of them.
-template <int kCount, typename T>
+template <int kCount, typename T, bool kOfWide = kIsWide<T>>
 union PacketOf {
   enum : int { kBytes = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16, kEntries = kBytes / sizeof(T) };
-  using Type = typename Packet<kBytes, kIsWide<T>>::Type;
+  using Type = typename Packet<kBytes, kOfWide>::Type;
   Type packet;
   T entries[kEntries];
 };
 
 // kCount consecutive entries from an address that is aligned to 16 bytes, or to all of them where they are fewer; `to` may
-// be of a wider type.
-template <int kCount, typename To, typename T>
+// be of a wider type. The compiler may put loads of wide words off until it needs them, but for those in halves.
+template <int kCount, bool kInHalves = false, typename To, typename T>
 __device__ __forceinline__ void load_streaming(To* to, const T* __restrict__ from) {
-  using Together = PacketOf<kCount, T>;
+  using Together = PacketOf<kCount, T, kIsWide<T> && !kInHalves>;
 #pragma unroll
   for (int i = 0; i < kCount; i += Together::kEntries) {
     Together loaded;
