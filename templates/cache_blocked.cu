@@ -35,27 +35,20 @@ constexpr int kEncoding = 0;
 #include "primitives/value_encoding.cuh"
 #endif
 
-constexpr uint32_t kWarps = kSharedKib >= 96 ? 16 : kSharedKib >= 48 ? 8 : 4;
+constexpr uint32_t kWarps = 16;
 constexpr uint32_t kTileThreads = 32 * kWarps;
 // Column tiles in shared memory: one is used, the others are on their way.
 constexpr uint32_t kStages = 2;
-// Bytes of each.
-constexpr uint32_t kStageBytes = (kSharedKib >= 224 ? 32 : kSharedKib >= 96 ? 16 : kSharedKib >= 48 ? 8 : 1) * 1024;
+// Bytes of each; the rest is the slots'.
+constexpr uint32_t kStageBytes = (kSharedKib >= 224 ? 32 : kSharedKib >= 96 ? 16 : kSharedKib >= 48 ? 8 : 2) * 1024;
 constexpr uint32_t kTileCols = kStageBytes / sizeof(XT);
 // Cells that are worth no copy of their columns are joined: so many columns have a place of 16 bits.
 constexpr uint32_t kWideCols = 65536;
 constexpr uint32_t kTilesPerWide = kWideCols / kTileCols;
 // Entries from which on a copy brings fewer sectors than they would.
 constexpr uint32_t kStagedEntries = kStageBytes / 32;
-// Entries that a lane takes in a round, a unit. They lie side by side, beside those of the next lane.
-constexpr uint32_t kRound = 4;
-// Units of every lane that are on their way to shared memory.
-constexpr uint32_t kRoundBytes = kTileThreads * kRound * (4 + sizeof(ValueT));
-constexpr uint32_t kAheadBytes = (kSharedKib >= 224 ? 48 : kSharedKib >= 96 ? 32 : kSharedKib >= 48 ? 16 : 4) * 1024;
-constexpr uint32_t kRoundsAhead = kAheadBytes < 2 * kRoundBytes ? 1 : kAheadBytes < 4 * kRoundBytes ? kAheadBytes / kRoundBytes : 4;
-// What is left is the slots': of a warp, as many for each bank, and their distance to the next warp's.
-constexpr uint32_t kSlotBytes = kSharedKib * 1024 - kStages * kStageBytes - kRoundsAhead * kRoundBytes;
-constexpr uint32_t kSlotsPerBank = (kSlotBytes / (kWarps * sizeof(AccumT)) - 1) / 32;
+// Slots of a warp, as many for each bank, and their distance to the next warp's.
+constexpr uint32_t kSlotsPerBank = ((kSharedKib * 1024 - kStages * kStageBytes) / (kWarps * sizeof(AccumT)) - 1) / 32;
 constexpr uint32_t kWarpSlots = 32 * kSlotsPerBank;
 constexpr uint32_t kWarpStride = kWarpSlots + 1;
 constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
@@ -63,6 +56,10 @@ constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
 constexpr uint32_t kShortSlot = 32;
 // In cells: x is copied to shared memory.
 constexpr uint32_t kIsStaged = 0x80000000u;
+// Entries that a lane takes in a round, a unit. They lie side by side, beside those of the next lane.
+constexpr uint32_t kRound = 4;
+// A unit of nothing but fill.
+constexpr uint32_t kFillUnit = 0;
 // Rows with more slots are summed by a block.
 constexpr uint32_t kFewSlots = 8;
 
@@ -281,9 +278,10 @@ spmv_cache_blocked_fill(uint32_t nnz, const IndexT* __restrict__ col_indices, co
   const uint32_t bucket = pairs[i].x, entry = pairs[i].y, lanes = buckets[bucket].y & 63;
   const uint32_t* begins = lane_begins + 32 * uint64_t(bucket);
   const uint32_t lane = first_that(lanes - 1, [=](uint32_t l) { return begins[l + 1] > i; });
-  if (i == begins[0]) buckets[bucket].x = units[bucket];
+  const uint32_t first_unit = kFillUnit + 1 + units[bucket];
+  if (i == begins[0]) buckets[bucket].x = first_unit;
   const uint32_t rank = i - begins[lane];
-  const uint64_t at = (units[bucket] + uint64_t(rank / kRound) * lanes + lane) * kRound + rank % kRound;
+  const uint64_t at = (first_unit + uint64_t(rank / kRound) * lanes + lane) * kRound + rank % kRound;
   const uint32_t place = slot_place(bucket % kWarps, slots[i]);
   const uint2 cell = cells[bucket / kWarps];
   const uint32_t col = (uint32_t(col_indices[entry]) - cell.y) * column_step((cell.x & kIsStaged) != 0);
@@ -357,57 +355,24 @@ __device__ __forceinline__ void begin_staging(uint2 cell, uint32_t num_cols, con
   if (cell.x & kIsStaged) stage_async<kTileThreads>(min(kTileCols, num_cols - cell.y), x, x + cell.y, staged);
 }
 
+// Rounds whose loads are in flight. The loads of one are issued when the same of the rounds before is added, into the same
+// registers: moving them instead would wait for them, and so would a choice between them and fill.
+constexpr uint32_t kRoundsAhead = 3;
+
 // What a lane takes in a round, with values as they are stored. A word of 0 is fill.
 template <typename StoredT>
 struct Entries {
   uint32_t words[kRound];
   Loaded<kRound, StoredT> values;
+
+  __device__ __forceinline__ void load(uint32_t unit, const uint32_t* __restrict__ slot_words,
+                                       const StoredT* __restrict__ slot_values) {
+    load_streaming<kRound>(words, slot_words + uint64_t(unit) * kRound);
+    values.load(slot_values + uint64_t(unit) * kRound);
+  }
 };
 
-// Units in shared memory, of which every lane has its own and nobody else reads them. Registers would do, but loads that are
-// still under way when a loop begins anew are waited for together.
-template <typename StoredT>
-struct Ahead {
-  using Values = PacketOf<kRound, StoredT>;
-  static constexpr uint32_t kPackets = kRound * sizeof(StoredT) / Values::kBytes;
-
-  unsigned char* bytes;
-  uint32_t round = 0;
-
-  __device__ __forceinline__ explicit Ahead(unsigned char* bytes) : bytes(bytes) {}
-  __device__ __forceinline__ uint32_t* words() const {
-    return reinterpret_cast<uint32_t*>(bytes + round * kRoundBytes) + threadIdx.x * kRound;
-  }
-  // Packets of a lane are as far from each other as those of a round, so that lanes are neighbours.
-  __device__ __forceinline__ unsigned char* values(uint32_t packet) const {
-    return bytes + round * kRoundBytes + kTileThreads * (4 * kRound + packet * Values::kBytes) + threadIdx.x * Values::kBytes;
-  }
-  __device__ __forceinline__ void begin_load(uint32_t unit, bool is_there, const uint32_t* __restrict__ slot_words,
-                                             const StoredT* __restrict__ slot_values) const {
-    const uint64_t at = uint64_t(unit) * kRound;
-    copy_async<4 * kRound>(words(), slot_words + at, is_there);
-#pragma unroll
-    for (uint32_t p = 0; p < kPackets; ++p) {
-      copy_async<Values::kBytes>(values(p), slot_values + at + p * Values::kEntries, is_there);
-    }
-    end_copies();
-  }
-  // What was loaded first of all; then as much may be loaded.
-  __device__ __forceinline__ void read(Entries<StoredT>& entries) const {
-    await_copies<kRoundsAhead - 1>();
-    Loaded<kRound, uint32_t> loaded;
-    loaded.parts[0].packet = *reinterpret_cast<const uint4*>(words());
-#pragma unroll
-    for (uint32_t i = 0; i < kRound; ++i) entries.words[i] = loaded[i];
-#pragma unroll
-    for (uint32_t p = 0; p < kPackets; ++p) {
-      entries.values.parts[p].packet = *reinterpret_cast<const typename Values::Type*>(values(p));
-    }
-  }
-  __device__ __forceinline__ void go_on() { round = round + 1 == kRoundsAhead ? 0 : round + 1; }
-};
-
-// The rounds that a warp takes of a cell, one at least, and where its lanes find the first of them.
+// The rounds that a warp takes of a cell, one at least, and of the first where its lanes find it.
 struct Rounds {
   uint32_t left, unit, lanes;
 
@@ -415,6 +380,13 @@ struct Rounds {
   // Those of a bucket from `first` to `end`.
   __device__ __forceinline__ Rounds(uint2 bucket, uint32_t first, uint32_t end)
       : left(max(end - first, 1u)), unit(bucket.x + first * (bucket.y & 63)), lanes(end > first ? bucket.y & 63 : 0) {}
+  // The lane's unit of the next round.
+  __device__ __forceinline__ uint32_t next() {
+    const uint32_t lane = threadIdx.x % 32, found = lane < lanes ? unit + lane : kFillUnit;
+    unit += lanes;
+    --left;
+    return found;
+  }
 };
 
 // Adds a lane's entries to their slots, of which it has all entries; x begins with column first_col. Neighbours of one slot
@@ -470,7 +442,7 @@ __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, 
                                          AccumT* __restrict__ partials) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   XT* staged = reinterpret_cast<XT*>(shared_bytes);
-  AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + kStages * kStageBytes + kRoundsAhead * kRoundBytes);
+  AccumT* slots = reinterpret_cast<AccumT*>(shared_bytes + kStages * kStageBytes);
   // Of the cell that is worked on and those behind it, as many as loads run ahead, which are in flight while one more is.
   constexpr uint32_t kKnown = 8;
   static_assert(kRoundsAhead + 2 <= kKnown);
@@ -502,49 +474,61 @@ __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, 
   __syncthreads();
   stage(c);
   end_copies();
-  const uint32_t lane = threadIdx.x % 32;
-  uint32_t cell_ahead = c;
+  uint32_t ahead = c;
   Rounds rounds = rounds_of(c), rounds_ahead = rounds;
-  Ahead<StoredT> ahead(shared_bytes + kStages * kStageBytes);
-  const auto load = [&] {
+  Entries<StoredT> entries[kRoundsAhead];
+  const auto load = [&](Entries<StoredT>& to) {
     if (rounds_ahead.left == 0) {
-      ++cell_ahead;
-      rounds_ahead = cell_ahead < end ? rounds_of(cell_ahead) : Rounds(~0u, 0, 0);
+      ++ahead;
+      rounds_ahead = ahead < end ? rounds_of(ahead) : Rounds(~0u, kFillUnit, 0);
     }
-    const bool is_there = lane < rounds_ahead.lanes;
-    ahead.begin_load(is_there ? rounds_ahead.unit + lane : 0, is_there, words, slot_values);
-    ahead.go_on();
-    rounds_ahead.unit += rounds_ahead.lanes;
-    --rounds_ahead.left;
+    to.load(rounds_ahead.next(), words, slot_values);
   };
-#pragma unroll 1
-  for (uint32_t i = 0; i < kRoundsAhead; ++i) load();
-  await_copies<kRoundsAhead>();
-  for (; c < end; ++c) {
-    // The cell's columns, and what is known since they were sent for, are followed by as many copies as there were rounds.
+#pragma unroll
+  for (uint32_t i = 0; i < kRoundsAhead; ++i) load(entries[i]);
+  // Every warp takes part, whose rounds of the cell before are over.
+  uint2 cell;
+  const auto begin_cell = [&] {
+    await_copies<0>();
     __syncthreads();
-    const uint2 cell = known_cells[c % kKnown];
+    cell = known_cells[c % kKnown];
     rounds = rounds_of(c);
     stage(c + 1);
     know(c + kRoundsAhead + 1);
     end_copies();
-    const bool are_few = rounds.left < kRoundsAhead;
-    do {
-      Entries<StoredT> entries;
-      ahead.read(entries);
-      if (cell.x & kIsStaged) {
-        add_entries<true>(entries, staged + c % kStages * kTileCols, cell.y, slots);
-      } else {
-        add_entries<false>(entries, x + cell.y, cell.y, slots);
+  };
+  begin_cell();
+  // Whether there is one more round, of this cell or the next.
+  const auto begin_round = [&] {
+    if (rounds.left == 0) {
+      const uint32_t tile = cell.x & ~kIsStaged;
+      const bool is_last = ++c == end;
+      if (is_last || (known_cells[c % kKnown].x & ~kIsStaged) != tile) {
+        __syncthreads();
+        put_partials(tile, num_slots, stride, slots, partials);
       }
-      load();
-    } while (--rounds.left > 0);
-    if (are_few) await_copies<1>();
-    const uint32_t tile = cell.x & ~kIsStaged;
-    if (c + 1 == end || (known_cells[(c + 1) % kKnown].x & ~kIsStaged) != tile) {
-      __syncthreads();
-      put_partials(tile, num_slots, stride, slots, partials);
+      if (is_last) return false;
+      begin_cell();
     }
+    --rounds.left;
+    return true;
+  };
+  const auto take_round = [&](Entries<StoredT>& of_round) {
+    if (cell.x & kIsStaged) {
+      add_entries<true>(of_round, staged + c % kStages * kTileCols, cell.y, slots);
+    } else {
+      add_entries<false>(of_round, x + cell.y, cell.y, slots);
+    }
+    load(of_round);
+  };
+  static_assert(kRoundsAhead == 3);
+  while (true) {
+    if (!begin_round()) return;
+    take_round(entries[0]);
+    if (!begin_round()) return;
+    take_round(entries[1]);
+    if (!begin_round()) return;
+    take_round(entries[2]);
   }
 }
 

@@ -1,13 +1,13 @@
 //! Cells of rows and columns whose x and y lie in shared memory.
 
 use super::{Plan, Plans};
-use crate::config::{ConfigError, KernelConfig, Types};
+use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
 use crate::primitive::{RadixSort, ValueEncoding};
 use crate::program::{Arg, Buffer, Pass, Slots};
-use crate::types::IndexType;
+use crate::types::{IndexType, ValueType};
 
 parameters! {
     /// Cells of a row tile and a column tile whose x and y lie in shared memory, for columns that reach far.
@@ -27,6 +27,8 @@ const LONG_ROWS: u8 = 1;
 const CELLS: u8 = 2;
 const UNITS: u8 = 3;
 
+/// Warps of a block, and the buckets of a cell.
+const WARPS: u32 = 16;
 /// Column tiles in shared memory.
 const STAGES: u32 = 2;
 /// Columns that places of 16 bits distinguish.
@@ -36,35 +38,22 @@ const FEW_TILES: u32 = 8;
 /// Entries of a lane that lie side by side.
 const ROUND: u32 = 4;
 
-/// How a block uses its shared memory.
-struct Shared {
-    /// Warps of a block, and the buckets of a cell.
-    warps: u32,
-    /// Bytes of a column tile.
-    stage_bytes: u32,
-    /// Bytes of entries that are on their way.
-    ahead_bytes: u32,
-}
-
 impl CacheBlocked {
-    fn shared(&self) -> Shared {
-        let (warps, stage_kib, ahead_kib) = match self.shared_kib {
-            224.. => (16, 32, 48),
-            96.. => (16, 16, 32),
-            48.. => (8, 8, 16),
-            _ => (4, 1, 4),
-        };
-        Shared { warps, stage_bytes: stage_kib * 1024, ahead_bytes: ahead_kib * 1024 }
+    /// Bytes of a column tile in shared memory.
+    fn stage_bytes(&self) -> u32 {
+        1024 * match self.shared_kib {
+            224.. => 32,
+            96.. => 16,
+            48.. => 8,
+            _ => 2,
+        }
     }
 
     /// Rows of a tile, whose sums are in shared memory.
-    pub fn tile_rows(&self, types: &Types) -> u32 {
-        let Shared { warps, stage_bytes, ahead_bytes } = self.shared();
-        let round_bytes = 32 * warps * ROUND * (4 + types.value.size() as u32);
-        let rounds_ahead = (ahead_bytes / round_bytes).clamp(1, 4);
-        let slot_bytes = self.shared_kib * 1024 - STAGES * stage_bytes - rounds_ahead * round_bytes;
-        let of_warp = slot_bytes / (warps * types.accumulator.size() as u32);
-        warps * ((of_warp - 1) / 32 * 32)
+    pub fn tile_rows(&self, accumulator: ValueType) -> u32 {
+        let accumulator = accumulator.size() as u32;
+        let of_warp = (self.shared_kib * 1024 - STAGES * self.stage_bytes()) / (WARPS * accumulator);
+        WARPS * ((of_warp - 1) / 32 * 32)
     }
 }
 
@@ -81,15 +70,14 @@ impl Plans for CacheBlocked {
     fn plan(&self, config: &KernelConfig) -> Plan {
         let types = config.types();
         let accumulator = types.accumulator;
-        let tile_rows = self.tile_rows(&types);
-        let Shared { warps, stage_bytes, .. } = self.shared();
-        let tiles_per_wide = WIDE_COLS / (stage_bytes / types.x.size() as u32);
+        let tile_rows = self.tile_rows(config.types().accumulator);
+        let tiles_per_wide = WIDE_COLS / (self.stage_bytes() / types.x.size() as u32);
         let [num_rows, num_cols, nnz] = [Variable::NumRows, Variable::NumCols, Variable::Nnz].map(Expr::from);
         let num_wide = num_cols.clone().div_ceil(WIDE_COLS);
         let num_tiles = count(SLOTS).div_ceil(tile_rows);
         let num_stretches = num_tiles.clone() * num_wide.clone();
         let num_places = num_stretches.clone() * (tiles_per_wide + 1);
-        let num_buckets = count(CELLS) * warps;
+        let num_buckets = count(CELLS) * WARPS;
         let num_blocks = Expr::from(self.blocks);
         let stride = count(SLOTS).min(tile_rows);
         let mut plan = Planning::new("spmv_cache_blocked", config.threads_per_block());
@@ -146,7 +134,8 @@ impl Plans for CacheBlocked {
         let units = plan.scratch("units_before", num_buckets.clone() + 1, 4);
         let mark_units = [begins, slots, lane_begins, buckets].map(buffer).into();
         plan.ranks("units", num_buckets, mark_units, units, Some("units"));
-        let stored = count(UNITS) * ROUND;
+        // The first unit is fill.
+        let stored = (count(UNITS) + 1) * ROUND;
         let words = plan.buffer(Buffer::new("words", stored.clone() * 4).zeroed());
         let encoding = plan.encode(self.encoding, config);
         let [slot_values, encoded_values] = plan.values(&stored, &encoding, config);
@@ -187,7 +176,7 @@ impl Plans for CacheBlocked {
             Pass {
                 kernel: kernel.into(),
                 grid: num_blocks.clone() * count(CELLS).min(1) * condition,
-                threads_per_block: 32 * warps,
+                threads_per_block: 32 * WARPS,
                 shared_bytes: self.shared_kib * 1024,
                 args: args.concat(),
             }

@@ -1,8 +1,7 @@
 // Copies from global to shared memory that go on while the thread does something else, from compute capability 8.0 on; before,
 // the thread waits for each. Both addresses are multiples of kBytes, or of 16 where those are more.
-// Where nothing is there, zeros are written instead.
 template <int kBytes>
-__device__ __forceinline__ void copy_async(void* to, const void* from, bool is_there = true) {
+__device__ __forceinline__ void copy_async(void* to, const void* from) {
   using Together = PacketOf<kBytes, unsigned char>;
 #pragma unroll
   for (int i = 0; i < kBytes; i += Together::kBytes) {
@@ -12,20 +11,16 @@ __device__ __forceinline__ void copy_async(void* to, const void* from, bool is_t
     constexpr int kPart = Together::kBytes;
     if constexpr (kPart >= 4) {
       const uint32_t address = uint32_t(__cvta_generic_to_shared(part_to));
-      const uint32_t bytes = is_there ? kPart : 0;
       if constexpr (kPart == 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(address), "l"(part_from), "r"(bytes) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(address), "l"(part_from) : "memory");
       } else {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                     :
-                     : "r"(address), "l"(part_from), "n"(kPart), "r"(bytes)
-                     : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(address), "l"(part_from), "n"(kPart) : "memory");
       }
       continue;
     }
 #endif
     using Part = typename Together::Type;
-    *reinterpret_cast<Part*>(part_to) = is_there ? __ldcg(reinterpret_cast<const Part*>(part_from)) : Part{};
+    *reinterpret_cast<Part*>(part_to) = __ldcg(reinterpret_cast<const Part*>(part_from));
   }
 }
 

@@ -2,13 +2,13 @@
 
 // Words of 8 bytes are loaded as such: two of 4 bytes would have to be moved together, and whoever moves them waits for them.
 template <typename T>
-constexpr bool kIsWide = false;
+constexpr bool kHasWideWords = false;
 template <>
-constexpr bool kIsWide<double> = true;
+constexpr bool kHasWideWords<double> = true;
 template <>
-constexpr bool kIsWide<int64_t> = true;
+constexpr bool kHasWideWords<int64_t> = true;
 template <>
-constexpr bool kIsWide<uint64_t> = true;
+constexpr bool kHasWideWords<uint64_t> = true;
 
 template <int kBytes, bool kOfWide = false>
 struct Packet;
@@ -42,7 +42,7 @@ struct Packet<16, true> {
 };
 
 // As many of kCount consecutive entries as one access brings: all, or 16 bytes of them.
-template <int kCount, typename T, bool kOfWide = kIsWide<T>>
+template <int kCount, typename T, bool kOfWide = kHasWideWords<T>>
 union PacketOf {
   enum : int { kBytes = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16, kEntries = kBytes / sizeof(T) };
   using Type = typename Packet<kBytes, kOfWide>::Type;
@@ -54,7 +54,7 @@ union PacketOf {
 // be of a wider type. The compiler may put loads of wide words off until it needs them, but for those in halves.
 template <int kCount, bool kInHalves = false, typename To, typename T>
 __device__ __forceinline__ void load_streaming(To* to, const T* __restrict__ from) {
-  using Together = PacketOf<kCount, T, kIsWide<T> && !kInHalves>;
+  using Together = PacketOf<kCount, T, kHasWideWords<T> && !kInHalves>;
 #pragma unroll
   for (int i = 0; i < kCount; i += Together::kEntries) {
     Together loaded;

@@ -71,7 +71,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         };
     let x_bytes = features.num_cols as f64 * types.x.size() as f64;
     let x_reads = match config.algorithm() {
-        Algorithm::CacheBlocked(tiles) => (rows / f64::from(tiles.tile_rows(&types))).ceil(),
+        Algorithm::CacheBlocked(tiles) => (rows / f64::from(tiles.tile_rows(types.accumulator))).ceil(),
         _ => 1.0,
     };
     let is_wide = f64::from(u8::from(types.x.size() > 4));
