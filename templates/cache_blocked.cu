@@ -6,7 +6,7 @@
 // Suffers:   fewer entries than sectors of x in nearly all cells (uniform random of millions of rows with few entries); values that change (they are copied when a plan is made)
 // Bytes:     slots * (value + 4) + 8 a warp and cell + rows * (y + 4) + x once; from L2 a column tile for every cell with more entries than it has sectors, a sector for every entry of other cells, and two accumulators a row and block that works on it; values take 4 or 1 where they are encoded; keeps its own values and columns
 // Guarantee: bit-reproducible; fill touches no x
-// Launch:    so many blocks of 512 threads, equal shares of the cells, the next two column tiles copied while one is used; then a thread a row, or where few tiles are shared by many blocks the warps of a block 32 rows, a block for rows in many parts; planned on the device by a sort
+// Launch:    so many blocks of 512 threads, equal shares of the cells, the next column tile copied while one is used; then a thread a row, or where few tiles are shared by many blocks the warps of a block 32 rows, a block for rows in many parts; planned on the device by a sort
 
 // Rows with entries have slots, one each, or several where a row is long. Slots lie in tiles of kTileSlots, which are
 // dealt out to the warps of a block. An entry belongs to a cell, of its slot's tile and its column's, and there to the

@@ -464,43 +464,8 @@ __device__ __forceinline__ void add_steps(AccumT (&sums)[kRowsPerLane][kBlock], 
   }
 }
 
-constexpr uint32_t kNoStep = 0xffffffffu;
-
-// A value that is known when the kernel is compiled.
-template <bool kValue>
-struct Known {
-  static constexpr bool value = kValue;
-};
-
-// The same while what the next steps take is on its way: `ahead` is of those from `loaded` on, `following` where the warp's
-// next slice begins, if it has as many.
-template <int kCount, bool kInPackets, typename StoredT>
-__device__ __forceinline__ void add_steps_ahead(AccumT (&sums)[kRowsPerLane][kBlock], uint32_t step, uint32_t end,
-                                                uint32_t following, Turn<kCount, StoredT>& ahead, uint32_t& loaded,
-                                                int lane, const uint32_t* __restrict__ bases,
-                                                const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
-                                                const StoredT* __restrict__ values, const ValueT* table,
-                                                const XT* __restrict__ x) {
-  if (step + kCount <= end && loaded != step) ahead.load(step, lane, bases, cols, values);
-#pragma unroll 1
-  for (; step + kCount <= end; step += kCount) {
-    const Turn<kCount, StoredT> turn = ahead;
-    loaded = step + 2 * kCount <= end ? step + kCount : following;
-    if (loaded != kNoStep) ahead.load(loaded, lane, bases, cols, values);
-    if (turn.is_narrow()) {
-      turn.template add<true, kInPackets>(lane, upper_cols, table, x, sums);
-    } else {
-      turn.template add<false, kInPackets>(lane, upper_cols, table, x, sums);
-    }
-  }
-  if constexpr (kCount > 1) {
-    add_steps<kCount / 2, kInPackets>(sums, step, end, lane, bases, cols, upper_cols, values, table, x);
-  }
-}
-
 // A block has slices that follow one another, and its warps take them in turn: what a multiprocessor reads of x at a time
-// lies close together where its blocks have many. Where all blocks are resident, nobody takes over while a warp waits, so half
-// of its steps are loaded while x is read for the other half.
+// lies close together where its blocks have many.
 template <typename StoredT>
 __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices,
                                          uint32_t num_moved, const uint16_t* __restrict__ permutation,
@@ -521,18 +486,12 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts
     next[0] = __ldg(step_offsets + slice);
     next[1] = __ldg(step_offsets + slice + 1);
   }
-  constexpr bool kLoadsAhead = kResident == 1 && kSteps > 1;
-  constexpr int kStepsAhead = kLoadsAhead ? kSteps / 2 : 1;
-  Turn<kStepsAhead, StoredT> ahead;
-  uint32_t loaded = kNoStep;
 #pragma unroll 1
   for (; slice < beyond; slice += kWarps) {
     const uint32_t begin = next[0], end = skips_product(alpha) ? begin : next[1];
-    uint32_t following = kNoStep;
     if (slice + kWarps < beyond) {
       next[0] = __ldg(step_offsets + slice + kWarps);
       next[1] = __ldg(step_offsets + slice + kWarps + 1);
-      if (next[0] + kStepsAhead <= next[1]) following = next[0];
     }
     uint32_t to[kRowsPerLane];
 #pragma unroll
@@ -544,19 +503,10 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts
     AccumT sums[kRowsPerLane][kBlock];
 #pragma unroll
     for (int r = 0; r < kRowsPerLane * kBlock; ++r) sums[r / kBlock][r % kBlock] = kIdentity;
-    const auto add = [&](auto in_packets) {
-      constexpr bool kInPackets = decltype(in_packets)::value;
-      if constexpr (kLoadsAhead) {
-        add_steps_ahead<kStepsAhead, kInPackets>(sums, begin, end, following, ahead, loaded, lane, bases, cols,
-                                                 upper_cols, values, table, x);
-      } else {
-        add_steps<kSteps, kInPackets>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
-      }
-    };
     if (in_packets) {
-      add(Known<true>());
+      add_steps<kSteps, true>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
     } else {
-      add(Known<false>());
+      add_steps<kSteps, false>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
     }
 #pragma unroll
     for (int r = 0; r < kRowsPerLane * kBlock; ++r) {

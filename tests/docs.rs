@@ -47,6 +47,18 @@ fn the_readme_lists_every_algorithm() {
     }
 }
 
+/// NVRTC before 13.5 takes a lambda with a parameter of any type for a function of the host, and the one that the tests have
+/// does not.
+#[test]
+fn templates_have_no_generic_lambdas() {
+    let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let found: usize = [".cu", ".cuh"]
+        .iter()
+        .map(|ending| occurrences(&templates, ending, &["](auto", "](const auto", ", auto ", ", const auto&"]))
+        .sum();
+    assert_eq!(found, 0, "lambdas of the templates name the types of their parameters");
+}
+
 /// How often any of these stands in the files of a folder that end like this, or in a file.
 fn occurrences(path: &Path, ending: &str, texts: &[&str]) -> usize {
     if path.is_dir() {

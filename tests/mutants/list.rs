@@ -555,8 +555,14 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "dia",
         "diagonals that are left over are left out",
-        "if constexpr (kCount > 1) add_each<In, kCount - 1, kAreAll>(count, rows, offsets, place, table, sums);",
+        "if constexpr (kCount > 1) add_each<In, kCount - 1>(count, rows, offsets, place, table, sums);",
         "",
+    ),
+    found(
+        "dia",
+        "diagonals do not end with whole warps",
+        "(uint64_t(num_rows) + kMostRows - 1) / kMostRows * kMostRows",
+        "(uint64_t(num_rows) + 31) / 32 * 32",
     ),
     found(
         "dia value=f16 accumulator=f32",
@@ -862,6 +868,24 @@ pub const MUTANTS: &[Mutant] = &[
         "entries that a warp counts together are counted by another lane",
         "if (i < nnz && threadIdx.x % 32 == __ffs(peers) - 1) atomicAdd(counts",
         "if (i < nnz && threadIdx.x % 32 == __ffs(peers)) atomicAdd(counts",
+    ),
+    found(
+        "cache_blocked",
+        "lanes without entries take those of the next warp",
+        "found = lane < lanes ? unit + lane : kFillUnit",
+        "found = unit + lane",
+    ),
+    found(
+        "cache_blocked",
+        "copied columns are columns, not bytes",
+        "(uint32_t(col_indices[entry]) - cell.y) * column_step((cell.x & kIsStaged) != 0)",
+        "uint32_t(col_indices[entry]) - cell.y",
+    ),
+    found(
+        "cache_blocked",
+        "what is copied is not waited for",
+        "    await_copies<0>();\n    __syncthreads();\n    cell = known_cells[c % kKnown];",
+        "    __syncthreads();\n    cell = known_cells[c % kKnown];",
     ),
     found(
         "cache_blocked",

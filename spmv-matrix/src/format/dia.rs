@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::ell::stride;
 use super::runs::{BLOCK, array_bytes, csr_of_rows};
 use super::{Footprint, Format, FormatKind};
 use crate::assemble::zeroed;
@@ -11,10 +10,15 @@ use crate::{CsrMatrix, Entry, MatrixError, Offset, parallel};
 /// Rows that a task takes at a time; a multiple of 32, so that no two tasks share a word of the mask.
 const TILE_ROWS: usize = 1024;
 
+/// The number of rows, rounded up to what a warp of a GPU takes at most.
+fn stride(num_rows: usize) -> usize {
+    num_rows.next_multiple_of(256)
+}
+
 /// A matrix stored by diagonals.
 ///
 /// The slot of row `r` on the `d`-th diagonal is `d * stride + r`, its column is `r + offsets[d]`; `stride` is the number
-/// of rows, rounded up to a multiple of 32. Offsets ascend; a diagonal with more than one entry at a place is stored
+/// of rows, rounded up to a multiple of 256. Offsets ascend; a diagonal with more than one entry at a place is stored
 /// again for the second of them. Bit `slot % 32` of `mask[slot / 32]` says whether a slot holds an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiaMatrix<V> {
