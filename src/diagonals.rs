@@ -80,7 +80,6 @@ impl Diagonals {
         ValueEncoding::new(self.encoding, config, Some(table), OTHERS, NUM_OTHERS.into())
     }
 
-
     fn prepare(&self, config: &KernelConfig) -> Vec<Pass> {
         let threads_per_block = config.threads_per_block();
         let num_rows = || Expr::from(Variable::NumRows);

@@ -128,7 +128,8 @@ fn main() -> ExitCode {
         }
         planned.push(format!("{} {cases}", target.name));
     }
-    let is_simulated = |index: usize| targets.iter().any(|target| target.name.starts_with("sim") && (target.covers)(index));
+    let is_simulated =
+        |index: usize| targets.iter().any(|target| target.name.starts_with("sim") && (target.covers)(index));
     for configs in &configs {
         let others = configs.iter().enumerate().filter(|(index, _)| !is_simulated(*index));
         let others = others.map(|(_, config)| config).zip(ARCHS.into_iter().cycle());

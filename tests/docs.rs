@@ -54,7 +54,9 @@ fn templates_have_no_generic_lambdas() {
     let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
     let found: usize = [".cu", ".cuh"]
         .iter()
-        .map(|ending| occurrences(&templates, ending, &["](auto", "](const auto", ", auto ", ", const auto&"]))
+        .map(|ending| {
+            occurrences(&templates, ending, &["](auto", "](const auto", ", auto ", ", const auto&"])
+        })
         .sum();
     assert_eq!(found, 0, "lambdas of the templates name the types of their parameters");
 }
