@@ -2,11 +2,11 @@
 # Runs on a GPU machine what needs one: conformance, simulator against GPU, sanitizers, latency. Programs and logs
 # are in the folders named; nothing is built. Exits with 1 if anything failed.
 #
-# usage: check_on_gpu.sh PROGRAMS LOGS [SECONDS FOR EACH SANITIZER]
+# usage: check_on_gpu.sh PROGRAMS LOGS [SECONDS FOR THE SANITIZERS]
 #   PROGRAMS holds conformance, simulator_gpu, scale, sanitizer_control and latency as `cargo test --release --no-run` builds
 #   them.
 set -uo pipefail
-programs=$1 logs=$2 seconds=${3:-600}
+programs=$1 logs=$2 seconds=${3:-1800}
 mkdir -p "$logs"
 export SPMV_REQUIRE_GPU=1
 failed=0
@@ -24,17 +24,17 @@ step conformance "$programs/conformance" cuda/
 step simulator_gpu "$programs/simulator_gpu"
 step scale "$programs/scale" cuda/
 step latency "$programs/latency" --record "$logs/record"
-# The sanitizers side by side: first a kernel that each must complain of, then a cover of the configurations of every
-# algorithm and of the structures.
-sanitize() {
-  step "$1 control" complains compute-sanitizer --tool "$1" --error-exitcode 9 "$programs/sanitizer_control" "$1"
-  step "$1" timeout "$seconds" compute-sanitizer --tool "$1" --error-exitcode 9 \
-    "$programs/conformance" sanitizer/
-  return $failed
-}
+# The sanitizers: first a kernel that each must complain of, then a cover of the configurations and structures, a process for
+# each tool and algorithm. Each has one thread: launches of several are more than the tools keep track of.
 if command -v compute-sanitizer >/dev/null; then
-  running=()
-  for tool in memcheck racecheck initcheck synccheck; do sanitize "$tool" & running+=($!); done
-  for process in "${running[@]}"; do wait "$process" || failed=1; done
+  tools="memcheck racecheck initcheck synccheck"
+  for tool in $tools; do
+    step "$tool control" complains compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/sanitizer_control" "$tool"
+  done
+  algorithms=$("$programs/conformance" --list 2>/dev/null | sed -n 's|^sanitizer/\([^ ]*\) .*|\1|p' | sort -u)
+  export programs logs
+  step sanitizers timeout "$seconds" xargs -P "$(nproc)" -n 2 bash -c 'compute-sanitizer --tool "$0" --error-exitcode 9 \
+    "$programs/conformance" --test-threads=1 "sanitizer/$1 " >"$logs/$0.$1.log" 2>&1' \
+    < <(for tool in $tools; do for algorithm in $algorithms; do echo "$tool $algorithm"; done; done)
 fi
 exit $failed
