@@ -467,36 +467,44 @@ impl Since {
     }
 }
 
-/// What a model chooses by its prices among the problems of a record, held out or not, where any of its configurations were
-/// measured.
-///
-/// # Errors
-/// Those of [`FitError`].
-pub fn judge(model: &Model, record: &Record) -> Result<Vec<Judged>, FitError> {
-    let Measurements { problems, footprints, best, measured } =
-        measurements(record, |row| counts(row) && row.operation == PLAIN)?;
-    let mut chosen: Vec<Option<(f64, Made)>> = vec![None; problems.len()];
-    for measured in &measured {
-        for point in &measured.points {
-            let Some(problem) = point.problem else { continue };
-            let is_it = |priced: &&Priced| {
-                priced.config == measured.config
-                    && priced.purpose == Purpose::Choose
-                    && priced.footprint == footprints[problem]
-            };
-            let Some(priced) = model.priced.iter().find(is_it) else { continue };
-            let predicted = priced.predict(&point.terms).product_ms;
-            let least = &mut chosen[problem];
-            if least.as_ref().is_none_or(|(least, _)| predicted < *least) {
-                *least = Some((predicted, Made { label: measured.label.clone(), ms: point.ms }));
+/// A record by which choices are judged: of its problems, held out or not, what was measured there.
+pub struct Judge<'a>(Measurements<'a>);
+
+impl<'a> Judge<'a> {
+    /// Looks at the matrices of a record.
+    ///
+    /// # Errors
+    /// Those of [`FitError`].
+    pub fn new(record: &'a Record) -> Result<Self, FitError> {
+        Ok(Self(measurements(record, |row| counts(row) && row.operation == PLAIN)?))
+    }
+
+    /// What a model chooses by its prices, where any of its configurations were measured.
+    pub fn judge(self, model: &Model) -> Vec<Judged> {
+        let Measurements { problems, footprints, best, measured } = self.0;
+        let mut chosen: Vec<Option<(f64, Made)>> = vec![None; problems.len()];
+        for measured in &measured {
+            for point in &measured.points {
+                let Some(problem) = point.problem else { continue };
+                let is_it = |priced: &&Priced| {
+                    priced.config == measured.config
+                        && priced.purpose == Purpose::Choose
+                        && priced.footprint == footprints[problem]
+                };
+                let Some(priced) = model.priced.iter().find(is_it) else { continue };
+                let predicted = priced.predict(&point.terms).product_ms;
+                let least = &mut chosen[problem];
+                if least.as_ref().is_none_or(|(least, _)| predicted < *least) {
+                    *least = Some((predicted, Made { label: measured.label.clone(), ms: point.ms }));
+                }
             }
         }
+        let judged = problems.into_iter().zip(chosen).zip(best).filter_map(|((problem, chosen), best)| {
+            let [matrix, value, _] = <[&str; 3]>::from(problem).map(str::to_owned);
+            chosen.map(|(_, chosen)| Judged { matrix, value, chosen, best })
+        });
+        judged.collect()
     }
-    let judged = problems.into_iter().zip(chosen).zip(best).filter_map(|((problem, chosen), best)| {
-        let [matrix, value, _] = <[&str; 3]>::from(problem).map(str::to_owned);
-        chosen.map(|(_, chosen)| Judged { matrix, value, chosen, best })
-    });
-    Ok(judged.collect())
 }
 
 fn mean(mean: Option<f64>) -> String {
@@ -1055,14 +1063,14 @@ mod tests {
         ];
         let head = crate::record::Head { l2_bytes: 50 << 20, ..Default::default() };
         let record = Record { head, rows };
-        let judged = judge(&model, &record).unwrap();
+        let judged = Judge::new(&record).unwrap().judge(&model);
         let ratios: Vec<_> = judged.iter().map(|judged| (&*judged.value, judged.ratio())).collect();
         assert_eq!(ratios, [("f32", 1.5), ("f64", 1.25)]);
         // Held out, it is nothing to fit to.
         assert!(matches!(fit([record.clone()]), Err(FitError::Nothing)));
         let mut changed = record;
         changed.rows[0].nnz += 1;
-        assert!(matches!(judge(&model, &changed), Err(FitError::Changed { .. })));
+        assert!(matches!(Judge::new(&changed).err(), Some(FitError::Changed { .. })));
     }
 
     #[test]

@@ -454,6 +454,19 @@ fn fit() {
     assert!(model.contains("2.000 (geometric mean), 2.00 (largest)"), "{model}");
     let output = spmv.output("fit TMP/r.csv --judge TMP/none.csv");
     assert_eq!(output.status.code(), Some(3));
+
+    // What judges nothing is told before the fit, which has something to say itself here.
+    let edit = |from: &str, to: &str, text: &str, by: &str| {
+        let read = std::fs::read_to_string(spmv.folder.path().join(from)).unwrap();
+        std::fs::write(spmv.folder.path().join(to), read.replace(text, by)).unwrap();
+    };
+    edit("other.csv", "chosen.csv", "ours:csr_scalar", "auto");
+    edit("chosen.csv", "chosen.csv", "ours:csr_vector", "auto");
+    edit("r.csv", "unknown.csv", "quick_road", "no_such");
+    let told = |command: &str| String::from_utf8(spmv.output(command).stderr).unwrap();
+    assert!(told("fit TMP/unknown.csv").contains("no_such"));
+    let error = told("fit TMP/unknown.csv --judge TMP/chosen.csv");
+    assert!(error.contains("chosen.csv") && error.contains("no correct product"), "{error}");
 }
 
 /// A layout that copies the values is no choice where there is no memory for them.

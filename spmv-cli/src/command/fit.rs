@@ -77,6 +77,11 @@ impl Fit {
         let other =
             self.judge.as_ref().map(|path| records::open(path).map(|other| (path, other))).transpose()?;
         let progress = Progress::start("looking at the structures");
+        // A record that judges nothing is told before the fit, which takes minutes.
+        let judge = other
+            .as_ref()
+            .map(|(path, other)| fit::Judge::new(other).map_err(|error| failed(error, path)))
+            .transpose()?;
         let mut fitted = fit::fit(opened).map_err(|error| match &self.records[..] {
             [only] => failed(error, only),
             _ => Failure::new(Kind::Input, error.to_string()),
@@ -86,8 +91,8 @@ impl Fit {
             fitted.model.comments.push(comment);
         }
         let mut judged = Vec::new();
-        if let Some((path, other)) = other {
-            judged = fit::judge(&fitted.model, &other).map_err(|error| failed(error, path))?;
+        if let (Some((_, other)), Some(judge)) = (&other, judge) {
+            judged = judge.judge(&fitted.model);
             let of_choices = judged_line(&judged);
             fitted.model.comments.push(format!(
                 "The choice over the best of all that was measured on the {} problems of the record of {}: {of_choices}.",
