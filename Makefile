@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PYTHON ?= python3
 
-.PHONY: demo test examples check fmt lint docs package nvrtc record clean
+.PHONY: demo test examples oldest check fmt lint docs package nvrtc record clean
 
 ## Reads a real matrix, generates, compiles and runs a kernel for it, verifies and times it.
 demo: nvrtc
@@ -20,6 +20,17 @@ examples: nvrtc
 		example=$${CARGO_TARGET_DIR:-target}/debug/examples/$$(basename $$source .rs); \
 		echo "== $$example"; $$example || exit 1; \
 	done
+
+## The default of every algorithm, compiled by the oldest NVRTC that is supported.
+oldest:
+	$(PYTHON) scripts/get_nvrtc.py --oldest
+	$(CARGO) test --workspace --all-features --no-run --quiet
+	@spmv=$${CARGO_TARGET_DIR:-target}/debug/spmv; \
+	export SPMV_NVRTC=$$($(PYTHON) scripts/get_nvrtc.py --oldest --print-folder) SPMV_CACHE_DIR=off; \
+	names=$$($$spmv algorithms --json | $(PYTHON) -c 'import json, sys; print(*(one["name"] for one in json.load(sys.stdin)["algorithms"]))') || exit 1; \
+	for name in $$names; do for value in f32 f64; do \
+		$$spmv compile --algorithm $$name --value $$value --arch sm_90 >/dev/null || exit 1; \
+	done; done; echo "$$names: compiled by NVRTC of $$SPMV_NVRTC"
 
 ## What the continuous integration runs beside the tests.
 check: fmt lint docs package

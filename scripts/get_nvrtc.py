@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Brings NVRTC, NVIDIA's run-time compiler for CUDA, into the user's data folder, from its PyPI wheel.
 
-usage: get_nvrtc.py [--force] [--print-folder]
+usage: get_nvrtc.py [--force] [--print-folder] [--oldest]
 
 Nothing happens where an NVRTC of the wanted version is there already. NVRTC's major version must not exceed the
 driver's, so a machine with a 12.x driver gets the newest 12.x; one with a newer driver, or none, the newest.
@@ -19,6 +19,8 @@ from pathlib import Path
 # (wheel, version): pinned, so that every machine compiles with the same compiler.
 NEWEST = ("nvidia-cuda-nvrtc", "13.5.37")
 FOR_CUDA_12 = ("nvidia-cuda-nvrtc-cu12", "12.9.86")
+# What is said to do too.
+OLDEST = ("nvidia-cuda-nvrtc-cu12", "12.0.140")
 
 
 def data_folder():
@@ -69,9 +71,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--force", action="store_true", help="fetch again even if it is there")
     parser.add_argument("--print-folder", action="store_true", help="print the folder and do nothing else")
+    parser.add_argument("--oldest", action="store_true", help="the oldest version that is supported, beside the other")
     arguments = parser.parse_args()
     major = driver_major()
-    wheel, version = FOR_CUDA_12 if major is not None and major < 13 else NEWEST
+    wheel, version = OLDEST if arguments.oldest else FOR_CUDA_12 if major is not None and major < 13 else NEWEST
     folder = data_folder() / version
     if arguments.print_folder:
         print(folder)
