@@ -222,7 +222,7 @@ __device__ __forceinline__ void multiply_along(const Share& share, const uint32_
   ValueT loaded[kNnzPerThread];
   if (share.nnz == kNnzPerBlock) {
     load_streaming<kNnzPerThread>(cols, col_indices + share.begin + first);
-    load_streaming<kNnzPerThread>(loaded, values + share.begin + first);
+    load_streaming<kNnzPerThread, true>(loaded, values + share.begin + first);
   } else {
 #pragma unroll
     for (int i = 0; i < kNnzPerThread; ++i) {
