@@ -33,6 +33,11 @@ const REUSED: f64 = 0.5;
 /// which on two do.
 const APART: f64 = 1.3;
 
+/// Bytes of different entries of x that a long stretch reads from which on, and up to which, a block has x in shared memory:
+/// less stays in L1 beside what passes through, and of more too much is left out.
+const WINDOW: std::ops::RangeInclusive<f64> = 49152.0..=229376.0;
+const WINDOW_KIB: u32 = 160;
+
 /// Rows and columns of dense blocks that are stored as such, the first that all of a matrix consists of. Blocks of 6 are four of
 /// 3, which are at least as fast.
 const BLOCKS: [u32; 3] = [4, 3, 2];
@@ -60,10 +65,11 @@ const BLOCKS_BY_FOUR: Special = Special { block: 2, ..shape(4, 1, 1, 4) };
 
 impl Special {
     /// How rows are shared out. Each is the fastest for some. Blocks of 2 × 2 stand for those of every size.
-    pub const SHAPES: [Special; 14] = [
+    pub const SHAPES: [Special; 15] = [
         SEVERAL_ROWS,
         resident(SEVERAL_ROWS),
         TWO_ROWS,
+        resident(TWO_ROWS),
         shape(1, 1, 1, 4),
         USUAL,
         shape(1, 1, 4, 2),
@@ -78,14 +84,14 @@ impl Special {
     ];
 
     /// The parameters that follow from a matrix, whatever the shape.
-    pub const FOLLOWING: [&str; 4] = ["sigma", "piece", "col_bits", "encoding"];
+    pub const FOLLOWING: [&str; 5] = ["sigma", "piece", "col_bits", "encoding", "x_kib"];
 
     /// What of a layout of such values does not follow from a matrix: one of [`Special::SHAPES`].
     #[must_use]
     pub fn shape(self, value: ValueType) -> Special {
         let block = self.block.min(BLOCKS_BY_FOUR.block);
         let entries_per_step = (self.entries_per_step / self.times_entries(value)).max(1);
-        Special { block, entries_per_step, sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, ..self }
+        Special { block, entries_per_step, sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, x_kib: 0, ..self }
     }
 
     /// Bytes whose time a value of this type takes, where all can be encoded.
@@ -98,14 +104,16 @@ impl Special {
         }
     }
 
-    /// This shape for such values: where they take two bytes, a lane loads twice as many entries in a step, which are as many bytes.
+    /// This shape for such values: where they take two bytes, a lane loads twice as many entries in a step, which are as many bytes,
+    /// unless twice as many warps are resident then.
     #[must_use]
     pub fn for_values(self, value: ValueType) -> Special {
         Special { entries_per_step: self.entries_per_step * self.times_entries(value), ..self }
     }
 
     fn times_entries(self, value: ValueType) -> u32 {
-        if self.block == 1 && value.size() == 2 { 2 } else { 1 }
+        let has_more_warps = (self.resident, self.rows_per_lane) == (1, 2);
+        if self.block == 1 && value.size() == 2 && !has_more_warps { 2 } else { 1 }
     }
 
     /// The layout of this shape, which is [for such values](Special::for_values), for a matrix with these features. Values are
@@ -157,6 +165,13 @@ impl Special {
         // Entries from anywhere: no step is narrow.
         if features.sectors_per_entry(1) > SCATTERED {
             parameters.col_bits = 32;
+        }
+        let long = Features::STRETCH[1] as f64 * f64::from(Features::COLS_PER_SECTOR);
+        let read = features.sectors_per_entry(1) * long * value.size() as f64;
+        // With wider values memory decides.
+        let is_narrow = value.size() == 2 && parameters.col_bits == 16;
+        if is_narrow && (parameters.resident, parameters.rows_per_lane) == (1, 4) && WINDOW.contains(&read) {
+            (parameters.x_kib, parameters.entries_per_step) = (WINDOW_KIB, 1);
         }
         let threads_per_block = if parameters.resident == 1 { 1024 } else { 256 };
         SpecialLayout { parameters, threads_per_block }
@@ -280,6 +295,20 @@ mod tests {
             (sorted.parameters.sigma, sorted.parameters.resident, sorted.threads_per_block),
             (1024, 0, 256)
         );
+        // x in shared memory: two bytes, about a hundred KiB of it, by lanes with four rows.
+        let window = |shape: Special, far, value| {
+            let layout = shape.for_values(value).laid_out(&features(22, 22, [0.8, far]), value);
+            KernelConfig::builder(layout.parameters).value(value).build().expect("allowed");
+            assert_eq!(layout.parameters.shape(value), shape);
+            (layout.parameters.x_kib, layout.parameters.entries_per_step)
+        };
+        let four_rows = resident(SEVERAL_ROWS);
+        for value in [ValueType::F16, ValueType::Bf16] {
+            assert_eq!(window(four_rows, 0.12, value), (WINDOW_KIB, 1));
+            assert_eq!([0.03, 0.28].map(|far| window(four_rows, far, value)), [(0, 2); 2]);
+            assert_eq!([resident(TWO_ROWS), SEVERAL_ROWS].map(|shape| window(shape, 0.12, value)), [(0, 2); 2]);
+        }
+        assert_eq!(window(four_rows, 0.12, ValueType::F32), (0, 1));
         // Values by samples of them: (how many, how many differ, how many are wide), and how many are uneven.
         let encoded = |shape: Special, (count, different, wide), uneven, value| {
             let values = SampledValues { count, different, wide, uneven };

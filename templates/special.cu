@@ -19,12 +19,15 @@ constexpr int kColBits = 16;
 constexpr int kEncoding = 0;
 constexpr int kUnroll = 4;
 constexpr int kResident = 0;
+constexpr int kXKib = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/slots.cuh"
 #include "prelude/stream.cuh"
 #include "prelude/loaded.cuh"
 #include "prelude/unsigned.cuh"
+#include "prelude/async_copy.cuh"
+#include "prelude/stage_async.cuh"
 #include "prelude/x_packets.cuh"
 #include "prelude/held.cuh"
 #include "prelude/group.cuh"
@@ -371,6 +374,57 @@ spmv_special_targets(uint32_t num_pieces, const uint32_t* __restrict__ piece_off
 
 // ---- The product ----
 
+// Columns whose x a block has in shared memory: where lanes read it from anywhere, a read from there is a third of one from
+// L1, which would have to keep them beside what passes through.
+constexpr uint32_t kWindow = kXKib * 1024 / sizeof(XT);
+
+__device__ __forceinline__ XT* window() {
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  return reinterpret_cast<XT*>(shared_bytes);
+}
+
+// x, and the first of the columns that are in the window.
+struct Entries {
+  const XT* __restrict__ x;
+  uint32_t first;
+
+  __device__ __forceinline__ bool is_in_window(uint32_t col) const { return col - first < kWindow; }
+  // Those of a block of columns, or nothing where they are not in the window; kInPackets: x is in packets.
+  template <bool kInPackets>
+  __device__ __forceinline__ void load(Held<XT>* to, uint32_t block_col) const {
+    if constexpr (kWindow > 0) {
+      if (is_in_window(block_col)) to[0] = window()[block_col - first];
+    } else {
+      load_x<kBlock, kInPackets>(to, x + uint64_t(block_col) * kBlock);
+    }
+  }
+};
+
+// Copies the window of a block with slices from `begin` to `end`, where it has any. What follows a slice begins where it does
+// or further on, so the last beginning of 32 is where the first few begin, whatever entry lies far before the others; a part of
+// the window lies before that.
+__device__ __forceinline__ Entries copy_window(uint32_t begin, uint32_t end, uint32_t num_cols,
+                                               const uint32_t* __restrict__ step_offsets,
+                                               const uint32_t* __restrict__ bases, const XT* __restrict__ x) {
+  uint32_t first = 0;
+  if (kWindow == 0 || begin >= end) return {x, first};
+  const uint32_t slice = begin + threadIdx.x % 32;
+  if (slice < end) {
+    const uint32_t step = __ldg(step_offsets + slice);
+    const uint32_t base = step < __ldg(step_offsets + slice + 1) ? __ldg(bases + step) : 0;
+    if ((base & kIsWide) == 0) first = base;
+  }
+  const uint32_t count = min(kWindow, num_cols);
+  constexpr uint32_t kEighth = kWindow / 8, kAligned = 16;
+  first = warp_max(first);
+  first = min(first - min(first, kEighth), num_cols - count) / kAligned * kAligned;
+  stage_async<kThreadsPerBlock>(count, x, x + first, window());
+  end_copies();
+  await_copies<0>();
+  __syncthreads();
+  return {x, first};
+}
+
 // The value that is stored so; of fill, which may be any.
 template <typename StoredT>
 __device__ __forceinline__ ValueT slot_value(StoredT stored, bool is_fill, const ValueT* table) {
@@ -407,10 +461,11 @@ struct Turn {
   // Adds the products to the sums of a lane's rows; kIsNarrow: is_narrow(); kInPackets: x is in packets.
   template <bool kIsNarrow, bool kInPackets>
   __device__ __forceinline__ void add(int lane, const uint16_t* __restrict__ upper_cols, const ValueT* table,
-                                      const XT* __restrict__ x, AccumT (&sums)[kRowsPerLane][kBlock]) const {
+                                      const Entries& x, AccumT (&sums)[kRowsPerLane][kBlock]) const {
     IndexT step_cols[kCount][kSlots];
     bool are_fill[kCount][kSlots];
     Held<XT> entries[kCount][kSlots][kBlock];
+    bool misses_any = false;
 #pragma unroll
     for (int s = 0; s < kCount; ++s) {
       typename Planes<uint16_t, kSlots>::Step uppers;
@@ -425,7 +480,17 @@ struct Turn {
         are_fill[s][i] = is_fill;
 #pragma unroll
         for (int c = 0; c < kBlock; ++c) entries[s][i][c].empty();
-        if (!is_fill) load_x<kBlock, kInPackets>(entries[s][i], x + uint64_t(col) * kBlock);
+        if (!is_fill) x.template load<kInPackets>(entries[s][i], col);
+        if (kWindow > 0) misses_any |= !is_fill && !x.is_in_window(col);
+      }
+    }
+    // Apart, so that nobody waits in turn for one memory and the other.
+    if (kWindow > 0 && __any_sync(0xffffffffu, misses_any)) {
+#pragma unroll
+      for (int i = 0; i < kCount * kSlots; ++i) {
+        const uint32_t col = step_cols[i / kSlots][i % kSlots];
+        const bool misses = !are_fill[i / kSlots][i % kSlots] && !x.is_in_window(col);
+        if (misses) entries[i / kSlots][i % kSlots][0] = __ldg(x.x + col);
       }
     }
 #pragma unroll
@@ -446,7 +511,7 @@ template <int kCount, bool kInPackets, typename StoredT>
 __device__ __forceinline__ void add_steps(AccumT (&sums)[kRowsPerLane][kBlock], uint32_t step, uint32_t end, int lane,
                                           const uint32_t* __restrict__ bases, const ColT* __restrict__ cols,
                                           const uint16_t* __restrict__ upper_cols, const StoredT* __restrict__ values,
-                                          const ValueT* table, const XT* __restrict__ x) {
+                                          const ValueT* table, const Entries& x) {
 #pragma unroll 1
   for (; step + kCount <= end; step += kCount) {
     Turn<kCount, StoredT> turn;
@@ -474,18 +539,20 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts
                                          const uint32_t* __restrict__ bases, const ColT* __restrict__ cols,
                                          const uint16_t* __restrict__ upper_cols,
                                          const StoredT* __restrict__ values, const ValueT* table,
-                                         AccumT* __restrict__ parts, const XT* __restrict__ x, YT* __restrict__ y,
-                                         AccumT alpha, BetaT beta) {
+                                         AccumT* __restrict__ parts, uint32_t num_cols, const XT* __restrict__ x_all,
+                                         YT* __restrict__ y, AccumT alpha, BetaT beta) {
   const int lane = threadIdx.x % 32;
   const uint32_t share = (num_slices + gridDim.x - 1) / gridDim.x;
   const uint32_t beyond = min(num_slices, (blockIdx.x + 1) * share);
   uint32_t slice = blockIdx.x * share + threadIdx.x / 32;
-  const bool in_packets = is_in_packets<kBlock>(x);
+  const bool in_packets = is_in_packets<kBlock>(x_all);
   uint32_t next[2] = {};
   if (slice < beyond) {
     next[0] = __ldg(step_offsets + slice);
     next[1] = __ldg(step_offsets + slice + 1);
   }
+  const uint32_t reads_from = skips_product(alpha) ? beyond : blockIdx.x * share;
+  const Entries x = copy_window(reads_from, beyond, num_cols, step_offsets, bases, x_all);
 #pragma unroll 1
   for (; slice < beyond; slice += kWarps) {
     const uint32_t begin = next[0], end = skips_product(alpha) ? begin : next[1];
@@ -527,10 +594,11 @@ spmv_special(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slices, uint3
              const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ targets,
              const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
              const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols, const ValueT* __restrict__ values,
-             AccumT* __restrict__ parts, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+             AccumT* __restrict__ parts, uint32_t num_cols, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
+             BetaT beta) {
   await_stream();
   multiply(num_pieces, kCut > 0 ? num_parts : 0, num_slices, num_moved, permutation, targets, step_offsets, bases, cols,
-           upper_cols, values, nullptr, parts, x, y, alpha, beta);
+           upper_cols, values, nullptr, parts, num_cols, x, y, alpha, beta);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -538,15 +606,15 @@ spmv_special_encoded(uint32_t num_pieces, uint32_t num_parts, uint32_t num_slice
                      const uint16_t* __restrict__ permutation, const uint32_t* __restrict__ targets,
                      const uint32_t* __restrict__ step_offsets, const uint32_t* __restrict__ bases,
                      const ColT* __restrict__ cols, const uint16_t* __restrict__ upper_cols,
-                     const EncodedT* __restrict__ values, AccumT* __restrict__ parts, const XT* __restrict__ x,
-                     YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_distinct,
+                     const EncodedT* __restrict__ values, AccumT* __restrict__ parts, uint32_t num_cols,
+                     const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta, uint32_t num_distinct,
                      const uint64_t* __restrict__ table) {
   await_stream();
   __shared__ ValueT shared_table[kTableEntries];
   read_table(shared_table, num_distinct, table);
   if constexpr (kIsEncoded) {
     multiply(num_pieces, kCut > 0 ? num_parts : 0, num_slices, num_moved, permutation, targets, step_offsets, bases,
-             cols, upper_cols, values, shared_table, parts, x, y, alpha, beta);
+             cols, upper_cols, values, shared_table, parts, num_cols, x, y, alpha, beta);
   }
 }
 

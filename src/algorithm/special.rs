@@ -31,6 +31,8 @@ parameters! {
         unroll = 4, one of [1, 2, 3, 4, 6, 8];
         /// Blocks: 0 as many as slices need, 1 as many as are resident, each with a stretch of slices.
         resident = 0, one of [0, 1];
+        /// KiB of shared memory for x, which a block copies first, about the columns of its stretch; 0 copies none.
+        x_kib = 0, one of [0, 48, 96, 160];
     }
 }
 
@@ -207,9 +209,10 @@ impl Special {
             let sizes = sizes.map(|value| size(value.clone()));
             let packed = [PERMUTATION, TARGETS, STEP_OFFSETS, BASES, SLOT_COLS, UPPER_COLS, values, PARTS]
                 .map(Arg::Buffer);
-            let args = [sizes.to_vec(), packed.to_vec(), vec![Arg::X], result.clone()].concat();
+            let x = vec![size(Variable::NumCols.into()), Arg::X];
+            let args = [sizes.to_vec(), packed.to_vec(), x, result.clone()].concat();
             let grid = blocks.clone() * condition;
-            Pass { kernel: kernel.into(), grid, threads_per_block, shared_bytes: 0, args }
+            Pass { kernel: kernel.into(), grid, threads_per_block, shared_bytes: self.x_kib * 1024, args }
         };
         let mut passes = vec![product("spmv_special", SLOT_VALUES, found.encoding.if_as_given())];
         if found.encoding.is_any() {
@@ -311,6 +314,11 @@ impl Plans for Special {
         }
         if self.rows_per_lane * self.entries_per_step * self.slot_values() > 72 {
             return Self::refuse("block", "a lane has at most 72 values in a step");
+        }
+        if self.x_kib > 0 && (self.block, self.col_bits, self.resident) != (1, 16, 1) {
+            let reason = "x is copied for a stretch of slices whose columns have bases; it needs block = 1, col_bits = 16 \
+                          and resident = 1";
+            return Self::refuse("x_kib", reason);
         }
         Ok(())
     }
