@@ -33,6 +33,11 @@ const REUSED: f64 = 0.5;
 /// which on two do.
 const APART: f64 = 1.3;
 
+/// Warps that are resident on an H200 in blocks of 1,024 threads, and the part of them that must have a slice for a stretch each
+/// to be worth it: nobody takes over from a block.
+const RESIDENT_WARPS: u64 = 132 * 32;
+const FILLED: f64 = 0.75;
+
 /// Bytes of different entries of x that a long stretch reads from which on, and up to which, a block has x in shared memory:
 /// less stays in L1 beside what passes through, and of more too much is left out.
 const WINDOW: std::ops::RangeInclusive<f64> = 49152.0..=229376.0;
@@ -150,6 +155,10 @@ impl Special {
         if !is_even(features, parameters.lanes_per_row) {
             parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
             // Who sweeps needs neighbours together, and sorting takes them apart.
+            parameters.resident = 0;
+        }
+        let slices = features.num_rows / u64::from(32 / parameters.lanes_per_row * parameters.rows_per_lane);
+        if (slices as f64) < FILLED * RESIDENT_WARPS as f64 {
             parameters.resident = 0;
         }
         // A lane takes the steps of a piece one after the other, each as long as a read of x.
@@ -309,6 +318,10 @@ mod tests {
             assert_eq!([resident(TWO_ROWS), SEVERAL_ROWS].map(|shape| window(shape, 0.12, value)), [(0, 2); 2]);
         }
         assert_eq!(window(four_rows, 0.12, ValueType::F32), (0, 1));
+        let mut few = features(22, 22, [0.8, 0.12]);
+        few.num_rows = 300_000;
+        let few = [resident(SEVERAL_ROWS), resident(TWO_ROWS)].map(|shape| shape.laid_out(&few, ValueType::F64));
+        assert_eq!(few.map(|layout| layout.parameters.resident), [0, 1]);
         // Values by samples of them: (how many, how many differ, how many are wide), and how many are uneven.
         let encoded = |shape: Special, (count, different, wide), uneven, value| {
             let values = SampledValues { count, different, wide, uneven };
