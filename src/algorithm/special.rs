@@ -32,7 +32,7 @@ parameters! {
         /// Blocks: 0 as many as slices need, 1 as many as are resident, each with a stretch of slices.
         resident = 0, one of [0, 1];
         /// KiB of shared memory for x, which a block copies first, about the columns of its stretch; 0 copies none.
-        x_kib = 0, one of [0, 48, 96, 160];
+        x_kib = 0, one of [0, 4, 96, 160];
     }
 }
 

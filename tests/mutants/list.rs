@@ -541,6 +541,30 @@ pub const MUTANTS: &[Mutant] = &[
         "num_parts > 0 ? __ldcs(targets + place) : place;",
     ),
     found(
+        "special resident=1 x_kib=4",
+        "columns that were not copied are read among those that were",
+        "if (misses) entries",
+        "if (false) entries",
+    ),
+    found(
+        "special resident=1 x_kib=4",
+        "x that is copied is not waited for",
+        "  await_copies<0>();\n  __syncthreads();\n  return {x, first};",
+        "  __syncthreads();\n  return {x, first};",
+    ),
+    found(
+        "special resident=1 x_kib=4",
+        "copies of x are in no group that is waited for",
+        "  end_copies();\n  await_copies<0>();\n  __syncthreads();\n  return {x, first};",
+        "  await_copies<0>();\n  __syncthreads();\n  return {x, first};",
+    ),
+    found(
+        "special resident=1 x_kib=4",
+        "threads read x before the others have copied it",
+        "  await_copies<0>();\n  __syncthreads();\n  return {x, first};",
+        "  await_copies<0>();\n  return {x, first};",
+    ),
+    found(
         "dia",
         "a warp near the last column counts as inside",
         "num_inside = num_cols >= kLeast ? num_cols - kLeast + 1 : 0;",
