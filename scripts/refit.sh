@@ -45,11 +45,6 @@ records=(
   more/2026-11-25T03-09-57-8fd088f-threads_per_block_small.csv
   more/2026-11-25T03-10-42-8fd088f-threads_per_block.csv
   more/2026-11-25T03-41-47-7c7a5d1-threads_per_block_drawn.csv
-  more/2026-11-25T22-35-36-7265e51-standard.csv
-  more/2026-11-26T00-05-34-b5f9740-half.csv
-  more/2026-11-26T06-57-01-b8a7d6c-dia.csv
-  more/2026-11-26T06-57-24-b8a7d6c-integers.csv
-  more/2026-11-26T07-41-41-f6af491-standard.csv
   more/2026-11-26T10-34-17-a11405b-special.csv
   more/2026-11-26T10-37-44-a11405b-special_drawn.csv
 )

@@ -96,7 +96,16 @@ impl Special {
     pub fn shape(self, value: ValueType) -> Special {
         let block = self.block.min(BLOCKS_BY_FOUR.block);
         let entries_per_step = (self.entries_per_step / self.times_entries(value)).max(1);
-        Special { block, entries_per_step, sigma: 1, piece: USUAL.piece, col_bits: 16, encoding: 0, x_kib: 0, ..self }
+        Special {
+            block,
+            entries_per_step,
+            sigma: 1,
+            piece: USUAL.piece,
+            col_bits: 16,
+            encoding: 0,
+            x_kib: 0,
+            ..self
+        }
     }
 
     /// Bytes whose time a value of this type takes, where all can be encoded.
@@ -315,12 +324,16 @@ mod tests {
         for value in [ValueType::F16, ValueType::Bf16] {
             assert_eq!(window(four_rows, 0.12, value), (WINDOW_KIB, 1));
             assert_eq!([0.03, 0.28].map(|far| window(four_rows, far, value)), [(0, 2); 2]);
-            assert_eq!([resident(TWO_ROWS), SEVERAL_ROWS].map(|shape| window(shape, 0.12, value)), [(0, 2); 2]);
+            assert_eq!(
+                [resident(TWO_ROWS), SEVERAL_ROWS].map(|shape| window(shape, 0.12, value)),
+                [(0, 2); 2]
+            );
         }
         assert_eq!(window(four_rows, 0.12, ValueType::F32), (0, 1));
         let mut few = features(22, 22, [0.8, 0.12]);
         few.num_rows = 300_000;
-        let few = [resident(SEVERAL_ROWS), resident(TWO_ROWS)].map(|shape| shape.laid_out(&few, ValueType::F64));
+        let few =
+            [resident(SEVERAL_ROWS), resident(TWO_ROWS)].map(|shape| shape.laid_out(&few, ValueType::F64));
         assert_eq!(few.map(|layout| layout.parameters.resident), [0, 1]);
         // Values by samples of them: (how many, how many differ, how many are wide), and how many are uneven.
         let encoded = |shape: Special, (count, different, wide), uneven, value| {

@@ -36,6 +36,8 @@ constexpr int kEncoding = 0;
 #endif
 
 constexpr uint32_t kWarps = 16;
+// Of the blocks of a multiprocessor.
+constexpr int kResidentBlocks = kBlocks > 148 ? 2 : 1;
 constexpr uint32_t kTileThreads = 32 * kWarps;
 // Column tiles in shared memory: one is used, the others are on their way.
 constexpr uint32_t kStages = 2;
@@ -532,7 +534,7 @@ __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kTileThreads, 1)
+extern "C" __global__ void __launch_bounds__(kTileThreads, kResidentBlocks)
 spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
                    const uint2* __restrict__ cells, const uint2* __restrict__ buckets, const uint2* __restrict__ shares,
                    const uint32_t* __restrict__ words, const ValueT* __restrict__ slot_values,
@@ -541,7 +543,7 @@ spmv_cache_blocked(uint32_t num_cols, uint32_t num_slots, uint32_t stride, Alpha
   multiply(num_cols, num_slots, stride, alpha, cells, buckets, shares, words, slot_values, x, partials);
 }
 
-extern "C" __global__ void __launch_bounds__(kTileThreads, 1)
+extern "C" __global__ void __launch_bounds__(kTileThreads, kResidentBlocks)
 spmv_cache_blocked_encoded(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
                            const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
                            const uint2* __restrict__ shares, const uint32_t* __restrict__ words,

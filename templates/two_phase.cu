@@ -381,10 +381,18 @@ __device__ __forceinline__ void sum_step(const Items<StoredT>& items, uint32_t r
   AccumT* first = sums + ends - num_ends;
   AccumT* next = first;
   AccumT sum = kIdentity;
+  const auto slot_of = [&](int i) { return items.slots[i / 2] >> (i % 2 * 16) & 0xffff; };
+  // All of them before a sum is stored, behind which none is read earlier than it stands there: both are shared memory. Of 8
+  // bytes a lane would hold too many.
+  constexpr bool kReadsAhead = sizeof(MappedX) <= 4;
+  MappedX entries[kPerLane];
+#pragma unroll
+  for (int i = 0; kReadsAhead && i < kPerLane; ++i) entries[i] = x[slot_of(i) & (kEndsRow - 1)];
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
-    const uint32_t slot = items.slots[i / 2] >> (i % 2 * 16) & 0xffff, place = slot & (kEndsRow - 1);
-    const AccumT added = combine_reduce_mapped(decode(items.values[i], nullptr), x[place], sum);
+    const uint32_t slot = slot_of(i), place = slot & (kEndsRow - 1);
+    const MappedX entry = kReadsAhead ? entries[i] : x[place];
+    const AccumT added = combine_reduce_mapped(decode(items.values[i], nullptr), entry, sum);
     sum = kZerosAddNothing || place != kNoSlot ? added : sum;
     if ((slot & kEndsRow) != 0) {
       *next++ = sum;

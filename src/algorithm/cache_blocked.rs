@@ -14,8 +14,8 @@ parameters! {
     pub struct CacheBlocked {
         /// Shared memory of a block, in KiB; more than 48 needs a device whose blocks may have as much.
         shared_kib = 96, one of [16, 48, 96, 224];
-        /// Blocks that share the matrix; best is one a multiprocessor, and results depend on it.
-        blocks = 132, one of [20, 64, 108, 132, 148];
+        /// Blocks that share the matrix, one a multiprocessor (264 of an H200: two, which 2-byte values like); results depend on it.
+        blocks = 132, one of [20, 64, 108, 132, 148, 264];
         /// Values: 0 as they are, 1 as f32 where every f64 is one, 3 whole ones up to 127 as bytes.
         encoding = 0, one of [0, 1, 3];
     }
