@@ -376,7 +376,7 @@ spmv_special_targets(uint32_t num_pieces, const uint32_t* __restrict__ piece_off
 
 // Columns whose x a block has in shared memory: where lanes read it from anywhere, a read from there is a third of one from
 // L1, which would have to keep them beside what passes through.
-constexpr uint32_t kWindow = kXKib * 1024 / sizeof(XT);
+constexpr uint32_t kWindow = kBlock > 1 ? 0 : kXKib * 1024 / sizeof(XT);
 
 __device__ __forceinline__ XT* window() {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
@@ -405,14 +405,18 @@ struct Entries {
 // the window lies before that.
 __device__ __forceinline__ Entries copy_window(uint32_t begin, uint32_t end, uint32_t num_cols,
                                                const uint32_t* __restrict__ step_offsets,
-                                               const uint32_t* __restrict__ bases, const XT* __restrict__ x) {
+                                               const uint32_t* __restrict__ bases, const ColT* __restrict__ cols,
+                                               const XT* __restrict__ x) {
   uint32_t first = 0;
   if (kWindow == 0 || begin >= end) return {x, first};
   const uint32_t slice = begin + threadIdx.x % 32;
   if (slice < end) {
     const uint32_t step = __ldg(step_offsets + slice);
-    const uint32_t base = step < __ldg(step_offsets + slice + 1) ? __ldg(bases + step) : 0;
-    if ((base & kIsWide) == 0) first = base;
+    if (step < __ldg(step_offsets + slice + 1)) {
+      // Of columns without bases the first entry's, where there is one.
+      const uint32_t base = kColBits == 16 ? __ldg(bases + step) : __ldg(cols + Cols::place(step, 0, 0));
+      if ((base & kIsWide) == 0) first = base;
+    }
   }
   const uint32_t count = min(kWindow, num_cols);
   constexpr uint32_t kEighth = kWindow / 8, kAligned = 16;
@@ -552,7 +556,7 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts
     next[1] = __ldg(step_offsets + slice + 1);
   }
   const uint32_t reads_from = skips_product(alpha) ? beyond : blockIdx.x * share;
-  const Entries x = copy_window(reads_from, beyond, num_cols, step_offsets, bases, x_all);
+  const Entries x = copy_window(reads_from, beyond, num_cols, step_offsets, bases, cols, x_all);
 #pragma unroll 1
   for (; slice < beyond; slice += kWarps) {
     const uint32_t begin = next[0], end = skips_product(alpha) ? begin : next[1];

@@ -31,7 +31,7 @@ parameters! {
         unroll = 4, one of [1, 2, 3, 4, 6, 8];
         /// Blocks: 0 as many as slices need, 1 as many as are resident, each with a stretch of slices.
         resident = 0, one of [0, 1];
-        /// KiB of shared memory for x, which a block copies first, about the columns of its stretch; 0 copies none.
+        /// KiB of shared memory for x, which a block copies first, about the columns of its stretch; 0, or dense blocks, copy none.
         x_kib = 0, one of [0, 4, 96, 160];
     }
 }
@@ -240,9 +240,9 @@ impl Special {
         (found.pieces.clone() + found.cuts.clone()).minus(self.num_rows())
     }
 
-    /// The layout as it is: rows of blocks are not cut.
+    /// The layout as it is: rows of blocks are not cut, nor is x copied for them.
     fn stored(&self) -> Special {
-        Special { piece: if self.block > 1 { 0 } else { self.piece }, ..*self }
+        if self.block == 1 { *self } else { Special { piece: 0, x_kib: 0, ..*self } }
     }
 
     fn plan_stored(&self, config: &KernelConfig) -> Plan {
@@ -314,11 +314,6 @@ impl Plans for Special {
         }
         if self.rows_per_lane * self.entries_per_step * self.slot_values() > 72 {
             return Self::refuse("block", "a lane has at most 72 values in a step");
-        }
-        if self.x_kib > 0 && (self.block, self.col_bits, self.resident) != (1, 16, 1) {
-            let reason = "x is copied for a stretch of slices whose columns have bases; it needs block = 1, col_bits = 16 \
-                          and resident = 1";
-            return Self::refuse("x_kib", reason);
         }
         Ok(())
     }
