@@ -33,14 +33,13 @@ const REUSED: f64 = 0.5;
 /// which on two do.
 const APART: f64 = 1.3;
 
-/// Warps that are resident on an H200 in blocks of 1,024 threads, and the part of them that must have a slice for a stretch each
-/// to be worth it: nobody takes over from a block.
-const RESIDENT_WARPS: u64 = 132 * 32;
-const FILLED: f64 = 0.75;
+/// Slices from which on stretches are worth it: three for every four warps that are resident on an H200 in blocks of 1,024
+/// threads, since nobody takes over from a block.
+const FEWEST_SLICES: u64 = 132 * 32 * 3 / 4;
 
 /// Bytes of different entries of x that a long stretch reads from which on, and up to which, a block has x in shared memory:
 /// less stays in L1 beside what passes through, and of more too much is left out.
-const WINDOW: std::ops::RangeInclusive<f64> = 49152.0..=229376.0;
+const WINDOW: std::ops::RangeInclusive<f64> = 49_152.0..=229_376.0;
 const WINDOW_KIB: u32 = 160;
 
 /// Rows and columns of dense blocks that are stored as such, the first that all of a matrix consists of. Blocks of 6 are four of
@@ -167,7 +166,7 @@ impl Special {
             parameters.resident = 0;
         }
         let slices = features.num_rows / u64::from(32 / parameters.lanes_per_row * parameters.rows_per_lane);
-        if (slices as f64) < FILLED * RESIDENT_WARPS as f64 {
+        if slices < FEWEST_SLICES {
             parameters.resident = 0;
         }
         // A lane takes the steps of a piece one after the other, each as long as a read of x.
@@ -184,11 +183,12 @@ impl Special {
         if features.sectors_per_entry(1) > SCATTERED {
             parameters.col_bits = 32;
         }
-        let long = Features::STRETCH[1] as f64 * f64::from(Features::COLS_PER_SECTOR);
-        let read = features.sectors_per_entry(1) * long * value.size() as f64;
+        let cols = features.sectors_per_entry(1)
+            * (Features::STRETCH[1] * u64::from(Features::COLS_PER_SECTOR)) as f64;
+        let is_window = WINDOW.contains(&(cols * value.size() as f64));
         // With wider values memory decides.
         let is_narrow = value.size() == 2 && parameters.col_bits == 16;
-        if is_narrow && (parameters.resident, parameters.rows_per_lane) == (1, 4) && WINDOW.contains(&read) {
+        if is_narrow && is_window && (parameters.resident, parameters.rows_per_lane) == (1, 4) {
             (parameters.x_kib, parameters.entries_per_step) = (WINDOW_KIB, 1);
         }
         let threads_per_block = if parameters.resident == 1 { 1024 } else { 256 };

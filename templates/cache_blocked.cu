@@ -36,8 +36,9 @@ constexpr int kEncoding = 0;
 #endif
 
 constexpr uint32_t kWarps = 16;
-// Of the blocks of a multiprocessor.
-constexpr int kResidentBlocks = kBlocks > 148 ? 2 : 1;
+// Blocks that are resident on a multiprocessor, which has as many registers for each: two where there are more than
+// multiprocessors, and room for both.
+constexpr int kResidentBlocks = kBlocks > 148 && kSharedKib <= 96 ? 2 : 1;
 constexpr uint32_t kTileThreads = 32 * kWarps;
 // Column tiles in shared memory: one is used, the others are on their way.
 constexpr uint32_t kStages = 2;

@@ -374,7 +374,7 @@ spmv_special_targets(uint32_t num_pieces, const uint32_t* __restrict__ piece_off
 
 // ---- The product ----
 
-// Columns whose x a block has in shared memory: where lanes read it from anywhere, a read from there is a third of one from
+// Columns whose x a block has in shared memory: where lanes read it from anywhere, more reads a clock come from there than from
 // L1, which would have to keep them beside what passes through.
 constexpr uint32_t kWindow = kBlock > 1 ? 0 : kXKib * 1024 / sizeof(XT);
 
@@ -400,9 +400,9 @@ struct Entries {
   }
 };
 
-// Copies the window of a block with slices from `begin` to `end`, where it has any. What follows a slice begins where it does
-// or further on, so the last beginning of 32 is where the first few begin, whatever entry lies far before the others; a part of
-// the window lies before that.
+// Copies the window of a block with slices from `begin` to `end`, where it has any. Of its first 32 slices the one that begins
+// last says where: in a band they begin close together, and an entry far before the others does not count. An eighth of the
+// window lies before that.
 __device__ __forceinline__ Entries copy_window(uint32_t begin, uint32_t end, uint32_t num_cols,
                                                const uint32_t* __restrict__ step_offsets,
                                                const uint32_t* __restrict__ bases, const ColT* __restrict__ cols,
@@ -410,7 +410,7 @@ __device__ __forceinline__ Entries copy_window(uint32_t begin, uint32_t end, uin
   uint32_t first = 0;
   if (kWindow == 0 || begin >= end) return {x, first};
   const uint32_t slice = begin + threadIdx.x % 32;
-  if (slice < end) {
+  if (slice < end && num_cols > kWindow) {
     const uint32_t step = __ldg(step_offsets + slice);
     if (step < __ldg(step_offsets + slice + 1)) {
       // Of columns without bases the first entry's, where there is one.
@@ -419,9 +419,9 @@ __device__ __forceinline__ Entries copy_window(uint32_t begin, uint32_t end, uin
     }
   }
   const uint32_t count = min(kWindow, num_cols);
-  constexpr uint32_t kEighth = kWindow / 8, kAligned = 16;
+  constexpr uint32_t kBefore = kWindow / 8, kAligned = 16;
   first = warp_max(first);
-  first = min(first - min(first, kEighth), num_cols - count) / kAligned * kAligned;
+  first = min(first - min(first, kBefore), num_cols - count) / kAligned * kAligned;
   stage_async<kThreadsPerBlock>(count, x, x + first, window());
   end_copies();
   await_copies<0>();
