@@ -47,6 +47,8 @@ records=(
   more/2026-11-25T03-41-47-7c7a5d1-threads_per_block_drawn.csv
   more/2026-11-26T10-34-17-a11405b-special.csv
   more/2026-11-26T10-37-44-a11405b-special_drawn.csv
+  2026-11-26T11-44-51-0000982.csv
+  more/2026-11-26T14-03-14-352e189-half.csv
 )
 # Kernels that were others before.
 since=(

@@ -6,11 +6,11 @@ use spmv_codegen::{COMMON_KEYS, KernelConfig};
 const COMMON: [&str; 2] = ["loads", "threads_per_block"];
 
 /// Parameters that follow from what is in a matrix, not from the device.
-const OF_THE_MATRIX: [&str; 5] = ["encoding", "block", "block_rows", "block_cols", "col_bits"];
+const OF_THE_MATRIX: [&str; 7] = ["encoding", "block", "block_rows", "block_cols", "col_bits", "piece", "x_kib"];
 
 /// The configurations that differ from this one in one setting by one step among what is allowed for it: how the matrix is loaded,
-/// the block size, a parameter of the algorithm. Those are left out that follow from what is in a matrix: how values are stored and
-/// the sizes of blocks.
+/// the block size, a parameter of the algorithm. Those are left out that follow from what is in a matrix: how values and columns
+/// are stored, the sizes of blocks, where rows are cut and whether x is copied.
 pub fn neighbours(config: KernelConfig) -> Vec<KernelConfig> {
     let algorithm = config.algorithm();
     let common = COMMON.iter().filter_map(|name| COMMON_KEYS.iter().find(|key| key.name == *name));

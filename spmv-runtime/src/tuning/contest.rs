@@ -22,7 +22,11 @@ const HOPELESS: f64 = 3.0;
 const LISTED: f64 = 0.45;
 
 /// The time of an algorithm's fastest over that of all, up to which other block sizes and ways to load may make it the fastest.
-const NEAR: f64 = 1.15;
+const NEAR: f64 = 1.1;
+
+/// Candidates of the list after which what is beside the fastest enters, however little is spent: the prices seldom rank the fastest
+/// of a matrix behind them.
+const FIRST_LISTED: usize = 15;
 
 /// Who takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +165,8 @@ impl Contest {
             let next_to = self.without_neighbours();
             match self.race.next(waiting || next_to.is_some()) {
                 Next::Enter => {
-                    let adds = !waiting || self.race.left() < 1.0 - LISTED;
+                    let entered = self.entries[..self.listed].iter().filter(|entry| entry.entered).count();
+                    let adds = !waiting || self.race.left() < 1.0 - LISTED || entered >= FIRST_LISTED;
                     if let Some((index, beside)) = next_to.filter(|_| adds) {
                         compile(self.add_neighbours(index, beside));
                         continue;
@@ -193,8 +198,11 @@ impl Contest {
         let measured = measured.filter_map(|(runner, index)| Some((self.race.estimate(runner)?, *index)));
         let near = measured.filter(|(time, _)| *time <= NEAR * least).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
-        let fastest = fastest_of_each(near, name).into_iter().map(|index| (index, Beside::OtherLaunches));
-        let mut all = fastest.chain([(self.runners[best], Beside::OtherParameters)]);
+        let best = self.runners[best];
+        let others = fastest_of_each(near, name).into_iter().filter(|index| *index != best);
+        let of_best = [Beside::OtherLaunches, Beside::OtherParameters].map(|beside| (best, beside));
+        let of_others = others.map(|index| (index, Beside::OtherLaunches));
+        let mut all = of_best.into_iter().chain(of_others);
         all.find(|(index, beside)| !self.entries[*index].neighbours.contains(beside))
     }
 

@@ -11,6 +11,10 @@ const TURN: u32 = 3;
 /// Products of the first turn, after which most are clearly behind.
 const FIRST_TURN: u32 = 2;
 
+/// Milliseconds that a turn lasts at least, by more products, up to so many: starting and ending one takes some microseconds.
+const SHORTEST_TURN_MS: f64 = 0.03;
+const LONGEST_TURN: u32 = 12;
+
 /// A first product over the time of the fastest, beyond which there is no second one: caches are cold.
 const FAR_BEHIND: f64 = 2.0;
 
@@ -87,6 +91,12 @@ impl Runner {
         product + self.share
     }
 
+    /// Products of its next turn, at least so many.
+    fn turn(&self, products: u32) -> u32 {
+        let needed = (SHORTEST_TURN_MS / self.quantile(0.5).max(f64::MIN_POSITIVE)).ceil();
+        products.max(needed.min(LONGEST_TURN.into()) as u32)
+    }
+
     /// Distance of the quartiles as a part of the median.
     fn spread(&self) -> f64 {
         match self.quantile(0.5) {
@@ -133,8 +143,8 @@ impl Race {
         if let Some((runner, known)) = entering {
             let products = match known.times.len() {
                 0 => 1,
-                1 => FIRST_TURN,
-                _ => TURN,
+                1 => known.turn(FIRST_TURN),
+                _ => known.turn(TURN),
             };
             return Next::Measure { runner, products };
         }
@@ -148,7 +158,7 @@ impl Race {
         let fewest = running().min_by_key(|(_, runner)| runner.times.len());
         match fewest {
             Some((runner, known)) if !self.exact && known.times.len() < ENOUGH => {
-                Next::Measure { runner, products: TURN }
+                Next::Measure { runner, products: known.turn(TURN) }
             }
             _ => Next::Stop(Stop::Alike),
         }
@@ -339,6 +349,20 @@ mod tests {
     fn a_small_budget_still_measures_one() {
         let (best, why, products) = Device::new(&[1.0, 0.5], 0.02).race(Limit::Amount(0.1));
         assert_eq!((best, why, products.len()), (0, Stop::Budget, 1));
+    }
+
+    #[test]
+    fn turns_of_short_products_are_long() {
+        for (time, expected) in [(1.0, [2, 3]), (0.012, [3, 3]), (0.004, [8, 8]), (0.001, [12, 12])] {
+            let mut race = Race::new(Limit::Products(200.0), false);
+            let runner = race.enter(0.0);
+            race.enter(0.0);
+            race.record(runner, 1, time);
+            assert_eq!(race.next(false), Next::Measure { runner, products: expected[0] });
+            race.record(runner, 5, time);
+            (0..6).for_each(|_| race.record(runner + 1, 1, time));
+            assert_eq!(race.next(false), Next::Measure { runner, products: expected[1] });
+        }
     }
 
     #[test]
