@@ -142,7 +142,10 @@ __device__ __forceinline__ void stage_products(AccumT* products, uint32_t nnz, c
   }
 }
 
-// Computes rows of the block, each with kWidth lanes.
+constexpr bool kIsNarrow = sizeof(AccumT) == 4;
+
+// Computes rows of the block, each with kWidth lanes, whose steps begin at lines where sums are narrow: for wide ones that
+// takes registers from what stages products.
 template <int kWidth>
 __device__ __forceinline__ void multiply_block_rows(uint32_t first, uint32_t rows, const OffsetT* __restrict__ row_offsets,
                                                     const IndexT* __restrict__ col_indices,
@@ -151,8 +154,7 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t first, uint32_t row
 #pragma unroll 1
   for (uint32_t i = threadIdx.x / kWidth; i < rows; i += kThreadsPerBlock / kWidth) {
     const OffsetT begin = __ldg(row_offsets + first + i), end = __ldg(row_offsets + first + i + 1);
-    const AccumT sum = group_row_product<kWidth, 4, false, sizeof(AccumT) == 4>(begin, end, col_indices, values, x,
-                                                                                group_mask<kWidth>());
+    const AccumT sum = group_row_product<kWidth, 4, kIsNarrow, kIsNarrow>(begin, end, col_indices, values, x, group_mask<kWidth>());
     if (threadIdx.x % kWidth == 0) store_scaled(y, first + i, sum, alpha, beta);
   }
 }

@@ -131,6 +131,17 @@ struct OrderedRows {
   const uint16_t* __restrict__ lengths;
 };
 
+// Computes a row of kWidth lanes.
+template <int kWidth>
+__device__ __forceinline__ void multiply_row(uint32_t row, OffsetT begin, OffsetT next,
+                                             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
+                                             const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
+  const OffsetT end = skips_product(alpha) ? begin : next;
+  const AccumT sum = group_row_product<kWidth, 4, false, kWidth == 1>(begin, end, col_indices, values, x,
+                                                                     group_mask<kWidth>());
+  if (threadIdx.x % kWidth == 0) store_scaled(y, row, sum, alpha, beta);
+}
+
 // Computes the block's rows of the bin of kWidth lanes, whose places in the order end before *last; *block counts from
 // the bin's first in the stripe. False where the block belongs to a later bin: both then say where that one is.
 template <int kWidth>
@@ -158,10 +169,7 @@ __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uin
     begin = __ldg(ordered.begins + place);
     next = begin + __ldg(ordered.lengths + place);
   }
-  const OffsetT end = skips_product(alpha) ? begin : next;
-  const AccumT sum = group_row_product<kWidth, 4, false, kWidth == 1>(begin, end, col_indices, values, x,
-                                                                     group_mask<kWidth>());
-  if (threadIdx.x % kWidth == 0) store_scaled(y, row, sum, alpha, beta);
+  multiply_row<kWidth>(row, begin, next, col_indices, values, x, y, alpha, beta);
   return true;
 }
 
@@ -183,6 +191,20 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
     return;
   }
   uint32_t block = blockIdx.x - num_parts;
+  // All rows in the bin of the fewest lanes are in their own order, and nothing is to be looked for.
+  const uint32_t rows_of_fewest = kFewestLanes == 1    ? rows_1
+                                  : kFewestLanes == 2  ? rows_2
+                                  : kFewestLanes == 4  ? rows_4
+                                  : kFewestLanes == 8  ? rows_8
+                                  : kFewestLanes == 16 ? rows_16
+                                                       : rows_32;
+  if (rows_of_fewest == num_rows) {
+    const uint32_t row = block * (kThreadsPerBlock / kFewestLanes) + threadIdx.x / kFewestLanes;
+    if (row >= num_rows) return;
+    multiply_row<kFewestLanes>(row, __ldg(row_offsets + row), __ldg(row_offsets + row + 1), col_indices, values, x, y,
+                               alpha, beta);
+    return;
+  }
   // Division, without what the compiler makes of it: a block begins with this.
   uint32_t stripe = 0;
 #pragma unroll
