@@ -329,7 +329,8 @@ impl Stage<'_> {
         self.check_and_time(&task, y.as_mut(), contenders, rows, &operands, on)
     }
 
-    /// Gets every contender ready, checks a product of each, then times all of them in turn.
+    /// Gets every contender ready, checks a product of each, then times all of them in turn; those before the others where the
+    /// device has no room for all.
     fn check_and_time<V: RealElement>(
         &self,
         task: &Task<'_, V>,
@@ -360,7 +361,20 @@ impl Stage<'_> {
                 row.status = Absent::Skipped(self.why_no_kernels(task.a.nnz())).status();
                 continue;
             }
-            let mut prepared = match contender.prepare(task) {
+            let mut ready = contender.prepare(task);
+            if matches!(ready, Err(Absent::NoRoom(_))) && !lanes.is_empty() {
+                self.time_lanes(
+                    &mut lanes,
+                    task,
+                    y_device.as_deref_mut(),
+                    (&operands.x, &mut y_host),
+                    rows,
+                    on,
+                );
+                ready = contender.prepare(task);
+            }
+            let row = &mut rows[index];
+            let mut prepared = match ready {
                 Ok(prepared) => prepared,
                 Err(absent) => {
                     row.status = absent.status();
@@ -391,22 +405,30 @@ impl Stage<'_> {
                 Err(error) => row.status = Absent::Failed(error).status(),
             }
         }
+        self.time_lanes(&mut lanes, task, y_device, (&operands.x, &mut y_host), rows, on);
         if !self.request.once {
-            on(Event::Step("timing"));
-            let device = task.device.as_ref().zip(y_device).map(|(device, y)| (&device.x, y));
-            timing::time(
-                &mut lanes,
-                self.request.effort,
-                self.instruments,
-                device,
-                (&operands.x, &mut y_host),
-            );
-            for lane in &lanes {
-                self.fill_times(&mut rows[lane.index], lane);
-            }
             fill_break_even(rows);
         }
         Ok(())
+    }
+
+    /// Times those that are ready, in turn, and drops them with what they keep.
+    fn time_lanes<'t, V: RealElement>(
+        &self,
+        lanes: &mut Vec<Lane<'t, V>>,
+        task: &'t Task<'_, V>,
+        y_device: Option<&mut Vector<V>>,
+        host: (&[V], &mut [V]),
+        rows: &mut [Row],
+        on: &mut dyn FnMut(Event<'_>),
+    ) {
+        if !self.request.once {
+            on(Event::Step("timing"));
+            let device = task.device.as_ref().zip(y_device).map(|(device, y)| (&device.x, y));
+            timing::time(lanes, self.request.effort, self.instruments, device, host);
+            lanes.iter().for_each(|lane| self.fill_times(&mut rows[lane.index], lane));
+        }
+        lanes.clear();
     }
 
     /// One product on the simulator: counted; and where there is no GPU, checked.
@@ -801,6 +823,59 @@ mod tests {
         assert!(status[4].starts_with("wrong: 1 of 500 rows; row 3 is "), "{status:?}");
         assert!(status[5].starts_with("wrong: the bits changed"), "{status:?}");
         assert_eq!((&*rows[5].label(), rows[5].nnz > 0), ("cpu:changing made=up", true));
+    }
+
+    /// A product that needs one of few places while it is ready, and there may be none.
+    struct Cramped<'p>(&'p std::cell::Cell<u32>);
+
+    /// A place, which is free again when this is dropped.
+    struct Held<'p>(&'p std::cell::Cell<u32>);
+
+    impl Drop for Held<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    impl Contender<f32> for Cramped<'_> {
+        fn name(&self) -> &str {
+            "cpu:cramped"
+        }
+
+        fn params(&self) -> &str {
+            ""
+        }
+
+        fn prepare<'t>(&'t self, task: &'t Task<'_, f32>) -> Result<Prepared<'t, f32>, Absent> {
+            let left =
+                self.0.get().checked_sub(1).ok_or_else(|| Absent::NoRoom("no place is free".into()))?;
+            self.0.set(left);
+            let held = Held(self.0);
+            let product = Product::OnHost(Box::new(move |x, y| {
+                let Held(free) = &held;
+                assert!(free.get() < 2);
+                spmv_runtime::matrix::cpu_serial(1.0, task.a, x, 0.0, y).map_err(|error| error.to_string())
+            }));
+            let facts = Facts { deterministic: Some(true), ..Facts::default() };
+            Ok(Prepared { product, facts, depth: Box::new(any_order_depth) })
+        }
+    }
+
+    #[test]
+    fn those_that_there_is_room_for_are_timed_before_the_others() {
+        for (places, expected) in [(2, "ok"), (1, "ok"), (0, "failed: no place is free")] {
+            let free = std::cell::Cell::new(places);
+            let contenders: Vec<Box<dyn Contender<f32> + '_>> =
+                (0..5).map(|_| Box::new(Cramped(&free)) as Box<dyn Contender<f32> + '_>).collect();
+            for row in staged(&contenders) {
+                assert_eq!(
+                    (&*row.status, row.warm_ms.is_some()),
+                    (expected, expected == "ok"),
+                    "{places} places"
+                );
+            }
+            assert_eq!(free.get(), places);
+        }
     }
 
     #[test]

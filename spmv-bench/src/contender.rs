@@ -18,13 +18,15 @@ pub(crate) enum Absent {
     Skipped(String),
     /// It should have worked.
     Failed(String),
+    /// Memory of the device did not suffice beside that of those who are ready.
+    NoRoom(String),
 }
 
 impl Absent {
     pub(crate) fn status(&self) -> String {
         match self {
             Absent::Skipped(why) => format!("skipped: {why}"),
-            Absent::Failed(why) => format!("failed: {why}"),
+            Absent::Failed(why) | Absent::NoRoom(why) => format!("failed: {why}"),
         }
     }
 }
@@ -35,6 +37,7 @@ impl From<spmv_runtime::Error> for Absent {
             spmv_runtime::Error::Fill { .. } | spmv_runtime::Error::Misfit { .. } => {
                 Absent::Skipped(error.to_string())
             }
+            spmv_runtime::Error::OutOfMemory { .. } => Absent::NoRoom(error.to_string()),
             error => Absent::Failed(error.to_string()),
         }
     }

@@ -501,7 +501,7 @@ impl<'t> Call<'t> {
             )
         };
         library.check("cusparseSpMV_bufferSize", status).map_err(absent)?;
-        let buffer = instruments.allocate(bytes as u64).map_err(Absent::Failed)?;
+        let buffer = instruments.allocate(bytes as u64).map_err(Absent::NoRoom)?;
         facts.extra_bytes += bytes as u64;
         if preprocess {
             let Some(preprocess) = library.preprocess else {
@@ -581,7 +581,7 @@ impl<'t> Call<'t> {
             }
         };
         library.check("cusparseSpMVOp_bufferSize", status).map_err(absent)?;
-        let buffer: Memory = instruments.allocate(bytes as u64).map_err(Absent::Failed)?;
+        let buffer: Memory = instruments.allocate(bytes as u64).map_err(Absent::NoRoom)?;
         facts.extra_bytes += bytes as u64;
         instruments.synchronize().map_err(Absent::Failed)?;
         let started = Instant::now();
