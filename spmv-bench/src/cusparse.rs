@@ -686,9 +686,9 @@ fn slices<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Resu
     let sell = layout::sliced_ell(task.a, ROWS_PER_SLICE);
     let convert_ms = ms(started);
     Ok(Slices {
-        offsets: instruments.upload(&sell.slice_offsets).map_err(Absent::Failed)?,
-        cols: instruments.upload(&sell.col_indices).map_err(Absent::Failed)?,
-        values: instruments.upload(&sell.values).map_err(Absent::Failed)?,
+        offsets: instruments.upload(&sell.slice_offsets).map_err(Absent::NoRoom)?,
+        cols: instruments.upload(&sell.col_indices).map_err(Absent::NoRoom)?,
+        values: instruments.upload(&sell.values).map_err(Absent::NoRoom)?,
         entries,
         convert_ms,
     })
@@ -716,9 +716,9 @@ fn blocks<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Resu
     Ok(BlocksOnDevice {
         size,
         count: made.block_cols.len(),
-        offsets: instruments.upload(&made.block_offsets).map_err(Absent::Failed)?,
-        cols: instruments.upload(&made.block_cols).map_err(Absent::Failed)?,
-        values: instruments.upload(&made.values).map_err(Absent::Failed)?,
+        offsets: instruments.upload(&made.block_offsets).map_err(Absent::NoRoom)?,
+        cols: instruments.upload(&made.block_cols).map_err(Absent::NoRoom)?,
+        values: instruments.upload(&made.values).map_err(Absent::NoRoom)?,
         convert_ms,
     })
 }
