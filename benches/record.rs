@@ -92,8 +92,7 @@ pub fn write_host_if_asked(
 /// With `--record FOLDER`, writes `FOLDER/<gpu>/<name>.json`.
 pub fn write_if_asked(name: &str, device: &Device, rows: &[Row]) -> Result<(), Box<dyn std::error::Error>> {
     let Some(folder) = folder() else { return Ok(()) };
-    let properties = device.properties();
-    let gpu = properties.name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let gpu = device.properties().name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let figures = rows.iter().map(|row| {
         serde_json::json!({
             "what": row.what,
@@ -104,7 +103,15 @@ pub fn write_if_asked(name: &str, device: &Device, rows: &[Row]) -> Result<(), B
             "met": row.met(),
         })
     });
-    let record = serde_json::json!({
+    let mut record = head(name, device)?;
+    record["figures"] = figures.collect::<Vec<_>>().into();
+    write(&folder.join(gpu).join(format!("{name}.json")), &record)
+}
+
+/// Where, when and with what a benchmark measures.
+pub fn head(name: &str, device: &Device) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
+    let properties = device.properties();
+    Ok(serde_json::json!({
         "benchmark": name,
         "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         "commit": commit(),
@@ -113,9 +120,7 @@ pub fn write_if_asked(name: &str, device: &Device, rows: &[Row]) -> Result<(), B
         "driver_cuda_version": format!("{}.{}", properties.driver_version.0, properties.driver_version.1),
         "nvrtc_version": Nvrtc::find()?.version().to_string(),
         "cpu": cpu(),
-        "figures": figures.collect::<Vec<_>>(),
-    });
-    write(&folder.join(gpu).join(format!("{name}.json")), &record)
+    }))
 }
 
 /// `SPMV_COMMIT` where a binary travels without its repository, else what git says.

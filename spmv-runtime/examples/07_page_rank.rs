@@ -1,4 +1,4 @@
-//! PageRank with the damping in the kernel, and the same with a plain product and vector operations behind it: results
+//! PageRank in one kernel that reads no values, and the same with a plain product and vector operations behind it: results
 //! compared with each other and with the CPU, times printed.
 //!
 //! Run with `cargo run --release --example 07_page_rank [FILE.mtx | CLASS[:KEY=VALUE,…]]`; an entry in row u and column v
@@ -10,16 +10,20 @@ use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::matrix::{CsrMatrix, matrix_market};
 use spmv_runtime::{Device, Error, Vector, spmv_kernel};
 
-/// A row of the transpose holds the shares that links bring to a page; the rest of its rank is there from the start.
+/// x is what a page gives to each that it links to, so values are not read; y the same after the round: the page's rank, of
+/// which some is there from the start, shared out among its links.
 #[spmv_kernel(
-    algorithm = sell_c_sigma,
+    algorithm = merge_path,
     operation = transpose,
-    epilogue = |page, share, _before, damping, rest| damping * share + rest,
+    combine = |_value, given| given,
+    epilogue = |page, received, _before, links, damping, rest| (damping * received + rest) / links,
+    vectors = [links],
     scalars = [damping, rest],
 )]
 struct Damped;
 
-#[spmv_kernel(algorithm = sell_c_sigma, operation = transpose, alpha = 1, beta = 0)]
+/// The product that a library has: a row of the transpose holds the parts of their ranks that pages give to one.
+#[spmv_kernel(algorithm = merge_path, operation = transpose, alpha = 1, beta = 0)]
 struct Plain;
 
 const DAMPING: f32 = 0.85;
@@ -95,19 +99,23 @@ fn shares(links: &CsrMatrix<f32>) -> Result<CsrMatrix<f32>, Box<dyn std::error::
 /// One launch a round.
 fn fused(device: &Device, shares: &CsrMatrix<f32>) -> Result<(Vec<f32>, Duration), Error> {
     let n = shares.num_rows();
+    let links: Vec<f32> = (0..n).map(|page| shares.row(page).0.len() as f32).collect();
     let mut plan = Damped::plan(device, shares)?;
+    plan.set_vector("links", &Vector::from_slice(device, &links)?)?;
     plan.set_scalar("damping", DAMPING)?;
     plan.set_scalar("rest", (1.0 - DAMPING) / n as f32)?;
-    let mut rank = Vector::from_slice(device, &vec![1.0 / n as f32; n])?;
+    let given: Vec<f32> = links.iter().map(|links| 1.0 / n as f32 / links).collect();
+    let mut given = Vector::from_slice(device, &given)?;
     let mut next = Vector::zeros(device, n)?;
-    let started = warm(device, || plan.apply(1.0, &rank, 0.0, &mut next))?;
+    let started = warm(device, || plan.apply(1.0, &given, 0.0, &mut next))?;
     for _ in 0..ROUNDS {
-        plan.apply(1.0, &rank, 0.0, &mut next)?;
-        std::mem::swap(&mut rank, &mut next);
+        plan.apply(1.0, &given, 0.0, &mut next)?;
+        std::mem::swap(&mut given, &mut next);
     }
     device.synchronize()?;
     let time = started.elapsed();
-    Ok((rank.to_vec()?, time))
+    let rank = given.to_vec()?.iter().zip(&links).map(|(given, links)| given * links).collect();
+    Ok((rank, time))
 }
 
 /// Three launches a round, each of which passes over the ranks again.

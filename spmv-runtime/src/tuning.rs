@@ -1,9 +1,11 @@
 //! Plans whose kernel is found by measuring.
 //!
 //! [`Spmv::tune`] lets the planner's candidates race on the matrix itself: the one that is expected to be the fastest is first,
-//! kernels are compiled on all cores while others run, and whoever is clearly behind is measured no more. [`Neighbours`](crate::planner::neighbours) of
-//! those that are near race too, then those of whoever is faster. Products that follow one another are timed by events on a
-//! GPU, after another of the same plan, so that caches are as they are in a solver. The simulator has no time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp instructions), once,
+//! kernels are compiled on all cores but one while others run, and whoever is clearly behind is measured no more.
+//! [`Neighbours`](crate::planner::neighbours) of those that are near race too, then those of whoever is faster. Products that
+//! follow one another are timed by events on a GPU, after another of the same plan, so that caches are as they are in a solver.
+//! The simulator has no time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp
+//! instructions), once,
 //! and the same matrix always gets the same kernel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -297,8 +299,9 @@ fn limit(budget: Budget) -> Limit {
     }
 }
 
-/// Programs that are compiled one after the other by as many threads as there are cores. Whoever needs one that is being
-/// compiled waits for it, and compiles it where nobody has begun.
+/// Programs that are compiled one after the other by as many threads as there are cores but for one, which measures: a thread
+/// that has to wait for a core queues what it measures too late. Whoever needs one that is being compiled waits for it, and
+/// compiles it where nobody has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Compiling {
     queue: Mutex<Queue>,
@@ -311,6 +314,8 @@ struct Queue {
     programs: Vec<(ProgramKey, bool)>,
     /// The first that nobody has begun.
     next: usize,
+    /// Threads that compile, or are about to.
+    workers: usize,
 }
 
 impl Compiling {
@@ -318,13 +323,14 @@ impl Compiling {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds programs, and says how many threads are worth starting for them.
+    /// Adds programs, and says how many threads are to be started for them, each of which is to [work](Self::work).
     fn add(&self, programs: impl IntoIterator<Item = ProgramKey>) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut queue = self.queue();
-        let before = queue.programs.len();
         queue.programs.extend(programs.into_iter().map(|program| (program, false)));
-        let new = queue.programs.len() - before;
-        std::thread::available_parallelism().map_or(1, usize::from).min(new)
+        let waiting = queue.programs.len() - queue.next;
+        let workers = waiting.min((cores - 1).max(1)).max(queue.workers);
+        workers - std::mem::replace(&mut queue.workers, workers)
     }
 
     /// Compiles what nobody has begun, until there is nothing more or it is over.
@@ -333,7 +339,10 @@ impl Compiling {
             let (index, program) = {
                 let mut queue = self.queue();
                 let index = queue.next;
-                let Some((program, _)) = queue.programs.get(index) else { return };
+                let Some((program, _)) = queue.programs.get(index) else {
+                    queue.workers -= 1;
+                    return;
+                };
                 let program = program.clone();
                 queue.next += 1;
                 (index, program)
@@ -353,5 +362,28 @@ impl Compiling {
 
     fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_is_left_to_whoever_measures() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = (cores - 1).max(1);
+        let programs = |count| {
+            vec![ProgramKey::Product(KernelConfig::named("csr_scalar").unwrap().build().unwrap()); count]
+        };
+        let queue = Compiling::default();
+        assert_eq!(queue.add(programs(1)), 1);
+        assert_eq!(queue.add(programs(100)), most - 1);
+        assert_eq!(queue.add(programs(1)), 0);
+        let device = Device::simulator();
+        (0..most).for_each(|_| queue.work(&device));
+        assert!((0..102).all(|index| queue.is_ready(index)));
+        // Those that had nothing left to do are over.
+        assert_eq!(queue.add(programs(1)), 1);
     }
 }

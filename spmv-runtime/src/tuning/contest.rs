@@ -24,9 +24,16 @@ const LISTED: f64 = 0.45;
 /// The time of an algorithm's fastest over that of all, up to which other block sizes and ways to load may make it the fastest.
 const NEAR: f64 = 1.1;
 
+/// The same of any of an algorithm's configurations: what is measured errs by as much.
+const ALIKE: f64 = 1.02;
+
 /// Candidates of the list after which what is beside the fastest enters, however little is spent: the prices seldom rank the fastest
 /// of a matrix behind them.
 const FIRST_LISTED: usize = 15;
+
+/// Predicted times over that of the fastest, from which on what is beside the fastest enters before the list: prices seldom err by
+/// more.
+const UNLIKELY: f64 = 1.4;
 
 /// Who takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +173,10 @@ impl Contest {
             match self.race.next(waiting || next_to.is_some()) {
                 Next::Enter => {
                     let entered = self.entries[..self.listed].iter().filter(|entry| entry.entered).count();
-                    let adds = !waiting || self.race.left() < 1.0 - LISTED || entered >= FIRST_LISTED;
+                    let adds = !waiting
+                        || self.race.left() < 1.0 - LISTED
+                        || entered >= FIRST_LISTED
+                        || self.is_rest_unlikely();
                     if let Some((index, beside)) = next_to.filter(|_| adds) {
                         compile(self.add_neighbours(index, beside));
                         continue;
@@ -188,6 +198,14 @@ impl Contest {
         }
     }
 
+    /// Whether the next of the list is expected to be far behind what is the fastest so far.
+    fn is_rest_unlikely(&self) -> bool {
+        let next = self.entries[..self.listed].iter().find(|entry| !entry.entered);
+        let best = self.race.best().map(|(best, _)| &self.entries[self.runners[best]]);
+        let expected = next.and_then(|next| next.expected).zip(best.and_then(|best| best.expected));
+        expected.is_some_and(|(next, best)| next > UNLIKELY * best)
+    }
+
     /// The candidate whose neighbours of this kind are to race next and do not yet.
     fn without_neighbours(&self) -> Option<(usize, Beside)> {
         if self.entrants == Entrants::Listed {
@@ -199,7 +217,7 @@ impl Contest {
         let near = measured.filter(|(time, _)| *time <= NEAR * least).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
         let best = self.runners[best];
-        let others = fastest_of_each(near, name).into_iter().filter(|index| *index != best);
+        let others = fastest_of_each(near, ALIKE * least, name).into_iter().filter(|index| *index != best);
         let of_best = [Beside::OtherLaunches, Beside::OtherParameters].map(|beside| (best, beside));
         let of_others = others.map(|index| (index, Beside::OtherLaunches));
         let mut all = of_best.into_iter().chain(of_others);
@@ -388,15 +406,17 @@ impl Contest {
     }
 }
 
-/// Of candidates with their times, the fastest of each algorithm, the fastest of all first.
+/// Of candidates with their times, the fastest of each algorithm and those that take no longer than `alike`, the fastest of all
+/// first.
 fn fastest_of_each(
     mut candidates: Vec<(f64, usize)>,
+    alike: f64,
     algorithm: impl Fn(usize) -> &'static str,
 ) -> Vec<usize> {
     candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut found: Vec<usize> = Vec::new();
-    for (_, index) in candidates {
-        if found.iter().all(|other| algorithm(*other) != algorithm(index)) {
+    for (time, index) in candidates {
+        if time <= alike || found.iter().all(|other| algorithm(*other) != algorithm(index)) {
             found.push(index);
         }
     }
@@ -411,7 +431,8 @@ mod tests {
     fn each_algorithm_has_its_fastest() {
         let names = ["dasp", "special", "bsr", "special", "dasp"];
         let times = vec![(1.1, 0), (1.02, 1), (1.06, 2), (1.0, 3), (1.09, 4)];
-        assert_eq!(fastest_of_each(times, |index| names[index]), [3, 2, 4]);
-        assert_eq!(fastest_of_each(Vec::new(), |index| names[index]), []);
+        assert_eq!(fastest_of_each(times.clone(), 1.0, |index| names[index]), [3, 2, 4]);
+        assert_eq!(fastest_of_each(times, 1.02, |index| names[index]), [3, 1, 2, 4]);
+        assert_eq!(fastest_of_each(Vec::new(), 1.0, |index| names[index]), []);
     }
 }

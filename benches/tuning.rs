@@ -3,8 +3,10 @@
 //! of every parameter, then the fastest of those with every block size and both ways to load, then what is a step from the best
 //! of all that is known, what `auto` and `tune` take included, until nothing is faster.
 //!
-//! `cargo bench -p spmv-runtime --bench tuning -- [--budget N] [--record FILE] [--report | --analysis] [NAME…]`; with
+//! `cargo bench --bench tuning -- [--budget N] [--record FILE] [--report | --analysis] [NAME…]`; with
 //! `--analysis` nothing is tuned.
+
+mod record;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,12 +48,12 @@ const ANALYSIS_HEAD: &str = "matrix,auto,product_us,analysis_us,analysis_product
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let (mut budget, mut record, mut names, mut report) = (200, None, Vec::new(), false);
+    let (mut budget, mut to, mut names, mut report) = (200, None, Vec::new(), false);
     let mut analysis = false;
     while let Some(argument) = arguments.next() {
         match &*argument {
             "--budget" => budget = arguments.next().and_then(|text| text.parse().ok()).expect("--budget N"),
-            "--record" => record = Some(arguments.next().expect("--record FILE")),
+            "--record" => to = Some(arguments.next().expect("--record FILE")),
             "--report" => report = true,
             "--analysis" => analysis = true,
             _ => names.push(argument),
@@ -63,7 +65,8 @@ fn main() {
         return;
     }
     println!("{}", if analysis { ANALYSIS_HEAD } else { HEAD });
-    let mut lines = vec![HEAD.to_owned()];
+    let head = record::head("tuning", &device).expect("what is known of the machine");
+    let mut lines = vec![format!("# {head}"), HEAD.to_owned()];
     let mut ratios = [Vec::new(), Vec::new()];
     let started = Instant::now();
     for (name, class, parameters) in PROBLEMS {
@@ -114,7 +117,7 @@ fn main() {
         println!("# {what} over the best of all: {mean:.4} (geometric mean), {worst:.4} (largest)");
     }
     println!("# {:.1} s", started.elapsed().as_secs_f64());
-    if let Some(path) = record {
+    if let Some(path) = to {
         std::fs::write(path, lines.join("\n") + "\n").expect("the record can be written");
     }
 }
