@@ -17,7 +17,8 @@ on() {
 }
 gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)
 echo "# ${SPMV_COMMIT:-unknown}, $(date -u +%FT%TZ), $gpu"
-on 06_shortest_paths tests/matrices/USAir97.mtx
+on 06_shortest_paths tests/matrices/USAir97.mtx rmat:scale=14,per_row=16 rmat:scale=18,per_row=16 rmat:scale=21,per_row=8 \
+  rmat:scale=21,per_row=16 uniform:rows=4e6,cols=4e6,per_row=8
 on 07_page_rank tests/matrices/USAir97.mtx rmat:scale=14,per_row=16 rmat:scale=18,per_row=16 rmat:scale=21,per_row=8 \
   rmat:scale=21,per_row=16 power_law:n=2e6 uniform:rows=4e6,cols=4e6,per_row=8 uniform:rows=8e6,cols=8e6,per_row=3 road:n=8e6 \
   gaussian:n=1e6,per_row=22,sigma=1e4
