@@ -17,7 +17,7 @@ use spmv_runtime::{Device, Error, Vector, spmv_kernel};
 /// A row of the transpose holds the ways that lead to a place: next\[v\] ← min(known\[v\], min over u of length\[u, v\] + known\[u\]),
 /// and beside it how many places are nearer than was known.
 #[spmv_kernel(
-    algorithm = merge_path,
+    algorithm = csr_adaptive,
     operation = transpose,
     semiring = min_plus,
     epilogue = |place, found, _before, known| found.min(known),
@@ -26,7 +26,7 @@ use spmv_runtime::{Device, Error, Vector, spmv_kernel};
 )]
 struct Relax;
 
-#[spmv_kernel(algorithm = merge_path, operation = transpose, semiring = min_plus, beta = 1)]
+#[spmv_kernel(algorithm = csr_adaptive, operation = transpose, semiring = min_plus, beta = 1)]
 struct Plain;
 
 const SOURCE: usize = 0;
@@ -91,7 +91,10 @@ fn fused(device: &Device, lengths: &CsrMatrix<f32>) -> Result<(Vec<f32>, usize, 
     let mut known = Vector::from_slice(device, &source_alone(lengths.num_rows()))?;
     let mut next = Vector::zeros(device, lengths.num_rows())?;
     relax.set_vector("known", &known)?;
-    let started = warm(device, || relax.apply(1.0, &known, 0.0, &mut next))?;
+    let started = warm(device, || {
+        relax.apply(1.0, &known, 0.0, &mut next)?;
+        relax.dot().map(Vector::to_vec).transpose().map(drop)
+    })?;
     // A path of n places has n - 1 ways, so after n rounds nothing changes.
     for round in 1.. {
         relax.set_vector("known", &known)?;
