@@ -101,7 +101,8 @@ fn fused(device: &Device, lengths: &CsrMatrix<f32>) -> Result<(Vec<f32>, usize, 
         relax.apply(1.0, &known, 0.0, &mut next)?;
         let nearer = relax.dot().expect("the kernel has one").to_vec()?[0];
         if nearer == 0.0 {
-            return Ok((next.to_vec()?, round, started.elapsed()));
+            let time = started.elapsed();
+            return Ok((next.to_vec()?, round, time));
         }
         std::mem::swap(&mut known, &mut next);
     }
@@ -125,7 +126,8 @@ fn unfused(device: &Device, lengths: &CsrMatrix<f32>) -> Result<(Vec<f32>, usize
     let started = warm(device, || round_on(&known, &mut next).map(drop))?;
     for round in 1.. {
         if round_on(&known, &mut next)? == 0.0 {
-            return Ok((next.to_vec()?, round, started.elapsed()));
+            let time = started.elapsed();
+            return Ok((next.to_vec()?, round, time));
         }
         std::mem::swap(&mut known, &mut next);
     }

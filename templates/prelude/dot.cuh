@@ -1,7 +1,8 @@
 // A sum of numbers that is exact until it is rounded once, whatever their order and their magnitudes: a number is an
 // integer times a power of two, and integers add up to the same in every order. Each is added, shifted, to one of
 // kDotBins bins of 64 bits, one for kDotWidth neighbouring powers; a double to two of them. A bin is spread over
-// kDotLanes entries, in which rows take turns, so that 2^31 rows neither overflow one nor wait for it.
+// kDotLanes entries, in which rows take turns, 32 neighbours together where a warp adds them up, so that 2^31 rows
+// neither overflow one nor wait for it.
 constexpr bool kDotIsWide = sizeof(AccumT) == 8;
 constexpr int kDotFraction = kDotIsWide ? 52 : 23;
 constexpr uint32_t kDotMaxExponent = kDotIsWide ? 2047 : 255;
@@ -10,6 +11,11 @@ constexpr int kDotPiece = kDotIsWide ? 27 : 24;
 constexpr int kDotSums = kDotBins * kDotLanes;
 constexpr int kDotFlags = kDotSums + 2 * kDotBins;
 constexpr int kDotArrivals = kDotFlags + 1;
+#if __CUDA_ARCH__ >= 800
+constexpr uint32_t kDotTogether = 32;
+#else
+constexpr uint32_t kDotTogether = 1;
+#endif
 constexpr uint64_t kDotInfinity = 1, kDotMinusInfinity = 2, kDotNan = 4;
 
 // Adds a term of this row. Threads of a warp that come here together add up what goes to one bin first: integers of the
@@ -36,7 +42,7 @@ __device__ __forceinline__ void add_to_dot(uint64_t* bins, uint32_t row, AccumT 
     const uint64_t magnitude = (whole & ((uint64_t(1) << kDotPiece) - 1)) << position % kDotWidth;
     int64_t piece = is_negative ? -int64_t(magnitude) : int64_t(magnitude);
     const uint32_t bin = position / kDotWidth;
-    uint64_t* entry = bins + bin * kDotLanes + row % kDotLanes;
+    uint64_t* entry = bins + bin * kDotLanes + row / kDotTogether % kDotLanes;
 #if __CUDA_ARCH__ >= 800
     constexpr int kLowerBits = 22;
     const uint32_t together = __activemask();
@@ -76,12 +82,17 @@ extern "C" __global__ void __launch_bounds__(kDotThreads) spmv_dot(uint64_t* __r
   if (threadIdx.x == 0) last = -1;
   __syncthreads();
   uint64_t low = 0, high = 0;
-  for (int lane = int(threadIdx.x); lane < kDotLanes; lane += kDotThreads) {
-    const uint64_t entry = bins[int(blockIdx.x) * kDotLanes + lane];
-    if (entry == 0) continue;
-    bins[int(blockIdx.x) * kDotLanes + lane] = 0;
-    low += uint32_t(entry);
-    high += uint64_t(int64_t(entry) >> 32);
+  constexpr int kEach = kDotLanes / kDotThreads;
+  static_assert(kEach * kDotThreads == kDotLanes);
+  uint64_t* own = bins + int(blockIdx.x) * kDotLanes + int(threadIdx.x);
+  uint64_t entries[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) entries[i] = own[i * kDotThreads];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    if (entries[i] != 0) own[i * kDotThreads] = 0;
+    low += uint32_t(entries[i]);
+    high += uint64_t(int64_t(entries[i]) >> 32);
   }
   for (int offset = 16; offset > 0; offset /= 2) {
     low += __shfl_down_sync(0xffffffffu, low, offset);

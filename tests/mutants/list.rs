@@ -975,14 +975,14 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "csr_vector dot=|row,r|r*0.37+1e-30",
         "bins are not left empty",
-        "    bins[int(blockIdx.x) * kDotLanes + lane] = 0;\n",
+        "    if (entries[i] != 0) own[i * kDotThreads] = 0;\n",
         "",
     ),
     found(
         "csr_vector dot=|row,r|r*0.37+1e-30",
         "the upper halves are taken for unsigned",
-        "uint64_t(int64_t(entry) >> 32)",
-        "entry >> 32",
+        "uint64_t(int64_t(entries[i]) >> 32)",
+        "entries[i] >> 32",
     ),
     found(
         "csr_vector dot=|row,r|r*0.37+1e-30",
