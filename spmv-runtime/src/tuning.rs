@@ -5,8 +5,7 @@
 //! [`Neighbours`](crate::planner::neighbours) of those that are near race too, then those of whoever is faster. Products that
 //! follow one another are timed by events on a GPU, after another of the same plan, so that caches are as they are in a solver.
 //! The simulator has no time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp
-//! instructions), once,
-//! and the same matrix always gets the same kernel.
+//! instructions), once, and the same matrix always gets the same kernel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
