@@ -65,8 +65,7 @@ fn main() {
         return;
     }
     println!("{}", if analysis { ANALYSIS_HEAD } else { HEAD });
-    let head = record::head("tuning", &device).expect("what is known of the machine");
-    let mut lines = vec![format!("# {head}"), HEAD.to_owned()];
+    let mut lines = vec![HEAD.to_owned()];
     let mut ratios = [Vec::new(), Vec::new()];
     let started = Instant::now();
     for (name, class, parameters) in PROBLEMS {
@@ -118,6 +117,9 @@ fn main() {
     }
     println!("# {:.1} s", started.elapsed().as_secs_f64());
     if let Some(path) = to {
+        // At the end: what begins with it is a record of `spmv bench`.
+        let head = record::head("tuning", &device).expect("what is known of the machine");
+        lines.push(format!("# {head}"));
         std::fs::write(path, lines.join("\n") + "\n").expect("the record can be written");
     }
 }
