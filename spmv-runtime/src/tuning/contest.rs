@@ -217,7 +217,9 @@ impl Contest {
         let near = measured.filter(|(time, _)| *time <= NEAR * least).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
         let best = self.runners[best];
-        let others = fastest_of_each(near, ALIKE * least, name).into_iter().filter(|index| *index != best);
+        let is_exact = self.matrix.device().backend().counts_cost();
+        let alike = if is_exact { least } else { ALIKE * least };
+        let others = fastest_of_each(near, alike, name).into_iter().filter(|index| *index != best);
         let of_best = [Beside::OtherLaunches, Beside::OtherParameters].map(|beside| (best, beside));
         let of_others = others.map(|index| (index, Beside::OtherLaunches));
         let mut all = of_best.into_iter().chain(of_others);
