@@ -67,11 +67,7 @@ fn matrix(name: Option<&str>, default: &str) -> Result<CsrMatrix<f32>, Box<dyn s
     if name.ends_with(".mtx") {
         return Ok(matrix_market::read_file(name)?);
     }
-    let (class, settings) = name.split_once(':').unwrap_or((name, ""));
-    let settings = settings.split(',').filter_map(|setting| setting.split_once('='));
-    let generator =
-        settings.fold(Generator::new(class), |generator, (key, value)| generator?.set_text(key, value));
-    let mut lengths: CsrMatrix<f32> = generator?.generate()?;
+    let mut lengths: CsrMatrix<f32> = name.parse::<Generator>()?.generate()?;
     lengths.values_mut().iter_mut().for_each(|length| *length = length.abs());
     Ok(lengths)
 }

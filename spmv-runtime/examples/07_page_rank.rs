@@ -68,11 +68,7 @@ fn matrix(name: Option<&str>, default: &str) -> Result<CsrMatrix<f32>, Box<dyn s
     if name.ends_with(".mtx") {
         return Ok(matrix_market::read_file(name)?);
     }
-    let (class, settings) = name.split_once(':').unwrap_or((name, ""));
-    let settings = settings.split(',').filter_map(|setting| setting.split_once('='));
-    let generator =
-        settings.fold(Generator::new(class), |generator, (key, value)| generator?.set_text(key, value));
-    Ok(generator?.generate()?)
+    Ok(name.parse::<Generator>()?.generate()?)
 }
 
 /// What a page gives to each that it links to; a page without links keeps its rank.

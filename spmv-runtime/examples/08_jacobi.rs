@@ -60,11 +60,7 @@ fn matrix(name: Option<&str>, default: &str) -> Result<CsrMatrix<f32>, Box<dyn s
     if name.ends_with(".mtx") {
         return Ok(matrix_market::read_file(name)?);
     }
-    let (class, settings) = name.split_once(':').unwrap_or((name, ""));
-    let settings = settings.split(',').filter_map(|setting| setting.split_once('='));
-    let generator =
-        settings.fold(Generator::new(class), |generator, (key, value)| generator?.set_text(key, value));
-    Ok(generator?.generate()?)
+    Ok(name.parse::<Generator>()?.generate()?)
 }
 
 /// The matrix with diagonal entries that are 1.5 times the sum of the magnitudes beside them, and 1 where there are none;

@@ -24,9 +24,6 @@ const LISTED: f64 = 0.45;
 /// The time of an algorithm's fastest over that of all, up to which other block sizes and ways to load may make it the fastest.
 const NEAR: f64 = 1.1;
 
-/// The same of any of an algorithm's configurations: what is measured errs by as much.
-const ALIKE: f64 = 1.02;
-
 /// Candidates of the list after which what is beside the fastest enters, however little is spent: the prices seldom rank the fastest
 /// of a matrix behind them.
 const FIRST_LISTED: usize = 15;
@@ -217,8 +214,7 @@ impl Contest {
         let near = measured.filter(|(time, _)| *time <= NEAR * least).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
         let best = self.runners[best];
-        let is_exact = self.matrix.device().backend().counts_cost();
-        let alike = if is_exact { least } else { ALIKE * least };
+        let alike = self.race.alike() * least;
         let others = fastest_of_each(near, alike, name).into_iter().filter(|index| *index != best);
         let of_best = [Beside::OtherLaunches, Beside::OtherParameters].map(|beside| (best, beside));
         let of_others = others.map(|index| (index, Beside::OtherLaunches));

@@ -33,6 +33,9 @@ const ENTERING: f64 = 0.7;
 /// Products of every runner after which those that are left do not differ by what matters.
 const ENOUGH: usize = 36;
 
+/// The time of one over that of another, up to which either may be the faster.
+const ALIKE: f64 = 1.02;
+
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Next {
@@ -235,6 +238,11 @@ impl Race {
             }
         };
         if limit == f64::INFINITY { 1.0 } else { 1.0 - self.spent / limit.max(f64::MIN_POSITIVE) }
+    }
+
+    /// What is measured errs by as much: the time of one over that of the fastest, up to which it may be the faster.
+    pub(crate) fn alike(&self) -> f64 {
+        if self.exact { 1.0 } else { ALIKE }
     }
 
     /// How much slower than the best a runner must look to be clearly behind: less the more is known of both, and more where
