@@ -8,7 +8,7 @@ mod cover;
 mod structures;
 mod typed;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -46,6 +46,8 @@ struct Target {
     covers: fn(usize) -> bool,
     /// Whether this configuration is checked with this structure.
     meets: fn(usize, usize) -> bool,
+    /// Whether this configuration is checked with every α and every β together.
+    pairs: fn(usize) -> bool,
 }
 
 /// The first configuration of an algorithm, which has every setting at its default, meets every structure, the others a
@@ -55,10 +57,16 @@ fn takes_turns(config: usize, structure: usize) -> bool {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
     let required = std::env::var("SPMV_REQUIRE_GPU").is_ok_and(|value| value == "1");
     let cuda = Device::cuda(0).map_err(|error| error.to_string());
     let missing = cuda.as_ref().err().cloned();
+    let part = std::env::var(PART).ok().and_then(|part| part.parse().ok());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let is_whole = arguments.filter.is_none() && arguments.test_threads.is_none() && !arguments.list;
+    if missing.is_some() && is_whole && part.is_none() && cores > 1 {
+        return in_processes(cores);
+    }
     // A third of the configurations in the natural schedule, a part of them in two adversarial ones.
     let every_structure = std::env::var("SPMV_EVERY_STRUCTURE").is_ok_and(|value| value == "1");
     let every_config = std::env::var("SPMV_EVERY_CONFIGURATION").is_ok_and(|value| value == "1");
@@ -70,6 +78,7 @@ fn main() -> ExitCode {
         may_be_missing: false,
         covers,
         meets: if every_structure { |_, _| true } else { takes_turns },
+        pairs: if every_structure { |_| true } else { |config| config == 0 },
     };
     let targets = [
         Target {
@@ -78,6 +87,7 @@ fn main() -> ExitCode {
             may_be_missing: !required,
             covers: |_| true,
             meets: |_, _| true,
+            pairs: |_| true,
         },
         simulated("sim", Schedule::Natural, if every_config { |_| true } else { |index| index % 3 == 0 }),
         simulated("sim_adversarial_1", Schedule::Adversarial(1), |index| index % 16 == 0),
@@ -90,6 +100,7 @@ fn main() -> ExitCode {
             may_be_missing: !required,
             covers: |index| index % 8 == 0,
             meets: |config, structure| (config / 8 + structure).is_multiple_of(4),
+            pairs: |_| true,
         },
     ];
     let structures = Arc::new(structures::all());
@@ -104,7 +115,8 @@ fn main() -> ExitCode {
             for ((index, config), device) in covered.zip(target.devices.iter().cycle()) {
                 let met = (0..structures.len()).filter(|number| (target.meets)(index, *number)).count();
                 let (alphas, betas) = scalars_to_try(&config);
-                cases += met * NUMBERS.len() * alphas.len() * betas.len();
+                let all_pairs = (target.pairs)(index);
+                cases += met * NUMBERS.len() * pairs(&alphas, &betas, (!all_pairs).then_some(0)).len();
                 let (device, structures, meets) = (device.clone(), structures.clone(), target.meets);
                 let trial = Trial::test(format!("{}/{config}", target.name), move || {
                     let device = device?;
@@ -113,7 +125,7 @@ fn main() -> ExitCode {
                     }
                     let met = structures.iter().enumerate().filter(|(number, _)| meets(index, *number));
                     met.map(|(_, structure)| structure)
-                        .try_for_each(|structure| check(&device, &config, structure))
+                        .try_for_each(|structure| check(&device, &config, structure, all_pairs))
                 });
                 trials.push(trial.with_ignored_flag(ignored));
             }
@@ -147,6 +159,10 @@ fn main() -> ExitCode {
         let device = device.clone();
         trials.push(Trial::test(format!("sim_{arch}/known_answers"), move || known_answers(&device?)));
     }
+    if let Some(part) = part {
+        arguments.test_threads = Some(1);
+        trials = trials.into_iter().skip(part).step_by(cores).collect();
+    }
     let conclusion = libtest_mimic::run(&arguments, trials);
     println!(
         "{} cases ran: configuration x structure x numbers x (alpha, beta)",
@@ -157,6 +173,21 @@ fn main() -> ExitCode {
         println!("cuda: {missing}");
     }
     conclusion.exit_code()
+}
+
+/// Which of as many parts as there are cores a process runs.
+const PART: &str = "SPMV_CONFORMANCE_PART";
+
+/// Runs the trials in as many processes: in one, NVRTC compiles one program at a time.
+fn in_processes(count: usize) -> ExitCode {
+    let program = std::env::current_exe().expect("the path of this program");
+    let part = |part: usize| {
+        let arguments = std::env::args_os().skip(1);
+        Command::new(&program).args(arguments).env(PART, part.to_string()).spawn().expect("a process")
+    };
+    let parts: Vec<_> = (0..count).map(part).collect();
+    let ends: Vec<_> = parts.into_iter().map(|mut part| part.wait().expect("its end")).collect();
+    if ends.iter().all(|end| end.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whether a configuration becomes machine code for an architecture.
@@ -177,7 +208,12 @@ fn configs_of(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
 
 /// One configuration on one structure: exact integers, then random numbers against the bound, or spread over the range of
 /// integers, which wrap around.
-fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Result<(), Failed> {
+fn check(
+    device: &Device,
+    config: &KernelConfig,
+    structure: &Structure,
+    all_pairs: bool,
+) -> Result<(), Failed> {
     let types = config.types();
     for numbers in NUMBERS {
         let told = |error: Error| describe(structure, &error);
@@ -217,14 +253,17 @@ fn check(device: &Device, config: &KernelConfig, structure: &Structure) -> Resul
         let is_large = plan.slots().is_some_and(|slots| slots > LARGEST_LAYOUT)
             || device.is_simulator() && cleared_bytes(&plan) > MOST_CLEARED;
         let (alphas, betas) = scalars_to_try(config);
-        let all: Vec<_> =
-            alphas.iter().flat_map(|alpha| betas.iter().map(move |beta| (*alpha, *beta))).collect();
         // Structures take turns, and what they are filled with.
         let turn = structure.name.len() + if numbers == Numbers::Random { 5 } else { 0 };
-        let (first, few) = if is_large { (turn % all.len(), 1) } else { (0, all.len()) };
-        for &(alpha, beta) in &all[first..first + few] {
+        let mut pairs = pairs(&alphas, &betas, (!all_pairs).then_some(turn));
+        if is_large {
+            pairs = vec![pairs[turn % pairs.len()]];
+        }
+        for (index, (alpha, beta)) in pairs.into_iter().enumerate() {
             CASES.fetch_add(1, Ordering::Relaxed);
-            let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y, bound: &bound };
+            // Every product that follows shows what one leaves behind; on the simulator one is repeated, too.
+            let repeats = index == 0 || !device.is_simulator();
+            let case = Case { alpha, beta, numbers, op_a: &op_a, x: &x, y: &y, bound: &bound, repeats };
             case.check(device, &mut plan, &device_x).map_err(|problem| {
                 format!("{} {numbers:?} alpha={alpha} beta={beta}: {problem}", structure.name)
             })?;
@@ -260,6 +299,16 @@ fn scalars_to_try(config: &KernelConfig) -> (Vec<Complex64>, Vec<Complex64>) {
     (of(config.scaling().alpha, alphas), of(config.scaling().beta, betas))
 }
 
+/// Every α with every β; or, where structures take turns, so few that each α and each β is there, others in each turn.
+fn pairs(alphas: &[Complex64], betas: &[Complex64], turn: Option<usize>) -> Vec<(Complex64, Complex64)> {
+    match turn {
+        None => alphas.iter().flat_map(|alpha| betas.iter().map(move |beta| (*alpha, *beta))).collect(),
+        Some(turn) => (0..alphas.len().max(betas.len()))
+            .map(|index| (alphas[index % alphas.len()], betas[(index + turn) % betas.len()]))
+            .collect(),
+    }
+}
+
 /// Slots up to which every α and β is tried.
 const LARGEST_LAYOUT: u64 = 1 << 18;
 
@@ -292,6 +341,8 @@ struct Case<'a> {
     y: &'a [f64],
     /// What the epilogue takes of vectors and scalars, row by row.
     bound: &'a [Vec<f64>],
+    /// Whether it is computed twice where that must give the same bits.
+    repeats: bool,
 }
 
 impl Case<'_> {
@@ -305,7 +356,7 @@ impl Case<'_> {
         let first = self.product(device, plan, x, &old)?;
         let told = |error: Error| error.to_string();
         let found = first.to_vec().map_err(told)?;
-        if plan.program().guarantees.bit_reproducible {
+        if self.repeats && plan.program().guarantees.bit_reproducible {
             let second = self.product(device, plan, x, &old)?.to_vec().map_err(told)?;
             let bits = |y: &[f64]| y.iter().map(|entry| entry.to_bits()).collect::<Vec<_>>();
             if bits(&found) != bits(&second) {

@@ -111,7 +111,7 @@ pub enum FitError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The record has no products of ours to fit to.
-    #[error("the record has no correct product of a generated kernel")]
+    #[error("the record has no correct product of a generated kernel with operation = plain")]
     Nothing,
 }
 

@@ -1,9 +1,15 @@
 //! Which kernel a matrix gets where nobody says.
 
-use spmv_runtime::Constraints;
-use spmv_runtime::codegen::{COMMON_KEYS, FUNCTION_KEYS, Features, KernelConfig, Operation, Types};
+use spmv_runtime::codegen::{
+    COMMON_KEYS, FUNCTION_KEYS, Features, KernelConfig, KernelConfigBuilder, Operation, StorageFormat, Types,
+    ValueKind, ValueType,
+};
 use spmv_runtime::planner::{self, Candidate};
+use spmv_runtime::ptx_sim::Schedule;
+use spmv_runtime::tuning::{Choice, Question, Unit};
+use spmv_runtime::{Constraints, Device, Fingerprint};
 
+use crate::device::{DeviceChoice, Opened, open};
 use crate::failure::{Failure, Kind};
 use crate::quantity;
 use crate::settings::SettingArgs;
@@ -18,10 +24,10 @@ pub struct ConstraintArgs {
     #[arg(long)]
     pub values_change: bool,
     /// Choose a kernel that pays off over so many products [default: 1000]
-    #[arg(long, value_name = "N", value_parser = quantity::parse_whole::<u64>)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     pub products: Option<u64>,
     /// Choose only among kernels that take at most so much memory beside the matrix: 0, 64M, 2G
-    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = quantity::parse_bytes)]
     pub max_extra_bytes: Option<u64>,
 }
 
@@ -51,6 +57,14 @@ pub fn choose(
     constraints: &Constraints,
     settings: &SettingArgs,
 ) -> Result<Vec<Candidate>, Failure> {
+    // Of truth values there are no sums, for which the planner chooses; numbers of their size take as long.
+    let types = match types.accumulator.kind() {
+        ValueKind::Bool => {
+            let builder = KernelConfig::named("csr_vector")?.value(ValueType::I8).offset(types.offset);
+            builder.build()?.types()
+        }
+        _ => types,
+    };
     let mut found = planner::candidates(features, types, operation, l2_bytes, constraints)?;
     let semiring = settings.get("semiring").and_then(|name| name.parse().ok()).unwrap_or_default();
     let has = |config: &KernelConfig, key: &String| {
@@ -63,12 +77,53 @@ pub fn choose(
         settings.settings.iter().all(|(key, _)| has(&candidate.config, key))
             && candidate.config.algorithm().spec().semirings.contains(&semiring)
     });
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(Failure::new(
-            Kind::Usage,
-            "no kernel that would be chosen has these settings and constraints".to_owned(),
-        )
-        .help("name one with --algorithm, or allow more")),
+    if !found.is_empty() {
+        return Ok(found);
     }
+    let given: Vec<_> = settings.settings.iter().map(|(key, _)| format!("`{key}`")).collect();
+    let message = match &given[..] {
+        [] => "no kernel that would be chosen keeps these constraints and the semiring".to_owned(),
+        _ => format!(
+            "no kernel that would be chosen has all of {} and keeps the constraints",
+            given.join(", ")
+        ),
+    };
+    Err(Failure::new(Kind::Usage, message).help("name one with --algorithm, or allow more"))
+}
+
+/// The device that `spmv run` would take, where it could.
+pub fn device_of_run() -> Option<Device> {
+    match open(DeviceChoice::Auto, Schedule::Natural) {
+        Ok(Opened::Device(device, _)) => Some(device),
+        _ => None,
+    }
+}
+
+/// Of a device; where there is none, of the GPU that the prices were measured on.
+pub fn l2_bytes(device: Option<&Device>) -> u64 {
+    device.map_or(planner::MEASURED_L2_BYTES, planner::l2_bytes)
+}
+
+/// The algorithm with its parameters, block size and loads; all else is by default.
+pub fn by_default(config: &KernelConfig) -> KernelConfigBuilder {
+    let builder = KernelConfig::builder(config.algorithm()).threads_per_block(config.threads_per_block());
+    builder.loads(config.loads())
+}
+
+/// What `spmv tune` found on this device for a product of these types with arrays of this fingerprint, and what to say of it.
+pub fn tuned(
+    device: &Device,
+    fingerprint: Fingerprint,
+    storage: StorageFormat,
+    operation: Operation,
+    types: Types,
+    constraints: &Constraints,
+) -> Option<(Choice, String)> {
+    let question = Question::of(device, fingerprint, storage, operation, types, constraints);
+    let choice = question.choice(device.compiler().disk())?;
+    let time = match choice.unit {
+        Unit::Milliseconds => quantity::milliseconds(choice.product),
+        _ => format!("{} counted", quantity::count(choice.product as usize)),
+    };
+    Some((choice, format!("`spmv tune` found it to be the fastest, {time} a product")))
 }

@@ -85,6 +85,12 @@ impl Failure {
 
     /// A file or folder that could not be written.
     pub fn unwritable(path: &Path, source: io::Error) -> Failure {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        if let Some(folder) = folder {
+            let source = io::Error::other(format!("there is no folder {}", folder.display()));
+            return Failure::new(Kind::Environment, format!("{}: could not be written", path.display()))
+                .because(source);
+        }
         // The kind alone where the text would name a temporary file.
         let source = if source.raw_os_error().is_some() { source } else { source.kind().into() };
         Failure::new(Kind::Environment, format!("{}: could not be written", path.display())).because(source)
@@ -114,7 +120,7 @@ impl Failure {
             Kind::Input,
             "the matrix is complex, and the type of values that it is read with has no imaginary part",
         )
-        .help("`spmv run` multiplies it with --value c32 or c64; `spmv inspect` and `spmv matrix convert` read it too")
+        .help("`spmv run`, `explain` and `tune` take it with --value c32 or c64; `spmv inspect` and `spmv matrix convert` read it too")
     }
 
     /// What to do about it, where that is known.

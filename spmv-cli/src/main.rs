@@ -8,6 +8,7 @@ mod cusparse;
 mod device;
 mod expected;
 mod failure;
+mod files;
 mod kernel;
 mod logging;
 mod measure;
@@ -22,6 +23,7 @@ mod reading;
 mod records;
 mod report;
 mod settings;
+mod vectors;
 
 use std::process::ExitCode;
 

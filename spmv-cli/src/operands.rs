@@ -29,13 +29,17 @@ impl Operands {
             let rounded = round(types.accumulator, value);
             let is_exact =
                 matches!(types.accumulator.kind(), ValueKind::Float | ValueKind::Complex) || rounded == value;
-            if rounded.is_finite() && is_exact {
+            let is_known = types.accumulator != ValueType::I64 || value.abs() <= LARGEST_WHOLE as f64;
+            if rounded.is_finite() && is_exact && is_known {
                 return Ok(rounded);
             }
             let accumulator = types.accumulator;
             Err(Failure::new(
                 Kind::Usage,
-                format!("--{name} {value:?}: not a finite number of type {accumulator}"),
+                format!(
+                    "--{name} {value}: no number of type {accumulator}; allowed are {}",
+                    range(accumulator)
+                ),
             ))
         };
         let (alpha, beta) = (scalar("alpha", alpha)?, scalar("beta", beta)?);
@@ -77,11 +81,35 @@ pub fn numbers<V: Entry>(entries: &[V]) -> Vec<f64> {
     }
 }
 
-fn round(to: ValueType, value: f64) -> f64 {
+/// Whole numbers up to this one are exact in f64, and told apart from all others.
+const LARGEST_WHOLE: i64 = (1 << 53) - 1;
+
+/// Which numbers a coefficient of a type may be.
+fn range(of: ValueType) -> String {
+    match of.part() {
+        ValueType::I8 => whole(i8::MIN.into(), i8::MAX.into()),
+        ValueType::I32 => whole(i32::MIN.into(), i32::MAX.into()),
+        ValueType::U32 => whole(0, u32::MAX.into()),
+        ValueType::I64 => whole(-LARGEST_WHOLE, LARGEST_WHOLE),
+        ValueType::Bool => "0 and 1".to_owned(),
+        ValueType::F16 => format!("numbers up to {}", f16::MAX),
+        ValueType::Bf16 => format!("numbers up to {:e}", bf16::MAX.to_f32()),
+        ValueType::F32 => format!("numbers up to {:e}", f32::MAX),
+        _ => format!("numbers up to {:e}", f64::MAX),
+    }
+}
+
+fn whole(least: i64, most: i64) -> String {
+    format!("whole numbers from {least} to {most}")
+}
+
+/// A number in a type, as near as it has one.
+pub fn round(to: ValueType, value: f64) -> f64 {
     match to.part() {
         ValueType::F16 => <f16 as Value>::from_f64(value).to_f64(),
         ValueType::Bf16 => <bf16 as Value>::from_f64(value).to_f64(),
         ValueType::F32 => f64::from(value as f32),
+        ValueType::I8 => <i8 as Value>::from_f64(value).to_f64(),
         ValueType::I32 => <i32 as Value>::from_f64(value).to_f64(),
         ValueType::I64 => <i64 as Value>::from_f64(value).to_f64(),
         ValueType::U32 => <u32 as Value>::from_f64(value).to_f64(),

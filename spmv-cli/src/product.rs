@@ -28,7 +28,8 @@ pub trait Product {
 
 /// What two products gave, and what was measured between them.
 pub struct Computed {
-    first: Vec<f64>,
+    /// What the first product gave.
+    pub first: Vec<f64>,
     second: Vec<f64>,
     pub first_ms: f64,
     /// Of the first product, on the simulator.

@@ -31,15 +31,22 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
         Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
         Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
+        Some((at, 't' | 'T')) => (&text[..at], 1 << 40),
         _ => (text, 1),
     };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    bytes.ok_or_else(|| "allowed is a number of bytes, or one with K, M or G behind it".to_owned())
+    match digits.parse::<u64>() {
+        Ok(number) => number.checked_mul(unit).ok_or_else(|| "allowed are fewer than 2^64 bytes".to_owned()),
+        Err(_) => Err("allowed is a number of bytes, or one with K, M, G or T behind it".to_owned()),
+    }
 }
 
-/// A number, and what is allowed where it is none.
+/// A number, and what is allowed where it is none or too large.
 pub fn parse_number(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| "allowed is a number, as 2, -0.5 or 1e-3".to_owned())
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        Ok(_) => Err(format!("allowed are finite numbers, up to {:e}", f64::MAX)),
+        Err(_) => Err("allowed is a number, as 2, -0.5 or 1e-3".to_owned()),
+    }
 }
 
 /// A whole number of a type without signs, and what is allowed where it is none.
@@ -114,7 +121,7 @@ mod tests {
         assert_eq!(parse_bytes("67108864"), Ok(64 << 20));
         assert_eq!(parse_bytes("64M"), Ok(64 << 20));
         assert_eq!(parse_bytes("1g"), Ok(1 << 30));
-        for wrong in ["", "M", "-1", "1T", "99999999999G", "1é"] {
+        for wrong in ["", "M", "-1", "1P", "99999999999G", "1é"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }

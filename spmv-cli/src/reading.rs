@@ -31,6 +31,8 @@ pub struct Header {
     /// Entries after mirroring, at most.
     pub num_entries: u64,
     pub complex: bool,
+    /// Whether all values are whole numbers, those of a pattern too.
+    pub whole: bool,
 }
 
 impl From<matrix_market::Header> for Header {
@@ -44,6 +46,7 @@ impl From<matrix_market::Header> for Header {
             num_cols: header.num_cols,
             num_entries: header.num_stored.saturating_mul(copies),
             complex: header.field == Field::Complex,
+            whole: matches!(header.field, Field::Integer | Field::Pattern),
         }
     }
 }
@@ -58,6 +61,7 @@ impl From<scipy::Header> for Header {
             num_cols: header.num_cols,
             num_entries: header.num_stored,
             complex: header.complex,
+            whole: false,
         }
     }
 }

@@ -25,20 +25,33 @@ pub trait Report: Serialize {
 impl OutputArgs {
     /// Prints to standard output.
     pub fn print(self, report: &impl Report) -> Result<(), Failure> {
-        if self.json {
-            return print_json(report);
+        self.print_to(io::stdout().lock(), report)
+    }
+
+    /// Prints to standard output, or to standard error where what was asked for goes to standard output.
+    pub fn print_beside(self, takes_stdout: bool, report: &impl Report) -> Result<(), Failure> {
+        if takes_stdout { self.print_to(io::stderr().lock(), report) } else { self.print(report) }
+    }
+
+    fn print_to(self, out: impl Write, report: &impl Report) -> Result<(), Failure> {
+        let mut out = io::BufWriter::new(out);
+        match self.json {
+            true => write_json(&mut out, report)?,
+            false => report.text(&mut out)?,
         }
-        let mut out = io::BufWriter::new(io::stdout().lock());
-        report.text(&mut out)?;
         Ok(out.flush()?)
     }
+}
+
+fn write_json(out: &mut dyn Write, facts: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, facts)?;
+    writeln!(out)
 }
 
 /// Prints one JSON object to standard output.
 pub fn print_json(facts: &impl Serialize) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, facts).map_err(io::Error::from)?;
-    writeln!(out)?;
+    write_json(&mut out, facts)?;
     Ok(out.flush()?)
 }
 

@@ -2,7 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spmv_runtime::codegen::{
-    Algorithm, IndexType, KernelConfig, KernelConfigBuilder, Semiring, Types, ValueKind, ValueType,
+    Algorithm, COMMON_KEYS, FUNCTION_KEYS, IndexType, KernelConfig, KernelConfigBuilder, Semiring, Types,
+    ValueKind, ValueType,
 };
 
 use crate::failure::{Failure, Kind};
@@ -40,7 +41,7 @@ impl SettingArgs {
     /// The types that are given, with what follows from them, and offsets of this type.
     pub fn types(&self, offset: IndexType) -> Result<Types, Failure> {
         let mut builder = KernelConfig::named("csr_vector")?.offset(offset);
-        for key in ["value", "x", "y", "accumulator", "offset", "index"] {
+        for key in ["semiring", "value", "x", "y", "accumulator", "offset", "index"] {
             if let Some(value) = self.get(key) {
                 builder.set(key, value)?;
             }
@@ -58,6 +59,31 @@ impl SettingArgs {
             builder.set(key, value)?;
         }
         Ok(())
+    }
+
+    /// Whether every key is that of some algorithm, and set once.
+    pub fn check_keys(&self) -> Result<(), Failure> {
+        self.check_repeated()?;
+        let own = Algorithm::ALL.iter().flat_map(|spec| spec.parameters).map(|parameter| parameter.name);
+        let common = COMMON_KEYS.iter().map(|key| key.name);
+        let all: Vec<&str> = own.chain(common).chain(FUNCTION_KEYS.iter().map(|key| key.name)).collect();
+        let Some((key, _)) = self.settings.iter().find(|(key, _)| !all.contains(&key.as_str())) else {
+            return Ok(());
+        };
+        let distance = |candidate: &str| strsim::osa_distance(key, candidate);
+        let nearest = all.iter().copied().min_by_key(|candidate| distance(candidate));
+        let meant = match nearest.filter(|nearest| distance(nearest) <= nearest.len() / 3) {
+            Some(nearest) => format!("; did you mean `{nearest}`?"),
+            None => String::new(),
+        };
+        Err(Failure::new(Kind::Usage, format!("no algorithm has a setting `{key}`{meant}"))
+            .help("`spmv algorithms` lists every algorithm, setting and allowed value"))
+    }
+
+    /// Whether nothing but types and the operation is set: what `spmv tune` found is for those.
+    pub fn are_plain(&self) -> bool {
+        self.semiring.is_none_or(|semiring| semiring == Semiring::default())
+            && self.settings.iter().all(|(key, _)| key == "value" || key == "operation")
     }
 
     fn check_repeated(&self) -> Result<(), Failure> {
@@ -111,6 +137,38 @@ pub fn float_types() -> impl TypedValueParser<Value = ValueType> {
     let floats = ValueType::ALL.iter().filter(|value| value.kind() == ValueKind::Float);
     PossibleValuesParser::new(floats.map(|value| value.name())).try_map(|name| name.parse::<ValueType>())
 }
+
+/// Accepts the names of types whose sums of products there are: truth values have none.
+pub fn summed_types() -> impl TypedValueParser<Value = ValueType> {
+    let summed = ValueType::ALL.iter().filter(|value| value.kind() != ValueKind::Bool);
+    PossibleValuesParser::new(summed.map(|value| value.name())).try_map(|name| name.parse::<ValueType>())
+}
+
+/// Calls a method with the types of values and of offsets, which are known at run time, as its parameters.
+macro_rules! with_types {
+    ($value:expr, $offset:expr, $object:ident.$method:ident $arguments:tt) => {
+        match $value {
+            ValueType::F16 => with_types!(@offset $offset, $object.$method::<f16> $arguments),
+            ValueType::Bf16 => with_types!(@offset $offset, $object.$method::<bf16> $arguments),
+            ValueType::F32 => with_types!(@offset $offset, $object.$method::<f32> $arguments),
+            ValueType::F64 => with_types!(@offset $offset, $object.$method::<f64> $arguments),
+            ValueType::I8 => with_types!(@offset $offset, $object.$method::<i8> $arguments),
+            ValueType::I32 => with_types!(@offset $offset, $object.$method::<i32> $arguments),
+            ValueType::I64 => with_types!(@offset $offset, $object.$method::<i64> $arguments),
+            ValueType::U32 => with_types!(@offset $offset, $object.$method::<u32> $arguments),
+            ValueType::Bool => with_types!(@offset $offset, $object.$method::<bool> $arguments),
+            ValueType::C32 => with_types!(@offset $offset, $object.$method::<Complex32> $arguments),
+            _ => with_types!(@offset $offset, $object.$method::<Complex64> $arguments),
+        }
+    };
+    (@offset $offset:expr, $object:ident.$method:ident::<$value:ty> ($($argument:expr),*)) => {
+        match $offset {
+            IndexType::U32 => $object.$method::<$value, u32>($($argument),*),
+            _ => $object.$method::<$value, u64>($($argument),*),
+        }
+    };
+}
+pub(crate) use with_types;
 
 /// Accepts the names of types that are not complex.
 pub fn real_types() -> impl TypedValueParser<Value = ValueType> {

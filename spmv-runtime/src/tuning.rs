@@ -221,7 +221,7 @@ impl Spmv {
         let matrix = a.to_device(device, first.config.types())?;
         let race = Race::new(limit(budget), device.backend().counts_cost());
         let mut contest = Contest::new(&matrix, operation, *constraints, candidates, entrants, race)?;
-        let queue = Compiling::default();
+        let queue = Compiling::new(device);
         let went = std::thread::scope(|scope| {
             let compile = |configs: Vec<KernelConfig>| {
                 for _ in 0..queue.add(configs.into_iter().map(ProgramKey::Product)) {
@@ -298,11 +298,12 @@ fn limit(budget: Budget) -> Limit {
     }
 }
 
-/// Programs that are compiled one after the other by as many threads as there are cores but for one, which measures: a thread
-/// that has to wait for a core queues what it measures too late. Whoever needs one that is being compiled waits for it, and
-/// compiles it where nobody has begun.
-#[derive(Debug, Default)]
+/// Programs that are compiled one after the other. Whoever needs one that is being compiled waits for it, and compiles it where
+/// nobody has begun.
+#[derive(Debug)]
 pub(crate) struct Compiling {
+    /// Threads at most.
+    most: usize,
     queue: Mutex<Queue>,
     over: AtomicBool,
 }
@@ -318,17 +319,24 @@ struct Queue {
 }
 
 impl Compiling {
+    /// As many threads as there are cores; where products are timed, one fewer: a thread that has to wait for a core queues what it
+    /// measures too late.
+    fn new(device: &Device) -> Compiling {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = if device.backend().counts_cost() { cores } else { (cores - 1).max(1) };
+        Compiling { most, queue: Mutex::default(), over: AtomicBool::new(false) }
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds programs, and says how many threads are to be started for them, each of which is to [work](Self::work).
     fn add(&self, programs: impl IntoIterator<Item = ProgramKey>) -> usize {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut queue = self.queue();
         queue.programs.extend(programs.into_iter().map(|program| (program, false)));
         let waiting = queue.programs.len() - queue.next;
-        let workers = waiting.min((cores - 1).max(1)).max(queue.workers);
+        let workers = waiting.min(self.most).max(queue.workers);
         workers - std::mem::replace(&mut queue.workers, workers)
     }
 
@@ -369,18 +377,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_core_is_left_to_whoever_measures() {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = (cores - 1).max(1);
+    fn threads_are_started_for_what_is_new() {
+        let device = Device::simulator();
         let programs = |count| {
             vec![ProgramKey::Product(KernelConfig::named("csr_scalar").unwrap().build().unwrap()); count]
         };
-        let queue = Compiling::default();
+        let queue = Compiling { most: 3, ..Compiling::new(&device) };
         assert_eq!(queue.add(programs(1)), 1);
-        assert_eq!(queue.add(programs(100)), most - 1);
+        assert_eq!(queue.add(programs(100)), 2);
         assert_eq!(queue.add(programs(1)), 0);
-        let device = Device::simulator();
-        (0..most).for_each(|_| queue.work(&device));
+        (0..3).for_each(|_| queue.work(&device));
         assert!((0..102).all(|index| queue.is_ready(index)));
         // Those that had nothing left to do are over.
         assert_eq!(queue.add(programs(1)), 1);

@@ -11,7 +11,7 @@ use spmv_bench::geomean;
 use spmv_bench::record::{Head, Record, RecordError, Row};
 use spmv_bench::request::{Configuration, Effort, Operation, Place, Request, Selection, Variants};
 use spmv_bench::suite::{self, Entry, SuiteError};
-use spmv_runtime::codegen::ValueType;
+use spmv_runtime::codegen::{KernelConfig, ValueType};
 use spmv_runtime::matrix::generate::Values;
 use spmv_runtime::ptx_sim::Schedule;
 
@@ -73,10 +73,10 @@ pub struct Bench {
     #[arg(long, value_name = "auto|cuda[:N]|sim|cpu", default_value = "auto", value_parser = parse_device)]
     device: DeviceChoice,
     /// Samples that a median is taken of; who is 30 times slower than the best gets 3
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 15, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(3..=1000))]
     samples: u32,
     /// Milliseconds that a contender may take on a matrix; it gets 3 samples all the same
-    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    #[arg(long, value_name = "MS", default_value_t = 500, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     time_limit_per_contender: u64,
     /// alpha
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
@@ -85,13 +85,13 @@ pub struct Bench {
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
     beta: f64,
     /// Seed of x, and of y where beta is not 0
-    #[arg(long, default_value_t = 0, value_parser = quantity::parse_whole::<u64>)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// Also count on the simulator how well our kernels use warps and loads
     #[arg(long)]
     metrics: bool,
     /// The most nonzeros of a matrix that the simulator runs
-    #[arg(long, value_name = "NNZ", default_value_t = 300_000, value_parser = quantity::parse_whole::<usize>)]
+    #[arg(long, value_name = "NNZ", default_value_t = 300_000, allow_negative_numbers = true, value_parser = quantity::parse_whole::<usize>)]
     simulated_nnz: usize,
     /// Compute and check one product of each contender and time nothing: for profilers
     #[arg(long)]
@@ -153,8 +153,23 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
 fn parse_configuration(text: &str) -> Result<Configuration, String> {
     let (algorithm, settings) =
         text.split_once(':').ok_or("a configuration is written NAME:KEY=VALUE,...")?;
-    let settings = settings.split(',').map(key_and_value).collect::<Result<_, _>>()?;
+    let settings = settings.split(',').map(key_and_value).collect::<Result<Vec<_>, _>>()?;
+    let mut builder = KernelConfig::named(algorithm).map_err(|error| error.to_string())?;
+    for (key, value) in &settings {
+        builder.set(key, value).map_err(|error| error.to_string())?;
+    }
     Ok(Configuration { algorithm: algorithm.to_owned(), settings })
+}
+
+/// Each once, in the order in which they are given.
+fn without_repeats<T: Copy + PartialEq>(given: &[T]) -> Vec<T> {
+    let mut found = Vec::new();
+    given.iter().for_each(|one| {
+        if !found.contains(one) {
+            found.push(*one)
+        }
+    });
+    found
 }
 
 fn parse_variants(text: &str) -> Result<Variants, String> {
@@ -203,6 +218,12 @@ impl Bench {
             patterns => Selection::new(patterns.to_vec())
                 .map_err(|error| Failure::new(Kind::Usage, error.to_string()))?,
         };
+        let takes_part = |algorithm: &str| contenders.has(&format!("ours:{algorithm}"));
+        if let Some(other) = self.configurations.iter().find(|given| !takes_part(&given.algorithm)) {
+            let message =
+                format!("--configuration is for {0}, and --contenders leaves out ours:{0}", other.algorithm);
+            return Err(Failure::new(Kind::Usage, message).help("name it among --contenders, too"));
+        }
         let [alpha, beta] = [("alpha", self.alpha), ("beta", self.beta)].map(|(name, number)| {
             let allowed = number.is_finite() && (number as f32).is_finite();
             let message = format!("--{name} {number:?}: not a finite number of type f32");
@@ -213,8 +234,8 @@ impl Bench {
             Opened::Cpu(_) => Place::Cpu,
         };
         Ok(Request {
-            values: self.value.clone(),
-            operations: self.operation.clone(),
+            values: without_repeats(&self.value),
+            operations: without_repeats(&self.operation),
             contenders,
             variants: self.variants,
             configurations: self.configurations.clone(),
@@ -430,6 +451,12 @@ fn summary(out: &mut dyn Write, rows: &[Row], details: bool) -> io::Result<()> {
         outcome(rows)
     );
     writeln!(out, "{}", line.trim_end())?;
+    // Where nobody was measured or checked, why.
+    if let Some(why) = first.status.strip_prefix("skipped: ").filter(|_| outcome(rows).is_empty())
+        && rows.iter().all(|row| row.time_ms().is_none())
+    {
+        writeln!(out, "  nothing was measured: {}: {why}", first.label())?;
+    }
     for row in rows.iter().filter(|row| details || row.status.starts_with("wrong")) {
         detail(out, row)?;
     }

@@ -50,7 +50,7 @@ enum Action {
     /// Delete the least recently used kernels and choices until the rest is small enough
     Gc {
         /// What may stay: 67108864, 64M, 1G; without it, the size of the cache
-        #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+        #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = quantity::parse_bytes)]
         max_bytes: Option<u64>,
     },
     /// Delete all kernels and choices
@@ -62,7 +62,10 @@ impl Cache {
         let cache = DiskCache::from_env();
         let status = cache.status();
         let folder = status.folder.as_ref().map(|folder| folder.display().to_string());
-        if let Action::Path = self.action {
+        // As JSON the answer says that there is none; a shell would take a sentence for a path.
+        if let Action::Path = self.action
+            && (folder.is_some() || self.output.json)
+        {
             let problem = status.problem.map(|problem| problem.to_string());
             return self.output.print(&PathReport { folder, max_bytes: status.max_bytes, problem });
         }
@@ -108,12 +111,7 @@ struct PathReport {
 
 impl Report for PathReport {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        match &self.folder {
-            Some(folder) => writeln!(out, "{folder}"),
-            None => {
-                writeln!(out, "none: {}", self.problem.as_deref().unwrap_or("SPMV_CACHE_DIR turns it off"))
-            }
-        }
+        self.folder.iter().try_for_each(|folder| writeln!(out, "{folder}"))
     }
 }
 

@@ -1,14 +1,14 @@
 //! `spmv compile`: machine code and PTX of a kernel, without a GPU.
 
-use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::Serialize;
 use spmv_runtime::{Compiler, Nvrtc};
 
 use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::kernel::{CompiledFacts, SettingFacts, config_text};
 use crate::quantity;
 use crate::report::{OutputArgs, Report, fact};
@@ -26,8 +26,8 @@ pub struct Compile {
     /// Write the PTX instead of the machine code; without -o to standard output
     #[arg(long)]
     ptx: bool,
-    /// Write the machine code (a cubin file), or with --ptx the PTX, to this file
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    /// Write the machine code (a cubin file), or with --ptx the PTX, to this file; - is standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output)]
     file: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -66,38 +66,23 @@ impl Compile {
         let [image] = &*artifact.images else { unreachable!("it was compiled to one image") };
         if let Some(path) = &self.file {
             let content = if self.ptx { image.ptx.as_bytes() } else { &image.cubin };
-            replace(path, content).map_err(|error| Failure::unwritable(path, error))?;
+            files::write(path, content).map_err(|error| Failure::unwritable(path, error))?;
         }
-        self.output.print(&CompileReport {
-            algorithm: config.algorithm().name(),
-            config: config_text(&config),
-            settings: SettingFacts(config.settings()),
-            nvrtc_version: nvrtc.version().to_string(),
-            time_ms,
-            compiled: CompiledFacts::new(&self.arch, origin, &artifact),
-            ptx: (self.ptx && self.file.is_none()).then(|| image.ptx.clone()),
-            written_to: self.file.map(|path| path.display().to_string()),
-        })
+        let takes_stdout = self.file.as_deref().is_some_and(files::is_stdout);
+        self.output.print_beside(
+            takes_stdout,
+            &CompileReport {
+                algorithm: config.algorithm().name(),
+                config: config_text(&config),
+                settings: SettingFacts(config.settings()),
+                nvrtc_version: nvrtc.version().to_string(),
+                time_ms,
+                compiled: CompiledFacts::new(&self.arch, origin, &artifact),
+                ptx: (self.ptx && self.file.is_none()).then(|| image.ptx.clone()),
+                written_to: self.file.map(|path| path.display().to_string()),
+            },
+        )
     }
-}
-
-/// Writes a file as a whole: whoever interrupts this leaves what was there before. Pipes and devices are written
-/// to as they are.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
-        return fs::write(path, content);
-    }
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().permissions(new_file_permissions()).tempfile_in(folder)?;
-    file.write_all(content)?;
-    file.persist(path)?;
-    Ok(())
-}
-
-/// What other programs give a new file; the process's mask takes away what it should not have.
-fn new_file_permissions() -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    fs::Permissions::from_mode(0o666)
 }
 
 impl Report for CompileReport {

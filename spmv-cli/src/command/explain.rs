@@ -4,19 +4,22 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use spmv_runtime::Device;
-use spmv_runtime::codegen::{Features, Operation};
-use spmv_runtime::matrix::{features, features_of_transpose};
-use spmv_runtime::planner::{self, Candidate, TERMS};
+use spmv_runtime::codegen::{
+    Features, IndexType, KernelConfig, Operation, StorageFormat, UnknownName, ValueType,
+};
+use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16, features, features_of_transpose};
+use spmv_runtime::planner::{Candidate, TERMS};
+use spmv_runtime::{DeviceOffset, Element, Fingerprint};
 
-use crate::choice::{self, ConstraintArgs};
-use crate::failure::Failure;
+use crate::choice::{self, ConstraintArgs, by_default, device_of_run, l2_bytes};
+use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::kernel::config_text;
 use crate::memory;
 use crate::quantity::significant;
 use crate::reading;
 use crate::report::{OutputArgs, Report, fact, print_table, table};
-use crate::settings::SettingArgs;
+use crate::settings::{SettingArgs, with_types};
 
 /// Bytes of memory that reading takes for each row.
 const ROW_BYTES: u64 = 16;
@@ -25,8 +28,8 @@ const ROW_BYTES: u64 = 16;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Explain {
-    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
-    #[arg(value_name = "A.mtx")]
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input
+    #[arg(value_name = "A.mtx", value_parser = files::input)]
     matrix: PathBuf,
     #[command(flatten)]
     settings: SettingArgs,
@@ -43,7 +46,8 @@ x, bytes that move; near, far, spilled and spread, reads of x that miss; steps a
 threads do one after the other; giant, what the longest row has beyond its share. Prices are
 those of the GPU that was measured, with cold caches, or halfway to warm ones for matrices that
 fit the L2 cache; on another GPU the order counts, not the times. Candidates
-without a time are rules of thumb, for where nothing else keeps the constraints.
+without a time are rules of thumb, for where nothing else keeps the constraints, or have been
+changed by --set. What `spmv tune` found for this product comes before all of them.
 
 Examples:
   spmv explain A.mtx
@@ -55,14 +59,23 @@ JSON (--json), one object:
   were not counted, different_rows: among up to 512 of a regular grid, null for others,
   sampled_values, of these different_values, wide_values that no f32 is equal to and uneven_values
   that are no whole numbers from -127 to 127, near and far: sectors of x that an entry reads anew,
-  hot: part of the entries in the 40,960 columns that have most), candidates (config, reason, product_us, prepare_us, terms_us by name; null for
-  rules of thumb), the best first";
+  hot: part of the entries in the 40,960 columns that have most), tuned (config, reason; null where
+  `spmv tune` found nothing for this), candidates (config, reason, product_us, prepare_us, terms_us
+  by name; null for rules of thumb and what --set changed), the best first";
 
 #[derive(Debug, Serialize)]
 struct ExplainReport {
     path: String,
     features: FeatureFacts,
+    tuned: Option<TunedFacts>,
     candidates: Vec<CandidateFacts>,
+}
+
+/// What `spmv run` takes instead of the first candidate.
+#[derive(Debug, Serialize)]
+struct TunedFacts {
+    config: String,
+    reason: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -118,13 +131,16 @@ struct CandidateFacts {
     terms_us: Option<Vec<(&'static str, f64)>>,
 }
 
-impl From<&Candidate> for CandidateFacts {
-    fn from(candidate: &Candidate) -> CandidateFacts {
-        let prediction = candidate.prediction.as_ref();
+impl CandidateFacts {
+    /// A candidate as it becomes by settings; what it was expected to take is known where they change nothing.
+    fn new(candidate: &Candidate, config: &KernelConfig) -> CandidateFacts {
+        let is_changed = *config != candidate.config;
+        let prediction = candidate.prediction.as_ref().filter(|_| !is_changed);
         let names = TERMS.iter().map(|(name, _)| *name);
+        let changed = if is_changed { "; changed by --set" } else { "" };
         CandidateFacts {
-            config: config_text(&candidate.config),
-            reason: candidate.reason(),
+            config: config_text(config),
+            reason: format!("{}{changed}", candidate.reason()),
             product_us: prediction.map(|prediction| prediction.product_ms * 1e3),
             prepare_us: prediction.map(|prediction| prediction.prepare_ms * 1e3),
             terms_us: prediction
@@ -134,29 +150,59 @@ impl From<&Candidate> for CandidateFacts {
 }
 
 impl Explain {
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(mut self) -> Result<(), Failure> {
+        self.settings.check_keys()?;
         let header = reading::header(&self.matrix)?;
+        if reading::is_complex(header.as_ref()) && self.settings.get("value").is_none() {
+            self.settings.value = Some(ValueType::C64);
+        }
         memory::check(header.as_ref(), ROW_BYTES, 0)?;
-        let (a, _) = reading::read::<f64, u64>(&self.matrix)?;
-        let types = self.settings.types(reading::offset_type(header.as_ref()))?;
-        let operation = self
-            .settings
-            .get("operation")
-            .and_then(|name| name.parse().ok())
-            .unwrap_or(Operation::NonTranspose);
+        let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
+        let value = self.settings.get("value").map_or(Ok(ValueType::F32), str::parse).map_err(unknown)?;
+        let fitting = reading::offset_type(header.as_ref());
+        let offset = self.settings.get("offset").map_or(Ok(fitting), str::parse).map_err(unknown)?;
+        let operation = self.settings.get("operation").map_or(Ok(Operation::NonTranspose), str::parse);
+        let operation = operation.map_err(unknown)?;
+        with_types!(value, offset, self.explain(operation))
+    }
+
+    fn explain<V: Element, O: DeviceOffset>(self, operation: Operation) -> Result<(), Failure> {
+        let (a, _) = reading::read::<V, O>(&self.matrix)?;
+        let types = self.settings.types(O::TYPE)?;
         let features = match operation {
             Operation::Transpose => features_of_transpose(&a),
             _ => features(&a),
         };
         let constraints = self.constraints.constraints();
-        // That of the GPU which is there, and of the one that was measured where there is none.
-        let l2_bytes =
-            Device::cuda(0).map_or(planner::MEASURED_L2_BYTES, |device| planner::l2_bytes(&device));
+        let device = device_of_run();
+        let l2_bytes = l2_bytes(device.as_ref());
         let found = choice::choose(operation, &features, types, l2_bytes, &constraints, &self.settings)?;
+        let configured = |candidate: &Candidate| {
+            let mut builder = by_default(&candidate.config).offset(O::TYPE);
+            self.settings.apply(&mut builder)?;
+            Ok(CandidateFacts::new(candidate, &builder.operation(operation).build()?))
+        };
+        let mut candidates: Vec<CandidateFacts> = Vec::with_capacity(found.len());
+        let mut problem: Option<Failure> = None;
+        for candidate in &found {
+            match configured(candidate) {
+                Ok(facts) if candidates.iter().any(|other| other.config == facts.config) => {}
+                Ok(facts) => candidates.push(facts),
+                Err(failure) => problem = problem.or(Some(failure)),
+            }
+        }
+        if let (true, Some(problem)) = (candidates.is_empty(), problem) {
+            return Err(problem);
+        }
+        let tuned = device.filter(|_| self.settings.are_plain()).and_then(|device| {
+            let fingerprint = Fingerprint::of(&a, O::TYPE);
+            choice::tuned(&device, fingerprint, StorageFormat::Csr, operation, types, &constraints)
+        });
         self.output.print(&ExplainReport {
             path: self.matrix.display().to_string(),
             features: (&features).into(),
-            candidates: found.iter().map(CandidateFacts::from).collect(),
+            tuned: tuned.map(|(choice, reason)| TunedFacts { config: config_text(&choice.config), reason }),
+            candidates,
         })
     }
 }
@@ -178,8 +224,8 @@ impl Report for ExplainReport {
         if let Some(different) = self.features.different_rows {
             fact(
                 out,
-                "different rows",
-                format_args!("{different} of those in the middle, but for their place"),
+                "rows",
+                format_args!("{different} of those in the middle differ by more than their place"),
             )?;
         }
         let FeatureFacts { sampled_values, different_values, .. } = &self.features;
@@ -205,6 +251,10 @@ impl Report for ExplainReport {
             .map(|(threads, steps)| format!("{threads}: {:.1}", (steps * 32) as f64 / *lanes as f64))
             .collect();
         fact(out, "lane steps", format_args!("a nonzero, by threads a row: {}", idle.join(", ")))?;
+        if let Some(TunedFacts { config, reason }) = &self.tuned {
+            fact(out, "run takes", config)?;
+            fact(out, "", format_args!("because {reason}"))?;
+        }
         writeln!(out)?;
         let mut candidates = table(&["", "candidate", "us", "prepare us", "most of it"]);
         for (place, candidate) in self.candidates.iter().enumerate() {

@@ -103,9 +103,7 @@ impl Fit {
         drop(progress);
         let model = fitted.model.to_string();
         if let Some(path) = &self.out {
-            std::fs::write(path, &model).map_err(|error| {
-                Failure::new(Kind::Input, format!("{}: could not be written", path.display())).because(error)
-            })?;
+            std::fs::write(path, &model).map_err(|error| Failure::unwritable(path, error))?;
         }
         let both = |of: &dyn Fn(usize) -> f64| Both { fitted: of(0), left_out: of(1) };
         let ratios = |kind: usize| fitted.choices.iter().map(move |choice| choice.ratios()[kind]);

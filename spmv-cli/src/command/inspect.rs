@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, ValueKind, ValueType};
+use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, StorageFormat, ValueKind, ValueType};
 use spmv_runtime::matrix::format::{Fit, FormatKind};
 use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics, features};
-use spmv_runtime::planner::MEASURED_L2_BYTES;
-use spmv_runtime::{Constraints, DeviceMatrix};
+use spmv_runtime::{Constraints, DeviceMatrix, Element, Fingerprint};
 
-use crate::choice;
+use crate::choice::{self, device_of_run, l2_bytes};
 use crate::failure::Failure;
+use crate::files;
 use crate::kernel::config_text;
 use crate::memory;
 use crate::quantity;
@@ -26,8 +26,8 @@ const ROW_BYTES: u64 = 16;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Inspect {
-    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
-    #[arg(value_name = "A.mtx")]
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input
+    #[arg(value_name = "A.mtx", value_parser = files::input)]
     matrix: PathBuf,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -93,7 +93,7 @@ impl Inspect {
         self.output.print(&report)
     }
 
-    fn look<V: Entry>(&self, header: Option<Header>) -> Result<InspectReport, Failure> {
+    fn look<V: Element>(&self, header: Option<Header>) -> Result<InspectReport, Failure> {
         let (a, read_ms) = reading::read::<V, u64>(&self.matrix)?;
         let offset = reading::offset_type(header.as_ref());
         let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset, IndexType::U32);
@@ -110,15 +110,21 @@ impl Inspect {
         let value = if V::COMPLEX { ValueType::C64 } else { ValueType::F32 };
         let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
         let constraints = Constraints::default();
-        let found = choice::choose(
-            Operation::NonTranspose,
-            &features(&a),
-            types,
-            MEASURED_L2_BYTES,
-            &constraints,
-            &SettingArgs::default(),
-        )?;
-        let chosen = &found[0];
+        let device = device_of_run();
+        let operation = Operation::NonTranspose;
+        let tuned = device.as_ref().and_then(|device| {
+            let fingerprint = Fingerprint::of(&a, offset);
+            choice::tuned(device, fingerprint, StorageFormat::Csr, operation, types, &constraints)
+        });
+        let chosen = match tuned {
+            Some((choice, reason)) => ChosenFacts { config: config_text(&choice.config), reason },
+            None => {
+                let (features, settings) = (features(&a), SettingArgs::default());
+                let l2_bytes = l2_bytes(device.as_ref());
+                let found = choice::choose(operation, &features, types, l2_bytes, &constraints, &settings)?;
+                ChosenFacts { config: config_text(&found[0].config), reason: found[0].reason() }
+            }
+        };
         Ok(InspectReport {
             read_ms,
             csr_bytes_f32: bytes(ValueType::F32),
@@ -129,7 +135,7 @@ impl Inspect {
             triangle_bytes_f64: of_triangle(ValueType::F64),
             triangle_bytes_c32: of_triangle(ValueType::C32),
             triangle_bytes_c64: of_triangle(ValueType::C64),
-            chosen: ChosenFacts { config: config_text(&chosen.config), reason: chosen.reason() },
+            chosen,
             layouts: layouts(&a, offset, bytes(ValueType::F32))?,
             matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
         })

@@ -15,6 +15,7 @@ use spmv_runtime::matrix::{
 };
 
 use crate::failure::Failure;
+use crate::files;
 use crate::memory;
 use crate::progress::Progress;
 use crate::quantity;
@@ -61,10 +62,10 @@ struct Make {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     settings: Vec<(String, String)>,
     /// The file: as SciPy reads it where its name ends in .npz, compressed with gzip where it ends in .gz
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output)]
     file: PathBuf,
     /// Seed of everything that is random
-    #[arg(long, default_value_t = 0, value_parser = quantity::parse_whole::<u64>)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// What the entries are
     #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(["random", "single", "ones", "integers"]))]
@@ -88,14 +89,14 @@ JSON (--json), one object:
   written_to, read_ms, write_ms, file_bytes, matrix (as `spmv inspect`)")]
 struct Convert {
     /// The file to read: Matrix Market, plain or compressed with gzip, or a .npz file of SciPy's
-    #[arg(value_name = "IN")]
+    #[arg(value_name = "IN", value_parser = files::input)]
     input: PathBuf,
     /// The file to write: as SciPy reads it where its name ends in .npz, compressed with gzip where it ends in .gz
-    #[arg(value_name = "OUT")]
+    #[arg(value_name = "OUT", value_parser = files::output)]
     file: PathBuf,
-    /// Type that entries are rounded to
-    #[arg(long, value_name = "TYPE", default_value = "f64", value_parser = value_types())]
-    value: ValueType,
+    /// Type that entries are rounded to [default: f64, c64 of complex matrices, i64 of whole numbers]
+    #[arg(long, value_name = "TYPE", value_parser = value_types())]
+    value: Option<ValueType>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -142,7 +143,11 @@ impl Matrix {
             Action::Convert(convert) => {
                 let header = reading::header(&convert.input)?;
                 memory::check(header.as_ref(), ROW_BYTES, 0)?;
-                match (reading::is_complex(header.as_ref()), convert.value) {
+                let usual = match header.as_ref().is_some_and(|header| header.whole) {
+                    true => ValueType::I64,
+                    false => ValueType::F64,
+                };
+                match (reading::is_complex(header.as_ref()), convert.value.unwrap_or(usual)) {
                     (false, ValueType::F16) => convert.run::<f16>(),
                     (false, ValueType::Bf16) => convert.run::<bf16>(),
                     (false, ValueType::F32) => convert.run::<f32>(),
@@ -190,8 +195,12 @@ impl Make {
         let (write_ms, file_bytes) = write(&self.file, &a)?;
         let path = self.file.display().to_string();
         let matrix = MatrixFacts::new(path, None, Statistics::of(&a));
-        let Make { class, seed, values, .. } = self;
-        self.output.print(&MakeReport { class, seed, values, make_ms, write_ms, file_bytes, matrix })
+        let takes_stdout = files::is_stdout(&self.file);
+        let Make { class, seed, values, output, .. } = self;
+        output.print_beside(
+            takes_stdout,
+            &MakeReport { class, seed, values, make_ms, write_ms, file_bytes, matrix },
+        )
     }
 }
 
@@ -201,6 +210,7 @@ fn write<V: Entry>(path: &Path, a: &CsrMatrix<V, u64>) -> Result<(f64, Option<u6
     let started = Instant::now();
     match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz")) {
         true => scipy::write_file(path, a)?,
+        false if files::is_stdout(path) => matrix_market::write(io::stdout().lock(), a)?,
         false => matrix_market::write_file(path, a)?,
     }
     let file_bytes = fs::metadata(path).ok().filter(|data| data.is_file()).map(|data| data.len());
@@ -246,7 +256,8 @@ impl Convert {
         let path = self.input.display().to_string();
         let matrix = MatrixFacts::new(path, header.as_ref(), Statistics::of(&a));
         let written_to = self.file.display().to_string();
-        self.output.print(&ConvertReport { written_to, read_ms, write_ms, file_bytes, matrix })
+        let report = ConvertReport { written_to, read_ms, write_ms, file_bytes, matrix };
+        self.output.print_beside(files::is_stdout(&self.file), &report)
     }
 }
 

@@ -51,11 +51,11 @@ pub struct Plot {
     /// Write an SVG file for each picture into this folder; it is made where there is none
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Write everything into one HTML file: pictures, means, a line for each matrix, losses, failures
-    #[arg(long, value_name = "FILE", requires = "records")]
+    /// Write everything into one HTML file: pictures, means, a line for each matrix, losses, failures; needs a record
+    #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Draw the time of a contender by one parameter, or by two; may be repeated
-    #[arg(long, value_name = "CONTENDER,X[,Y]", requires = "records")]
+    #[arg(long, value_name = "CONTENDER,X[,Y]")]
     heat: Vec<Heat>,
     /// Draw where a matrix has entries; may be repeated
     #[arg(long = "matrix", value_name = "A.mtx")]
@@ -72,6 +72,14 @@ struct PlotReport {
 
 impl Plot {
     pub fn run(self) -> Result<(), Failure> {
+        let asked = [("--report", self.report.is_some()), ("--heat", !self.heat.is_empty())];
+        if let (true, Some((option, _))) =
+            (self.records.is_empty(), asked.iter().find(|(_, is_given)| *is_given))
+        {
+            let message = format!("{option} tells what was measured, so it needs a record");
+            return Err(Failure::new(Kind::Usage, message)
+                .help("name one that `spmv bench --csv` wrote; with --out, --matrix needs none"));
+        }
         let record = if self.records.is_empty() { None } else { Some(self.record()?) };
         let mut gallery = record.as_ref().map_or_else(Gallery::default, plot::gallery);
         for heat in &self.heat {

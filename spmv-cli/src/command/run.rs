@@ -15,16 +15,16 @@ use spmv_runtime::matrix::{
     features_of_transpose,
 };
 use spmv_runtime::ptx_sim::Schedule;
-use spmv_runtime::tuning::{Question, Unit};
 use spmv_runtime::{
     Device, DeviceMatrix, DeviceOffset, Error, Fingerprint, MatrixSource, Nvrtc, Spmv, planner,
 };
 
-use crate::choice::{self, ConstraintArgs};
+use crate::choice::{self, ConstraintArgs, by_default, l2_bytes};
 use crate::counters::CounterFacts;
 use crate::device::{DeviceChoice, DeviceFacts, Opened, open, parse_device, parse_schedule};
 use crate::expected::{Multiplied, Promise, Verification};
 use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::kernel::{CompiledFacts, SettingFacts, config_text};
 use crate::measure::{Effort, Performance};
 use crate::memory;
@@ -35,7 +35,8 @@ use crate::product::{Computed, compute};
 use crate::quantity;
 use crate::reading::{self, Header, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact};
-use crate::settings::{SettingArgs, algorithm_names};
+use crate::settings::{SettingArgs, algorithm_names, with_types};
+use crate::vectors;
 
 /// Bytes of memory that a product and its verification take for each row: an offset, y before, y twice after, the
 /// reference with its bound and row lengths, and y in its own type.
@@ -48,9 +49,9 @@ const COL_BYTES: u64 = 3 * 8;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Run {
-    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; complex values are c64 where --value
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input; complex values are c64 where --value
     /// says nothing
-    #[arg(value_name = "A.mtx")]
+    #[arg(value_name = "A.mtx", value_parser = files::input)]
     matrix: PathBuf,
     /// The algorithm; without it the one that `spmv tune` found for this matrix, else the one that is expected to be the
     /// fastest (`spmv explain` says why)
@@ -70,7 +71,7 @@ pub struct Run {
     device: DeviceChoice,
     /// In which order the simulator runs blocks, warps and lanes: `natural`, or adversarial from a seed, which
     /// finds what depends on the order [default: natural]
-    #[arg(long, value_name = "natural|SEED", value_parser = parse_schedule)]
+    #[arg(long, value_name = "natural|SEED", allow_negative_numbers = true, value_parser = parse_schedule)]
     schedule: Option<Schedule>,
     /// Tell what the simulator counts of a product: how well warps, loads and shared memory are used
     #[arg(long)]
@@ -82,14 +83,23 @@ pub struct Run {
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
     beta: f64,
     /// Seed of x, and of y where beta is not 0: uniform in [-1, 1), exact in their types
-    #[arg(long, default_value_t = 0, value_parser = quantity::parse_whole::<u64>)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
+    /// Read x from a Matrix Market file of one column or one row, dense or sparse, instead of making it from the seed
+    #[arg(long, value_name = "FILE", value_parser = files::input)]
+    x: Option<PathBuf>,
+    /// The same for the y that beta is multiplied with
+    #[arg(long, value_name = "FILE", value_parser = files::input)]
+    y: Option<PathBuf>,
+    /// Write the product, where it is right, as a dense Matrix Market file of one column; - is standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output)]
+    file: Option<PathBuf>,
     /// Samples to time, at least 15; each is a batch of products that is long enough to time exactly. 0: no
     /// timing. Nothing is timed on the simulator
-    #[arg(long, value_name = "N", default_value_t = 31, value_parser = quantity::parse_whole::<usize>)]
+    #[arg(long, value_name = "N", default_value_t = 31, allow_negative_numbers = true, value_parser = quantity::parse_whole::<usize>)]
     repeat: usize,
     /// Seconds to spend on timing; 15 samples are taken all the same
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = quantity::parse_number)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
     time_limit: f64,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -106,6 +116,7 @@ Examples:
   spmv run A.mtx --semiring min_plus --algorithm merge_path --beta 1
   spmv run A.mtx --storage csc --set operation=transpose
   spmv run A.mtx --device cpu
+  spmv run A.mtx --value f64 --x x.mtx -o y.mtx
 
 Verification:
   Row by row, |error| <= g(h) (|alpha| |A| |x| + |beta| |y|) + u |y|, where h is the summation
@@ -134,7 +145,8 @@ JSON (--json), one object; numbers that are not finite are null:
   kernel        algorithm, chosen_by (user, tuning, planner), reason, passed_over (better ones
                 that do not keep the constraints), warning (null where there is none), config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
                 resources); null with --device cpu
-  product       computed_by, operation, semiring, storage, type, alpha, beta, seed
+  product       computed_by, operation, semiring, storage, type, alpha, beta, seed, x, y and
+                written_to (paths; null where there is none)
   times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,
                 prepare, first_product; null for what was not done; prepare is what the
                 kernel does once for a matrix; compile is what loading took where
@@ -298,6 +310,10 @@ struct ProductFacts {
     alpha: f64,
     beta: f64,
     seed: u64,
+    /// Files that were read, and the one that was written.
+    x: Option<String>,
+    y: Option<String>,
+    written_to: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -336,17 +352,6 @@ struct Simulation {
     warp_instructions_per_s: f64,
 }
 
-/// Those of the device; where there is none, those of the GPU that the prices were measured on.
-fn l2_bytes(device: Option<&Device>) -> u64 {
-    device.map_or(planner::MEASURED_L2_BYTES, planner::l2_bytes)
-}
-
-/// The algorithm with its parameters, block size and loads; all else is by default.
-fn by_default(config: &KernelConfig) -> KernelConfigBuilder {
-    let builder = KernelConfig::builder(config.algorithm()).threads_per_block(config.threads_per_block());
-    builder.loads(config.loads())
-}
-
 impl Run {
     pub fn run(mut self) -> Result<(), Failure> {
         self.check()?;
@@ -365,30 +370,7 @@ impl Run {
         }
         let fitting = reading::offset_type(header.as_ref());
         let offset = self.settings.get("offset").map_or(Ok(fitting), str::parse).map_err(unknown)?;
-        match (value, offset) {
-            (ValueType::F16, IndexType::U32) => self.run_typed::<f16, u32>(header),
-            (ValueType::F16, _) => self.run_typed::<f16, u64>(header),
-            (ValueType::Bf16, IndexType::U32) => self.run_typed::<bf16, u32>(header),
-            (ValueType::Bf16, _) => self.run_typed::<bf16, u64>(header),
-            (ValueType::F32, IndexType::U32) => self.run_typed::<f32, u32>(header),
-            (ValueType::F32, _) => self.run_typed::<f32, u64>(header),
-            (ValueType::F64, IndexType::U32) => self.run_typed::<f64, u32>(header),
-            (ValueType::F64, _) => self.run_typed::<f64, u64>(header),
-            (ValueType::I8, IndexType::U32) => self.run_typed::<i8, u32>(header),
-            (ValueType::I8, _) => self.run_typed::<i8, u64>(header),
-            (ValueType::I32, IndexType::U32) => self.run_typed::<i32, u32>(header),
-            (ValueType::I32, _) => self.run_typed::<i32, u64>(header),
-            (ValueType::I64, IndexType::U32) => self.run_typed::<i64, u32>(header),
-            (ValueType::I64, _) => self.run_typed::<i64, u64>(header),
-            (ValueType::U32, IndexType::U32) => self.run_typed::<u32, u32>(header),
-            (ValueType::U32, _) => self.run_typed::<u32, u64>(header),
-            (ValueType::Bool, IndexType::U32) => self.run_typed::<bool, u32>(header),
-            (ValueType::Bool, _) => self.run_typed::<bool, u64>(header),
-            (ValueType::C32, IndexType::U32) => self.run_typed::<Complex32, u32>(header),
-            (ValueType::C32, _) => self.run_typed::<Complex32, u64>(header),
-            (_, IndexType::U32) => self.run_typed::<Complex64, u32>(header),
-            _ => self.run_typed::<Complex64, u64>(header),
-        }
+        with_types!(value, offset, self.run_typed(header))
     }
 
     /// What can be refused before anything is read.
@@ -412,6 +394,11 @@ impl Run {
             );
         }
         self.device_choice()?;
+        if self.y.is_some() && self.beta == 0.0 {
+            let message = "--y is what beta is multiplied with, and --beta 0 stores y without reading it";
+            return Err(Failure::new(Kind::Usage, message).help("give --beta too"));
+        }
+        self.settings.check_keys()?;
         // Wrong names and values are told before a large file is read.
         match &self.algorithm {
             Some(name) => self.settings.apply(&mut KernelConfig::named(name)?),
@@ -461,7 +448,13 @@ impl Run {
         let lengths = operation.vector_lengths(a.num_rows(), a.num_cols());
         let types = chosen.first().types();
         let semiring = chosen.first().semiring();
-        let operands = Operands::new(lengths, types, self.alpha, self.beta, self.seed)?;
+        let mut operands = Operands::new(lengths, types, self.alpha, self.beta, self.seed)?;
+        if let Some(path) = &self.x {
+            operands.x = vectors::read(path, "x", lengths.0, types.x)?;
+        }
+        if let Some(path) = &self.y {
+            operands.y = vectors::read(path, "y", lengths.1, types.y)?;
+        }
         let (device, kernel, done) = match opened {
             Opened::Device(device, facts) => {
                 times.open_device = Some(opening);
@@ -472,6 +465,11 @@ impl Run {
         };
         let Done { memory_bytes, slots, verification, computed } = done;
         times.first_product = computed.first_ms;
+        let outcome = verification.outcome();
+        if let (Some(path), Ok(())) = (&self.file, &outcome) {
+            vectors::write(path, &computed.first, types.y)?;
+        }
+        let path = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
         let product = ProductFacts {
             operation: operation.name(),
             semiring: semiring.name(),
@@ -481,10 +479,13 @@ impl Run {
             alpha: operands.alpha,
             beta: operands.beta,
             seed: self.seed,
+            x: path(&self.x),
+            y: path(&self.y),
+            written_to: path(&self.file).filter(|_| outcome.is_ok()),
         };
-        let outcome = verification.outcome();
         let counters = computed.counters.map(CounterFacts::from);
-        self.output.print(&RunReport {
+        let takes_stdout = self.file.as_deref().is_some_and(files::is_stdout);
+        let report = RunReport {
             matrix,
             device,
             kernel,
@@ -497,7 +498,8 @@ impl Run {
             simulation: counters.as_ref().map(|counters| Simulation::new(counters, computed.first_ms)),
             performance: computed.performance,
             report: counters.filter(|_| self.report),
-        })?;
+        };
+        self.output.print_beside(takes_stdout, &report)?;
         outcome
     }
 
@@ -550,7 +552,7 @@ impl Run {
         let mut configs = Vec::with_capacity(found.len());
         let mut problem = None;
         for Named { builder, reason } in found {
-            match self.configured::<O>(builder, chosen_by, storage) {
+            match self.configured::<O>(builder, storage) {
                 Ok(config) => configs.push((config, reason)),
                 Err(failure) => problem = problem.or(Some(failure)),
             }
@@ -585,22 +587,12 @@ impl Run {
             builder: by_default(&candidate.config),
             reason: format!("{}{changed}", candidate.reason()),
         });
-        // Whatever else is set is not what was tuned.
-        let is_plain = self.settings.semiring.is_none_or(|semiring| semiring == Semiring::default())
-            && self.settings.settings.iter().all(|(key, _)| key == "value" || key == "operation");
-        let tuned = device.filter(|_| is_plain).and_then(|device| {
-            let fingerprint = stored.fingerprint(a);
+        let tuned = device.filter(|_| self.settings.are_plain()).and_then(|device| {
             let (storage, operation) = (stored.format(), self.operation());
-            let question = Question::of(device, fingerprint, storage, operation, types, &constraints);
-            question.choice(device.compiler().disk())
+            choice::tuned(device, stored.fingerprint(a), storage, operation, types, &constraints)
         });
         match tuned {
-            Some(choice) => {
-                let time = match choice.unit {
-                    Unit::Milliseconds => quantity::milliseconds(choice.product),
-                    _ => format!("{} counted", quantity::count(choice.product as usize)),
-                };
-                let reason = format!("`spmv tune` found it to be the fastest, {time} a product");
+            Some((choice, reason)) => {
                 let tuned = Named { builder: by_default(&choice.config), reason };
                 Ok((std::iter::once(tuned).chain(planned).collect(), "tuning"))
             }
@@ -612,7 +604,6 @@ impl Run {
     fn configured<O: DeviceOffset>(
         &self,
         mut builder: KernelConfigBuilder,
-        chosen_by: &str,
         storage: StorageFormat,
     ) -> Result<KernelConfig, Failure> {
         builder.set("offset", O::TYPE.name())?;
@@ -623,10 +614,7 @@ impl Run {
                 builder.set(key, known)?;
             }
         }
-        self.settings.apply(&mut builder).map_err(|failure| match chosen_by {
-            "user" => failure,
-            _ => failure.help("this algorithm was chosen for the matrix; name one with --algorithm"),
-        })?;
+        self.settings.apply(&mut builder)?;
         if self.storage != Storage::Csr {
             let operation = self.operation();
             let Some(of_arrays) = storage.of_arrays(operation) else {
@@ -846,17 +834,18 @@ impl Report for RunReport {
             }
             kernel.compiled.text(out)?;
         }
-        let ProductFacts { computed_by, operation, semiring, storage, accumulator, alpha, beta, seed } =
-            self.product;
+        let ProductFacts {
+            computed_by, operation, semiring, storage, accumulator, alpha, beta, seed, ..
+        } = self.product;
+        let from = match &self.product.x {
+            Some(path) => path.clone(),
+            None => format!("seed {seed}"),
+        };
         let mut formula = formula(operation, alpha, beta);
         if semiring != Semiring::default().name() {
             formula += &format!(" over {semiring}");
         }
-        fact(
-            out,
-            "product",
-            format_args!("{formula} in {accumulator}, x from seed {seed}, by {computed_by}"),
-        )?;
+        fact(out, "product", format_args!("{formula} in {accumulator}, x from {from}, by {computed_by}"))?;
         self.times_ms.text(out, self.kernel.as_ref())?;
         let Memory { matrix, vectors, workspace, scratch } = self.memory_bytes;
         let [matrix, vectors, workspace] = [matrix, vectors, workspace].map(quantity::bytes);
@@ -879,6 +868,9 @@ impl Report for RunReport {
             fact(out, "slots", format_args!("{number}, {per_nonzero} a nonzero: the others are fill"))?;
         }
         self.verification.text(out)?;
+        if let Some(path) = &self.product.written_to {
+            fact(out, "written to", path)?;
+        }
         match (&self.performance, &self.simulation) {
             (_, Some(simulation)) => simulation.text(out)?,
             (Some(performance), None) => performance_text(out, performance)?,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use spmv_runtime::cache::DiskCache;
 use spmv_runtime::codegen::{IndexType, Operation, ValueType};
-use spmv_runtime::matrix::{bf16, f16};
+use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::{Choice, Outcome, Question, Stop, Tried, Tuned};
 use spmv_runtime::{Budget, DeviceMatrix, DeviceOffset, Element, Spmv};
@@ -16,13 +16,14 @@ use spmv_runtime::{Budget, DeviceMatrix, DeviceOffset, Element, Spmv};
 use crate::choice::ConstraintArgs;
 use crate::device::{DeviceChoice, DeviceFacts, Opened, open, parse_device};
 use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::kernel::config_text;
 use crate::memory;
 use crate::progress::Progress;
 use crate::quantity::{self, significant};
 use crate::reading::{self, Header};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
-use crate::settings::value_types;
+use crate::settings::{summed_types, with_types};
 
 /// Bytes of memory that reading and tuning take for each row.
 const ROW_BYTES: u64 = 16;
@@ -31,22 +32,22 @@ const ROW_BYTES: u64 = 16;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Tune {
-    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's
-    #[arg(value_name = "A.mtx", required_unless_present_any = ["export", "import"])]
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input
+    #[arg(value_name = "A.mtx", value_parser = files::input, required_unless_present_any = ["export", "import"])]
     matrix: Option<PathBuf>,
-    /// Type of the matrix values, x, y and, unless it is half as wide, sums
-    #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = value_types(), hide_possible_values = true)]
-    value: ValueType,
+    /// Type of the matrix values, x, y and, unless it is half as wide, sums [default: f32, c64 of complex matrices]
+    #[arg(long, value_name = "TYPE", value_parser = summed_types())]
+    value: Option<ValueType>,
     /// Multiply with the transpose
     #[arg(long)]
     transpose: bool,
     #[command(flatten)]
     constraints: ConstraintArgs,
     /// Spend the time of so many products of the fastest kernel on measuring
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = quantity::parse_whole::<u32>)]
+    #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u32>)]
     budget: u32,
     /// Spend so many seconds instead, making plans counted and compiling not
-    #[arg(long, value_name = "SECONDS", conflicts_with = "budget", value_parser = quantity::parse_number)]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "budget", allow_negative_numbers = true, value_parser = quantity::parse_number)]
     time_limit: Option<f64>,
     /// Measure although the fastest kernel is known from before
     #[arg(long)]
@@ -181,16 +182,9 @@ impl Tune {
         }
         let header = reading::header(&path)?;
         memory::check(header.as_ref(), ROW_BYTES, ROW_BYTES)?;
-        match (self.value, reading::offset_type(header.as_ref())) {
-            (ValueType::F16, IndexType::U32) => self.tune::<f16, u32>(&path, header),
-            (ValueType::F16, _) => self.tune::<f16, u64>(&path, header),
-            (ValueType::Bf16, IndexType::U32) => self.tune::<bf16, u32>(&path, header),
-            (ValueType::Bf16, _) => self.tune::<bf16, u64>(&path, header),
-            (ValueType::F32, IndexType::U32) => self.tune::<f32, u32>(&path, header),
-            (ValueType::F32, _) => self.tune::<f32, u64>(&path, header),
-            (_, IndexType::U32) => self.tune::<f64, u32>(&path, header),
-            (_, _) => self.tune::<f64, u64>(&path, header),
-        }
+        let usual = if reading::is_complex(header.as_ref()) { ValueType::C64 } else { ValueType::F32 };
+        let (value, offset) = (self.value.unwrap_or(usual), reading::offset_type(header.as_ref()));
+        with_types!(value, offset, self.tune(&path, header))
     }
 }
 

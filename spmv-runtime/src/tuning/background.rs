@@ -36,7 +36,8 @@ struct Helpers {
 
 impl Helpers {
     fn start(device: &Device, programs: impl IntoIterator<Item = ProgramKey>) -> Helpers {
-        let mut helpers = Helpers { device: device.clone(), queue: Arc::default(), threads: Vec::new() };
+        let mut helpers =
+            Helpers { device: device.clone(), queue: Arc::new(Compiling::new(device)), threads: Vec::new() };
         helpers.add(programs);
         helpers
     }

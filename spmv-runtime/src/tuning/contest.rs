@@ -170,10 +170,10 @@ impl Contest {
             match self.race.next(waiting || next_to.is_some()) {
                 Next::Enter => {
                     let entered = self.entries[..self.listed].iter().filter(|entry| entry.entered).count();
-                    let adds = !waiting
-                        || self.race.left() < 1.0 - LISTED
-                        || entered >= FIRST_LISTED
-                        || self.is_rest_unlikely();
+                    let is_time =
+                        self.race.left() < 1.0 - LISTED || entered >= FIRST_LISTED || self.is_rest_unlikely();
+                    // Of an exact race all of the list are part.
+                    let adds = !waiting || is_time && !self.race.is_exact();
                     if let Some((index, beside)) = next_to.filter(|_| adds) {
                         compile(self.add_neighbours(index, beside));
                         continue;

@@ -240,6 +240,11 @@ impl Race {
         if limit == f64::INFINITY { 1.0 } else { 1.0 - self.spent / limit.max(f64::MIN_POSITIVE) }
     }
 
+    /// Whether the same product always takes the same, so that whoever may enter does, and multiplies once.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.exact
+    }
+
     /// What is measured errs by as much: the time of one over that of the fastest, up to which it may be the faster.
     pub(crate) fn alike(&self) -> f64 {
         if self.exact { 1.0 } else { ALIKE }

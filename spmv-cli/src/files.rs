@@ -1,0 +1,71 @@
+//! Files that commands read and write; `-` is standard input or output.
+
+use std::convert::Infallible;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+const STDIN: &str = "/dev/stdin";
+const STDOUT: &str = "/dev/stdout";
+
+/// A file to read as it is named on the command line.
+pub fn input(name: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(if name == "-" { STDIN } else { name }))
+}
+
+/// A file to write as it is named on the command line.
+pub fn output(name: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(if name == "-" { STDOUT } else { name }))
+}
+
+/// Whether a file to write is standard output, where nothing else may go then.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new(STDOUT)
+}
+
+/// Writes a file as a whole: whoever interrupts this leaves what was there before. Pipes and devices are written
+/// to as they are.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    if is_stdout(path) {
+        let mut out = io::stdout().lock();
+        out.write_all(content)?;
+        return out.flush();
+    }
+    if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
+        return fs::write(path, content);
+    }
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().permissions(new_file_permissions()).tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// What other programs give a new file; the process's mask takes away what it should not have.
+fn new_file_permissions() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    fs::Permissions::from_mode(0o666)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dash_is_a_standard_stream() {
+        assert_eq!(input("-"), Ok(STDIN.into()));
+        assert_eq!(input("-.mtx"), Ok("-.mtx".into()));
+        assert!(is_stdout(&output("-").unwrap()) && !is_stdout(&output("y.mtx").unwrap()));
+    }
+
+    #[test]
+    fn files_are_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("y.mtx");
+        write(&path, b"long content").unwrap();
+        write(&path, b"short").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"short");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write(&folder.path().join("missing/y.mtx"), b"").is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! Vectors as Matrix Market files: a matrix of one column or one row, dense or sparse.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use spmv_runtime::codegen::{ValueKind, ValueType};
+use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Value, bf16, f16};
+
+use crate::failure::{Failure, Kind};
+use crate::files;
+use crate::operands::{numbers, parts, round};
+use crate::reading;
+
+/// Reads the vector `name` of so many entries, each in this type: rounded where the type rounds, else refused where it
+/// is none of the type.
+pub fn read(path: &Path, name: &str, length: usize, value: ValueType) -> Result<Vec<f64>, Failure> {
+    match value.kind() {
+        ValueKind::Complex => dense(&reading::read::<Complex64, u64>(path)?.0, path, name, length, value),
+        ValueKind::Float => dense(&reading::read::<f64, u64>(path)?.0, path, name, length, value),
+        _ => dense(&reading::read::<i64, u64>(path)?.0, path, name, length, value),
+    }
+}
+
+fn dense<V: Entry>(
+    a: &CsrMatrix<V, u64>,
+    path: &Path,
+    name: &str,
+    length: usize,
+    value: ValueType,
+) -> Result<Vec<f64>, Failure> {
+    let (rows, cols) = (a.num_rows(), a.num_cols());
+    if (rows, cols) != (length, 1) && (rows, cols) != (1, length) {
+        let message =
+            format!("a vector for {name} is {length} x 1 or 1 x {length}, and this is {rows} x {cols}");
+        return Err(Failure::new(Kind::Input, message).in_file(path));
+    }
+    let width = parts(value);
+    let mut entries = vec![0.0; length * width];
+    for row in 0..rows {
+        let (row_cols, values) = a.row(row);
+        for (&col, entry) in row_cols.iter().zip(values) {
+            // Entries of one place add up, as those of a matrix do.
+            for (part, number) in numbers(std::slice::from_ref(entry)).into_iter().enumerate() {
+                entries[(row + col as usize) * width + part] += number;
+            }
+        }
+    }
+    let is_rounded = matches!(value.kind(), ValueKind::Float | ValueKind::Complex);
+    for (place, number) in entries.iter_mut().enumerate() {
+        let rounded = round(value, *number);
+        if !is_rounded && rounded != *number || number.is_finite() && !rounded.is_finite() {
+            let message =
+                format!("entry {} of {name} is {number}, no number of type {value}", place / width + 1);
+            return Err(Failure::new(Kind::Input, message).in_file(path));
+        }
+        *number = rounded;
+    }
+    Ok(entries)
+}
+
+/// Writes a vector of this type as a dense matrix of one column, with the shortest numbers that read back as the same.
+pub fn write(path: &Path, entries: &[f64], value: ValueType) -> Result<(), Failure> {
+    let (field, width) = match value.kind() {
+        ValueKind::Complex => ("complex", 2),
+        ValueKind::Float => ("real", 1),
+        _ => ("integer", 1),
+    };
+    let mut text = format!("%%MatrixMarket matrix array {field} general\n{} 1\n", entries.len() / width);
+    for entry in entries.chunks(width) {
+        for (part, number) in entry.iter().enumerate() {
+            let before = if part == 0 { "" } else { " " };
+            // Into a String nothing fails.
+            let _ = match value.part() {
+                ValueType::F64 => write!(text, "{before}{number:?}"),
+                ValueType::F32 => write!(text, "{before}{:?}", *number as f32),
+                ValueType::F16 => write!(text, "{before}{:?}", <f16 as Value>::from_f64(*number)),
+                ValueType::Bf16 => write!(text, "{before}{:?}", <bf16 as Value>::from_f64(*number)),
+                _ => write!(text, "{before}{number}"),
+            };
+        }
+        text.push('\n');
+    }
+    files::write(path, text.as_bytes()).map_err(|error| Failure::unwritable(path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[test]
+    fn vectors_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.mtx");
+        let third = f64::from(1.0f32 / 3.0);
+        let half = <f16 as Value>::from_f64(0.1).to_f64();
+        for (entries, value) in [
+            (vec![1.0, -2.5e-300, 1e300, 0.0], ValueType::F64),
+            (vec![third, f64::from(-1e-40f32), f64::from(3e38f32)], ValueType::F32),
+            (vec![half, -65504.0], ValueType::F16),
+            (vec![third, 2.0, -0.5, 0.0], ValueType::C32),
+            (vec![-7.0, 2_147_483_647.0], ValueType::I32),
+            (vec![1.0, 0.0], ValueType::Bool),
+            (vec![], ValueType::F64),
+        ] {
+            write(&path, &entries, value).unwrap();
+            assert_eq!(read(&path, "x", entries.len() / parts(value), value).unwrap(), entries, "{value}");
+        }
+    }
+
+    #[test]
+    fn rows_columns_and_sparse_ones_are_vectors() {
+        let head = "%%MatrixMarket matrix";
+        let dense_row = file(&format!("{head} array real general\n1 3\n1\n2\n3\n"));
+        assert_eq!(read(dense_row.path(), "x", 3, ValueType::F32).unwrap(), [1.0, 2.0, 3.0]);
+        let sparse = file(&format!("{head} coordinate real general\n4 1 3\n3 1 0.5\n1 1 1\n3 1 0.25\n"));
+        assert_eq!(read(sparse.path(), "x", 4, ValueType::F64).unwrap(), [1.0, 0.0, 0.75, 0.0]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let head = "%%MatrixMarket matrix array";
+        let refused = |text: &str, length, value| {
+            let file = file(&format!("{head} {text}"));
+            read(file.path(), "y", length, value).unwrap_err().to_string()
+        };
+        let error = refused("real general\n2 2\n1\n2\n3\n4\n", 4, ValueType::F32);
+        assert!(error.ends_with("a vector for y is 4 x 1 or 1 x 4, and this is 2 x 2"), "{error}");
+        let error = refused("real general\n2 1\n1\n1e5\n", 2, ValueType::F16);
+        assert!(error.ends_with("entry 2 of y is 100000, no number of type f16"), "{error}");
+        let error = refused("integer general\n1 1\n300\n", 1, ValueType::I8);
+        assert!(error.ends_with("entry 1 of y is 300, no number of type i8"), "{error}");
+        refused("real general\n1 1\n0.5\n", 1, ValueType::I32);
+    }
+}
