@@ -11,7 +11,7 @@ demo: nvrtc
 
 ## Every test. A missing NVRTC is a failure; a missing GPU is not, unless SPMV_REQUIRE_GPU=1.
 test: nvrtc
-	$(CARGO) test --workspace --all-features --no-fail-fast
+	CARGO=$(CARGO) $(PYTHON) scripts/test.py
 
 ## Every example, as the tests built it.
 examples: nvrtc

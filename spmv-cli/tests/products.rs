@@ -97,56 +97,51 @@ fn algorithms() -> Vec<Algorithm> {
     with_sums.collect()
 }
 
-/// On the GPU where there is one, else on the simulator.
+/// On the GPU where there is one, else on the simulator. Types take turns: over all algorithms every matrix meets each.
 #[test]
 fn every_algorithm_is_right() {
-    for algorithm in algorithms() {
+    for (turn, algorithm) in algorithms().into_iter().enumerate() {
         let mut products = 0;
-        for matrix in matrices().iter().filter(|matrix| algorithm.takes(matrix)) {
+        for (index, matrix) in matrices().iter().enumerate().filter(|(_, matrix)| algorithm.takes(matrix)) {
             let types = [&["--value", "f32"][..], &["--value", "f64"][..], algorithm.wide_sums];
-            for arguments in types {
-                let named = ["--algorithm", &algorithm.name, "--storage", algorithm.storage];
-                let Some(report) = run_unless_refused(matrix, &[&named, arguments].concat()) else {
-                    continue;
-                };
-                assert_eq!(report["verification"]["passed"], true);
-                assert_eq!(report["kernel"]["algorithm"], algorithm.name);
-                assert_ne!(report["device"]["kind"], "cpu");
-                products += 1;
-            }
+            let named = ["--algorithm", &algorithm.name, "--storage", algorithm.storage];
+            let arguments = [&named, types[(turn + index) % types.len()]].concat();
+            let Some(report) = run_unless_refused(matrix, &arguments) else { continue };
+            assert_eq!(report["verification"]["passed"], true);
+            assert_eq!(report["kernel"]["algorithm"], algorithm.name);
+            assert_ne!(report["device"]["kind"], "cpu");
+            products += 1;
         }
-        assert!(products >= 6, "{}: {products} products", algorithm.name);
+        assert!(products >= 2, "{}: {products} products", algorithm.name);
     }
 }
 
 #[test]
 fn every_algorithm_is_right_in_any_order_on_the_simulator() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/matrices");
-    for algorithm in algorithms() {
+    for (turn, algorithm) in algorithms().into_iter().enumerate() {
         let types = [
             &["--value", "f32", "--beta", "1"][..],
             &["--value", "f64", "--alpha", "-1.5", "--beta", "0.3"][..],
             algorithm.wide_sums,
         ];
         let mut products = 0;
-        for name in ["karate", "lp_afiro", "LFAT5_hypersparse", "USAir97"] {
+        for (index, name) in ["karate", "lp_afiro", "LFAT5_hypersparse", "USAir97"].into_iter().enumerate() {
             let matrix = folder.join(name).with_extension("mtx");
             if !algorithm.takes(&matrix) {
                 continue;
             }
-            for arguments in types {
-                for schedule in ["natural", "1", "2"] {
-                    let device = ["--device", "sim", "--schedule", schedule, "--storage", algorithm.storage];
-                    let named = ["--algorithm", &algorithm.name];
-                    let arguments = [&device, &named[..], arguments].concat();
-                    let Some(report) = run_unless_refused(&matrix, &arguments) else { continue };
-                    assert_eq!(report["verification"]["passed"], true);
-                    assert_eq!(report["device"]["schedule"], schedule);
-                    products += 1;
-                }
+            for (order, schedule) in ["natural", "1", "2"].into_iter().enumerate() {
+                let device = ["--device", "sim", "--schedule", schedule, "--storage", algorithm.storage];
+                let named = ["--algorithm", &algorithm.name];
+                let arguments = [&device, &named[..], types[(turn + index + order) % types.len()]].concat();
+                let Some(report) = run_unless_refused(&matrix, &arguments) else { continue };
+                assert_eq!(report["verification"]["passed"], true);
+                assert_eq!(report["device"]["schedule"], schedule);
+                products += 1;
             }
         }
-        assert!(products >= 9, "{}: {products} products", algorithm.name);
+        assert!(products >= 3, "{}: {products} products", algorithm.name);
     }
 }
 
