@@ -6,7 +6,7 @@
 // Suffers:   whatever finds x in a cache (the x of every entry goes to memory and comes back), most where x is wide; values that change (they are copied when a plan is made)
 // Bytes:     nnz * (value + 5 + 2 * x) + rows * y + x once; from L2 a column tile for every block that works on it; values take 4 or 1 where they are encoded; keeps its own values and columns
 // Guarantee: bit-reproducible; a row is summed in the order of its entries, in a fixed tree where threads or blocks share it; nothing but stored entries touches y
-// Launch:    as many blocks as are resident, with equal shares of the entries; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts
+// Launch:    up to eight times as many blocks as are resident, with equal shares of the entries, as many as a tile has columns; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kTileKib = 48;

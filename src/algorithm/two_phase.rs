@@ -33,6 +33,8 @@ const MOST_COLS: u32 = 65_536;
 const PACKET: u32 = 4;
 /// Items that a warp sums at once.
 const STEP: u32 = 256;
+/// Shares of the entries in the first phase, over the blocks that are resident, at most.
+const MOST_SHARES: u32 = 8;
 
 impl TwoPhase {
     /// Columns of a tile, of which a block has as many entries of x in shared memory.
@@ -169,7 +171,9 @@ impl Plans for TwoPhase {
             shared_bytes,
             args,
         };
-        let share = count(PACKETS).div_ceil(tile_threads).min(resident);
+        // Multiprocessors are not equally fast: as many entries a share as a tile has columns, of which each copies one or two.
+        let by_tiles = (count(PACKETS) * PACKET).div_ceil(tile_cols).min(resident.clone() * MOST_SHARES);
+        let share = count(PACKETS).div_ceil(tile_threads).min(by_tiles.max(resident));
         let sums = |kernel: &str, values: usize, condition: Expr| {
             pass(kernel, sum_threads, count(BINS) * condition, self.bin_kib * 1024, sums_args(values))
         };

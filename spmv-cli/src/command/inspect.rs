@@ -187,7 +187,7 @@ impl Report for InspectReport {
         };
         fact(out, "as CSR", told(csr))?;
         if let [Some(narrow), Some(wide)] = triangle {
-            let hint = "`run --storage symmetric` holds no more";
+            let hint = "`run --storage symmetric` holds no more, and refuses a triangle that is none";
             fact(out, "one triangle", format_args!("{}: {hint}", told([narrow, wide])))?;
         }
         fact(out, "read in", quantity::milliseconds(self.read_ms))?;

@@ -123,7 +123,8 @@ Verification:
   depth that the algorithm declares, u the unit roundoff of the type, g(h) = h u / (1 - h u),
   against a product in doubled precision. A second product, after all that were timed, is
   verified too, and must have the same bits where the algorithm promises that. Over min_plus,
-  max_plus, max_times and or_and nothing but the conversion to the type of y may round.
+  max_plus, max_times and or_and nothing but the conversion to the type of y may round. --set
+  epilogue and --set dot are refused, because nothing tells what they make of a rounding.
 
 Time:
   Products follow one another without pause, so what fits in the caches stays there (warm). On a
