@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs every test program of the workspace, as many side by side as there are cores, and every example in its
 documentation: what `cargo test --workspace --all-features` runs one after the other. In a process NVRTC compiles one
-program at a time, so a test program that compiles kernels leaves cores idle.
+program at a time, so a test program that compiles kernels leaves cores idle. With a GPU they run one after the other:
+some fill its memory.
 
 usage: scripts/test.py [PART OF A NAME...]
 """
 
 import concurrent.futures
+import glob
 import json
 import os
 import subprocess
@@ -60,7 +62,8 @@ def main():
     jobs.insert(1, ("documentation", [CARGO, "test", *WORKSPACE, "--doc"], os.getcwd(), dict(os.environ)))
     jobs = [job for job in jobs if not wanted or any(part in job[0] for part in wanted)]
     failed = []
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    has_gpu = glob.glob("/dev/nvidia[0-9]*") or glob.glob("/dev/dxg") or os.environ.get("SPMV_REQUIRE_GPU") == "1"
+    with concurrent.futures.ThreadPoolExecutor(1 if has_gpu else os.cpu_count()) as pool:
         for done in concurrent.futures.as_completed([pool.submit(run, job) for job in jobs]):
             name, passed, printed, seconds = done.result()
             if not passed:
