@@ -16,7 +16,7 @@ import sys
 import time
 
 # They take longest, so they begin first.
-LONG = ["conformance", "mutants", "tuning", "products", "device_factors", "compile", "tune", "ui", "functions", "formats"]
+LONG = ["conformance", "ui", "mutants", "tuning", "products", "device_factors", "compile", "tune", "functions", "formats"]
 CARGO = os.environ.get("CARGO", "cargo")
 WORKSPACE = ["--workspace", "--all-features"]
 
@@ -50,9 +50,9 @@ def run(job):
 
 def main():
     wanted = sys.argv[1:]
-    sysroot = subprocess.run(["rustc", "--print", "sysroot"], stdout=subprocess.PIPE, check=True, text=True)
     # Tests of procedural macros are linked to libraries of the compiler.
-    libraries = [os.path.join(sysroot.stdout.strip(), "lib"), os.environ.get("LD_LIBRARY_PATH")]
+    printed = subprocess.run(["rustc", "--print", "target-libdir"], stdout=subprocess.PIPE, check=True, text=True)
+    libraries = [printed.stdout.strip(), os.environ.get("LD_LIBRARY_PATH")]
     environment = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))}
     order = lambda program: LONG.index(program[1]) if program[1] in LONG else len(LONG)
     jobs = [
