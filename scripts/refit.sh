@@ -49,7 +49,6 @@ records=(
   more/2026-11-26T10-37-44-a11405b-special_drawn.csv
   2026-11-26T11-44-51-0000982.csv
   more/2026-11-26T14-03-14-352e189-half.csv
-  2026-11-26T23-45-05-108bd9f.csv
 )
 # Kernels that were others before.
 since=(
