@@ -254,7 +254,7 @@ fn check(
         let is_large = plan.slots().is_some_and(|slots| slots > LARGEST_LAYOUT) || clears_much;
         let (alphas, betas) = scalars_to_try(config);
         // Structures take turns, and what they are filled with.
-        if clears_much && (structure.name.len() % 2 == 0) != (numbers == Numbers::Random) {
+        if clears_much && structure.name.len().is_multiple_of(2) != (numbers == Numbers::Random) {
             continue;
         }
         let turn = structure.name.len() + if numbers == Numbers::Random { 5 } else { 0 };
