@@ -326,7 +326,7 @@ fn integers_are_exact_and_fractions_refused() {
         assert!(error == 0.0 || arguments.contains(&"x=f32"), "{arguments:?}: {error}");
     }
     for (arguments, wanted) in [
-        (&["--value", "i32", "--alpha", "0.5"][..], "--alpha 0.5: not a finite"),
+        (&["--value", "i32", "--alpha", "0.5"][..], "--alpha 0.5: no number of type i32"),
         (&["--value", "u32"], "outside the range of u32"),
         (&["--value", "i32", "--set", "accumulator=f32"], "accumulator = f32 cannot sum"),
     ] {
