@@ -76,7 +76,7 @@ fn run() {
     keys(&report["kernel"], KERNEL);
     keys(&report["kernel"]["compiled"], COMPILED);
     keys(&report["kernel"]["compiled"]["resources"][0], RESOURCES);
-    keys(&report["product"], "computed_by operation semiring storage type alpha beta seed");
+    keys(&report["product"], "computed_by operation semiring storage type alpha beta seed x y written_to");
     let times = "read open_device find_nvrtc generate compile load_module upload prepare first_product";
     keys(&report["times_ms"], times);
     keys(&report["memory_bytes"], "matrix vectors workspace scratch");
@@ -395,7 +395,7 @@ fn errors() {
 #[test]
 fn explain() {
     let report = Spmv::new().json("explain ../tests/matrices/gemat12.mtx --products 1000000000000");
-    keys(&report, "path features candidates");
+    keys(&report, "path features tuned candidates");
     let features = "num_rows num_cols nnz longest_row row_lengths warp_steps num_diagonals different_rows \
          sampled_values different_values wide_values uneven_values near far hot";
     keys(&report["features"], features);
