@@ -61,7 +61,10 @@ fn main() -> ExitCode {
     let required = std::env::var("SPMV_REQUIRE_GPU").is_ok_and(|value| value == "1");
     let cuda = Device::cuda(0).map_err(|error| error.to_string());
     let missing = cuda.as_ref().err().cloned();
-    let part = std::env::var(PART).ok().and_then(|part| part.parse().ok());
+    let part = std::env::var(PART).ok().map(|part| {
+        let numbers = part.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+        numbers.filter(|&(k, n): &(usize, usize)| k < n).expect("a part is k/n with k from 0 to n - 1")
+    });
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let is_whole = arguments.filter.is_none() && arguments.test_threads.is_none() && !arguments.list;
     if missing.is_some() && is_whole && part.is_none() && cores > 1 {
@@ -159,9 +162,9 @@ fn main() -> ExitCode {
         let device = device.clone();
         trials.push(Trial::test(format!("sim_{arch}/known_answers"), move || known_answers(&device?)));
     }
-    if let Some(part) = part {
+    if let Some((part, parts)) = part {
         arguments.test_threads = Some(1);
-        trials = trials.into_iter().skip(part).step_by(cores).collect();
+        trials = trials.into_iter().skip(part).step_by(parts).collect();
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     println!(
@@ -175,7 +178,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Which of as many parts as there are cores a process runs.
+/// Which part of the trials a process runs, `k/n`.
 const PART: &str = "SPMV_CONFORMANCE_PART";
 
 /// Runs the trials in as many processes: in one, NVRTC compiles one program at a time.
@@ -183,7 +186,11 @@ fn in_processes(count: usize) -> ExitCode {
     let program = std::env::current_exe().expect("the path of this program");
     let part = |part: usize| {
         let arguments = std::env::args_os().skip(1);
-        Command::new(&program).args(arguments).env(PART, part.to_string()).spawn().expect("a process")
+        Command::new(&program)
+            .args(arguments)
+            .env(PART, format!("{part}/{count}"))
+            .spawn()
+            .expect("a process")
     };
     let parts: Vec<_> = (0..count).map(part).collect();
     let ends: Vec<_> = parts.into_iter().map(|mut part| part.wait().expect("its end")).collect();

@@ -1,13 +1,13 @@
 //! Which kernel a matrix gets where nobody says.
 
 use spmv_runtime::codegen::{
-    COMMON_KEYS, FUNCTION_KEYS, Features, KernelConfig, KernelConfigBuilder, Operation, StorageFormat, Types,
-    ValueKind, ValueType,
+    COMMON_KEYS, FUNCTION_KEYS, Features, KernelConfig, KernelConfigBuilder, Operation, Types, ValueKind,
+    ValueType,
 };
 use spmv_runtime::planner::{self, Candidate};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::{Choice, Question, Unit};
-use spmv_runtime::{Constraints, Device, Fingerprint};
+use spmv_runtime::{Constraints, Device};
 
 use crate::device::{DeviceChoice, Opened, open};
 use crate::failure::{Failure, Kind};
@@ -110,16 +110,8 @@ pub fn by_default(config: &KernelConfig) -> KernelConfigBuilder {
     builder.loads(config.loads())
 }
 
-/// What `spmv tune` found on this device for a product of these types with arrays of this fingerprint, and what to say of it.
-pub fn tuned(
-    device: &Device,
-    fingerprint: Fingerprint,
-    storage: StorageFormat,
-    operation: Operation,
-    types: Types,
-    constraints: &Constraints,
-) -> Option<(Choice, String)> {
-    let question = Question::of(device, fingerprint, storage, operation, types, constraints);
+/// What `spmv tune` found on this device, and what to say of it.
+pub fn tuned(device: &Device, question: &Question) -> Option<(Choice, String)> {
     let choice = question.choice(device.compiler().disk())?;
     let time = match choice.unit {
         Unit::Milliseconds => quantity::milliseconds(choice.product),

@@ -85,14 +85,16 @@ impl Failure {
 
     /// A file or folder that could not be written.
     pub fn unwritable(path: &Path, source: io::Error) -> Failure {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-        if let Some(folder) = folder {
-            let source = io::Error::other(format!("there is no folder {}", folder.display()));
-            return Failure::new(Kind::Environment, format!("{}: could not be written", path.display()))
-                .because(source);
+        if source.kind() == io::ErrorKind::BrokenPipe {
+            return source.into();
         }
-        // The kind alone where the text would name a temporary file.
-        let source = if source.raw_os_error().is_some() { source } else { source.kind().into() };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        let source = match folder {
+            Some(folder) => io::Error::other(format!("there is no folder {}", folder.display())),
+            None if source.raw_os_error().is_some() => source,
+            // The kind alone where the text would name a temporary file.
+            None => source.kind().into(),
+        };
         Failure::new(Kind::Environment, format!("{}: could not be written", path.display())).because(source)
     }
 
@@ -312,6 +314,7 @@ impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
         match error {
             WriteError::Io { path: Some(path), source } => Failure::unwritable(&path, source),
+            WriteError::Io { path: None, source } => source.into(),
             error => Failure::new(Kind::Environment, error.to_string()),
         }
     }

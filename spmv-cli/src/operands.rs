@@ -26,21 +26,13 @@ impl Operands {
         seed: u64,
     ) -> Result<Operands, Failure> {
         let scalar = |name: &str, value: f64| {
-            let rounded = round(types.accumulator, value);
-            let is_exact =
-                matches!(types.accumulator.kind(), ValueKind::Float | ValueKind::Complex) || rounded == value;
-            let is_known = types.accumulator != ValueType::I64 || value.abs() <= LARGEST_WHOLE as f64;
-            if rounded.is_finite() && is_exact && is_known {
-                return Ok(rounded);
-            }
             let accumulator = types.accumulator;
-            Err(Failure::new(
-                Kind::Usage,
-                format!(
-                    "--{name} {value}: no number of type {accumulator}; allowed are {}",
-                    range(accumulator)
-                ),
-            ))
+            number_of(accumulator, value).ok_or_else(|| {
+                let allowed = range(accumulator);
+                let message =
+                    format!("--{name} {value:?}: no number of type {accumulator}; allowed are {allowed}");
+                Failure::new(Kind::Usage, message)
+            })
         };
         let (alpha, beta) = (scalar("alpha", alpha)?, scalar("beta", beta)?);
         let mut random = SplitMix64(seed);
@@ -82,18 +74,15 @@ pub fn numbers<V: Entry>(entries: &[V]) -> Vec<f64> {
 }
 
 /// Whole numbers up to this one are exact in f64, and told apart from all others.
-const LARGEST_WHOLE: i64 = (1 << 53) - 1;
+pub const LARGEST_WHOLE: i64 = (1 << 53) - 1;
 
-/// Which numbers a coefficient of a type may be.
+/// Which numbers a coefficient of a type of sums may be.
 fn range(of: ValueType) -> String {
     match of.part() {
-        ValueType::I8 => whole(i8::MIN.into(), i8::MAX.into()),
         ValueType::I32 => whole(i32::MIN.into(), i32::MAX.into()),
         ValueType::U32 => whole(0, u32::MAX.into()),
         ValueType::I64 => whole(-LARGEST_WHOLE, LARGEST_WHOLE),
         ValueType::Bool => "0 and 1".to_owned(),
-        ValueType::F16 => format!("numbers up to {}", f16::MAX),
-        ValueType::Bf16 => format!("numbers up to {:e}", bf16::MAX.to_f32()),
         ValueType::F32 => format!("numbers up to {:e}", f32::MAX),
         _ => format!("numbers up to {:e}", f64::MAX),
     }
@@ -103,8 +92,18 @@ fn whole(least: i64, most: i64) -> String {
     format!("whole numbers from {least} to {most}")
 }
 
-/// A number in a type, as near as it has one.
-pub fn round(to: ValueType, value: f64) -> f64 {
+/// A number in a type: rounded where the type rounds, else the number itself, where it is one of the type. `None` where it is
+/// beyond the type, and where f64 does not tell it apart from other whole numbers.
+pub fn number_of(value: ValueType, number: f64) -> Option<f64> {
+    let rounded = round(value, number);
+    let is_one = match value.kind() {
+        ValueKind::Float | ValueKind::Complex => true,
+        _ => rounded == number && number.abs() <= LARGEST_WHOLE as f64,
+    };
+    (rounded.is_finite() && is_one).then_some(rounded)
+}
+
+fn round(to: ValueType, value: f64) -> f64 {
     match to.part() {
         ValueType::F16 => <f16 as Value>::from_f64(value).to_f64(),
         ValueType::Bf16 => <bf16 as Value>::from_f64(value).to_f64(),

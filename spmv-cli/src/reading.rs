@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
-use spmv_runtime::codegen::IndexType;
+use spmv_runtime::codegen::{IndexType, ValueType};
 use spmv_runtime::matrix;
 use spmv_runtime::matrix::matrix_market::{self, Field, ReadOptions, Symmetry};
 use spmv_runtime::matrix::{CsrMatrix, Entry, Offset, Statistics, SymmetricCsr, scipy};
@@ -97,6 +97,11 @@ pub fn offset_type(header: Option<&Header>) -> IndexType {
 /// Whether a file holds complex entries.
 pub fn is_complex(header: Option<&Header>) -> bool {
     header.is_some_and(|header| header.complex)
+}
+
+/// The type that values are read as where nobody names one.
+pub fn usual_value(header: Option<&Header>) -> ValueType {
+    if is_complex(header) { ValueType::C64 } else { ValueType::F32 }
 }
 
 /// Reads a matrix, and says how many milliseconds that took.

@@ -3,10 +3,11 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spmv_runtime::codegen::{
     Algorithm, COMMON_KEYS, FUNCTION_KEYS, IndexType, KernelConfig, KernelConfigBuilder, Semiring, Types,
-    ValueKind, ValueType,
+    UnknownName, ValueKind, ValueType,
 };
 
 use crate::failure::{Failure, Kind};
+use crate::reading::{self, Header};
 
 /// `--set`, `--value` and `--semiring`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -47,6 +48,20 @@ impl SettingArgs {
             }
         }
         Ok(builder.build()?.types())
+    }
+
+    /// The types of values and offsets that a file is read with: what is given, else those that suffice for it, which count as
+    /// given then.
+    pub fn types_of_file(&mut self, header: Option<&Header>) -> Result<(ValueType, IndexType), Failure> {
+        let usual = reading::usual_value(header);
+        if usual != ValueType::F32 && self.get("value").is_none() {
+            self.value = Some(usual);
+        }
+        let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
+        let value = self.get("value").map_or(Ok(usual), str::parse).map_err(unknown)?;
+        let offset =
+            self.get("offset").map_or(Ok(reading::offset_type(header)), str::parse).map_err(unknown)?;
+        Ok((value, offset))
     }
 
     /// Sets everything that is given.

@@ -8,7 +8,7 @@ use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Value, bf16, f16};
 
 use crate::failure::{Failure, Kind};
 use crate::files;
-use crate::operands::{numbers, parts, round};
+use crate::operands::{LARGEST_WHOLE, number_of, numbers, parts};
 use crate::reading;
 
 /// Reads the vector `name` of so many entries, each in this type: rounded where the type rounds, else refused where it
@@ -45,21 +45,26 @@ fn dense<V: Entry>(
             }
         }
     }
-    let is_rounded = matches!(value.kind(), ValueKind::Float | ValueKind::Complex);
     for (place, number) in entries.iter_mut().enumerate() {
-        let rounded = round(value, *number);
-        if !is_rounded && rounded != *number || number.is_finite() && !rounded.is_finite() {
+        *number = number_of(value, *number).ok_or_else(|| {
             let message =
                 format!("entry {} of {name} is {number}, no number of type {value}", place / width + 1);
-            return Err(Failure::new(Kind::Input, message).in_file(path));
-        }
-        *number = rounded;
+            Failure::new(Kind::Input, message).in_file(path)
+        })?;
     }
     Ok(entries)
 }
 
-/// Writes a vector of this type as a dense matrix of one column, with the shortest numbers that read back as the same.
+/// Writes a vector of this type as a dense matrix of one column, with the shortest numbers that read back as the same. Whole
+/// numbers that f64 does not tell apart are refused: these may not be what was computed.
 pub fn write(path: &Path, entries: &[f64], value: ValueType) -> Result<(), Failure> {
+    let is_whole = !matches!(value.kind(), ValueKind::Float | ValueKind::Complex);
+    let is_beyond = |entry: &f64| is_whole && entry.abs() > LARGEST_WHOLE as f64;
+    if let Some(place) = entries.iter().position(is_beyond) {
+        let message =
+            format!("entry {} of the product is beyond {LARGEST_WHOLE} and not known exactly", place + 1);
+        return Err(Failure::new(Kind::Usage, message).help("the library has it: `Vector::<i64>::to_vec`"));
+    }
     let (field, width) = match value.kind() {
         ValueKind::Complex => ("complex", 2),
         ValueKind::Float => ("real", 1),
@@ -136,5 +141,13 @@ mod tests {
         let error = refused("integer general\n1 1\n300\n", 1, ValueType::I8);
         assert!(error.ends_with("entry 1 of y is 300, no number of type i8"), "{error}");
         refused("real general\n1 1\n0.5\n", 1, ValueType::I32);
+        // Rounded to f64 it would be another.
+        let error = refused("integer general\n1 1\n9007199254740993\n", 1, ValueType::I64);
+        assert!(error.contains("no number of type i64"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("y.mtx");
+        let error = write(&path, &[1.0, -9_007_199_254_740_992.0], ValueType::I64).unwrap_err();
+        assert!(error.to_string().starts_with("entry 2 of the product is beyond"), "{error}");
+        assert!(!path.exists());
     }
 }

@@ -34,16 +34,20 @@ impl Shell {
         fs::read_to_string(self.0.path().join(name)).unwrap()
     }
 
-    fn run(&self, arguments: &str, input: &str) -> Output {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_spmv"))
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spmv"));
+        command
             .args(arguments.split(' '))
             .current_dir(self.0.path())
             .env("SPMV_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache-of-operands"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &str, input: &str) -> Output {
+        let mut child = self.command(arguments).spawn().unwrap();
         // Whoever refuses its arguments reads nothing.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
@@ -117,6 +121,10 @@ fn matrices_come_and_go_through_pipes() {
     let report: Value =
         serde_json::from_str(&shell.right("run - --repeat 0 --device sim --json", &made)).unwrap();
     assert_eq!(report["matrix"]["nnz"], 16);
+    // Whoever has read enough may go: more than a pipe holds is written to nobody.
+    let mut child = shell.command("matrix make tridiagonal --set n=100000 -o -").spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
     // Whole numbers stay whole.
     let whole = shell.right("matrix convert whole.mtx -", "");
     assert_eq!(whole, "%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 1 3\n2 2 -4\n");

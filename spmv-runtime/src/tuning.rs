@@ -323,7 +323,7 @@ impl Compiling {
     /// measures too late.
     fn new(device: &Device) -> Compiling {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = if device.backend().counts_cost() { cores } else { (cores - 1).max(1) };
+        let most = most_threads(cores, device.backend().counts_cost());
         Compiling { most, queue: Mutex::default(), over: AtomicBool::new(false) }
     }
 
@@ -372,9 +372,19 @@ impl Compiling {
     }
 }
 
+fn most_threads(cores: usize, counts_cost: bool) -> usize {
+    if counts_cost { cores } else { (cores - 1).max(1) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_core_is_left_to_whoever_measures_times() {
+        assert_eq!([1, 2, 16].map(|cores| most_threads(cores, false)), [1, 1, 15]);
+        assert_eq!([1, 2, 16].map(|cores| most_threads(cores, true)), [1, 2, 16]);
+    }
 
     #[test]
     fn threads_are_started_for_what_is_new() {

@@ -9,6 +9,7 @@ use spmv_runtime::codegen::{
 };
 use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16, features, features_of_transpose};
 use spmv_runtime::planner::{Candidate, TERMS};
+use spmv_runtime::tuning::Question;
 use spmv_runtime::{DeviceOffset, Element, Fingerprint};
 
 use crate::choice::{self, ConstraintArgs, by_default, device_of_run, l2_bytes};
@@ -153,14 +154,9 @@ impl Explain {
     pub fn run(mut self) -> Result<(), Failure> {
         self.settings.check_keys()?;
         let header = reading::header(&self.matrix)?;
-        if reading::is_complex(header.as_ref()) && self.settings.get("value").is_none() {
-            self.settings.value = Some(ValueType::C64);
-        }
+        let (value, offset) = self.settings.types_of_file(header.as_ref())?;
         memory::check(header.as_ref(), ROW_BYTES, 0)?;
         let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
-        let value = self.settings.get("value").map_or(Ok(ValueType::F32), str::parse).map_err(unknown)?;
-        let fitting = reading::offset_type(header.as_ref());
-        let offset = self.settings.get("offset").map_or(Ok(fitting), str::parse).map_err(unknown)?;
         let operation = self.settings.get("operation").map_or(Ok(Operation::NonTranspose), str::parse);
         let operation = operation.map_err(unknown)?;
         with_types!(value, offset, self.explain(operation))
@@ -196,7 +192,9 @@ impl Explain {
         }
         let tuned = device.filter(|_| self.settings.are_plain()).and_then(|device| {
             let fingerprint = Fingerprint::of(&a, O::TYPE);
-            choice::tuned(&device, fingerprint, StorageFormat::Csr, operation, types, &constraints)
+            let storage = StorageFormat::Csr;
+            let question = Question::of(&device, fingerprint, storage, operation, types, &constraints);
+            choice::tuned(&device, &question)
         });
         self.output.print(&ExplainReport {
             path: self.matrix.display().to_string(),

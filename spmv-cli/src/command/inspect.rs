@@ -7,6 +7,7 @@ use serde::Serialize;
 use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, StorageFormat, ValueKind, ValueType};
 use spmv_runtime::matrix::format::{Fit, FormatKind};
 use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics, features};
+use spmv_runtime::tuning::Question;
 use spmv_runtime::{Constraints, DeviceMatrix, Element, Fingerprint};
 
 use crate::choice::{self, device_of_run, l2_bytes};
@@ -107,14 +108,16 @@ impl Inspect {
             has_triangle
                 .then(|| DeviceMatrix::predict_bytes(a.num_rows(), nnz, value, offset, IndexType::U32))
         };
-        let value = if V::COMPLEX { ValueType::C64 } else { ValueType::F32 };
+        let value = reading::usual_value(header.as_ref());
         let types = KernelConfig::named("csr_vector")?.value(value).offset(offset).build()?.types();
         let constraints = Constraints::default();
         let device = device_of_run();
         let operation = Operation::NonTranspose;
         let tuned = device.as_ref().and_then(|device| {
             let fingerprint = Fingerprint::of(&a, offset);
-            choice::tuned(device, fingerprint, StorageFormat::Csr, operation, types, &constraints)
+            let storage = StorageFormat::Csr;
+            let question = Question::of(device, fingerprint, storage, operation, types, &constraints);
+            choice::tuned(device, &question)
         });
         let chosen = match tuned {
             Some((choice, reason)) => ChosenFacts { config: config_text(&choice.config), reason },

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use spmv_runtime::codegen::{
     AlgorithmSpec, CsrScalar, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
-    StorageFormat, Types, UnknownName, ValueType,
+    StorageFormat, Types, ValueType,
 };
 use spmv_runtime::matrix::{
     Complex32, Complex64, CscMatrix, CsrMatrix, Statistics, SymmetricCsr, bf16, cpu_parallel, f16, features,
     features_of_transpose,
 };
 use spmv_runtime::ptx_sim::Schedule;
+use spmv_runtime::tuning::Question;
 use spmv_runtime::{
     Device, DeviceMatrix, DeviceOffset, Error, Fingerprint, MatrixSource, Nvrtc, Spmv, planner,
 };
@@ -49,8 +50,8 @@ const COL_BYTES: u64 = 3 * 8;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Run {
-    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input; complex values are c64 where --value
-    /// says nothing
+    /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input; complex
+    /// values are c64 where --value says nothing
     #[arg(value_name = "A.mtx", value_parser = files::input)]
     matrix: PathBuf,
     /// The algorithm; without it the one that `spmv tune` found for this matrix, else the one that is expected to be the
@@ -357,11 +358,7 @@ impl Run {
     pub fn run(mut self) -> Result<(), Failure> {
         self.check()?;
         let header = reading::header(&self.matrix)?;
-        if reading::is_complex(header.as_ref()) && self.settings.get("value").is_none() {
-            self.settings.value = Some(ValueType::C64);
-        }
-        let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
-        let value = self.settings.get("value").map_or(Ok(ValueType::F32), str::parse).map_err(unknown)?;
+        let (value, offset) = self.settings.types_of_file(header.as_ref())?;
         let numbers = parts(value) as u64;
         let (y_bytes, x_bytes) = (ROW_BYTES * numbers, COL_BYTES * numbers);
         match self.operation() {
@@ -369,8 +366,6 @@ impl Run {
             Operation::Transpose => memory::check(header.as_ref(), x_bytes + 8, y_bytes)?,
             _ => memory::check(header.as_ref(), y_bytes, x_bytes)?,
         }
-        let fitting = reading::offset_type(header.as_ref());
-        let offset = self.settings.get("offset").map_or(Ok(fitting), str::parse).map_err(unknown)?;
         with_types!(value, offset, self.run_typed(header))
     }
 
@@ -590,7 +585,9 @@ impl Run {
         });
         let tuned = device.filter(|_| self.settings.are_plain()).and_then(|device| {
             let (storage, operation) = (stored.format(), self.operation());
-            choice::tuned(device, stored.fingerprint(a), storage, operation, types, &constraints)
+            let fingerprint = stored.fingerprint(a);
+            let question = Question::of(device, fingerprint, storage, operation, types, &constraints);
+            choice::tuned(device, &question)
         });
         match tuned {
             Some((choice, reason)) => {

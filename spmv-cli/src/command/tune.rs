@@ -182,8 +182,8 @@ impl Tune {
         }
         let header = reading::header(&path)?;
         memory::check(header.as_ref(), ROW_BYTES, ROW_BYTES)?;
-        let usual = if reading::is_complex(header.as_ref()) { ValueType::C64 } else { ValueType::F32 };
-        let (value, offset) = (self.value.unwrap_or(usual), reading::offset_type(header.as_ref()));
+        let value = self.value.unwrap_or_else(|| reading::usual_value(header.as_ref()));
+        let offset = reading::offset_type(header.as_ref());
         with_types!(value, offset, self.tune(&path, header))
     }
 }
