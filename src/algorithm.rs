@@ -211,6 +211,9 @@ algorithms! {
 /// The parameter that says how values are stored.
 const ENCODING: &str = "encoding";
 
+/// The parameter that says whether entries share copies of x.
+const DISTINCT: &str = "distinct";
+
 impl Algorithm {
     /// The algorithm's name.
     pub fn name(&self) -> &'static str {
@@ -236,11 +239,33 @@ impl Algorithm {
         self
     }
 
-    /// The same for a matrix with these features and such values, which are encoded where samples of them say that they can be
-    /// and there is a choice; those of a matrix whose other values cannot are stored as they are. For `special` see
-    /// [`Special::laid_out`].
+    /// Parameters that follow from a matrix ([`Algorithm::suited_to`]); those of `special` are [`Special::FOLLOWING`].
+    pub const FOLLOWING: [&str; 2] = [ENCODING, DISTINCT];
+
+    /// The same with the usual values of those that follow from a matrix.
     #[must_use]
-    pub fn encoded_for(self, features: &Features, value: ValueType) -> Algorithm {
+    pub fn suited_to_any(mut self) -> Algorithm {
+        for parameter in self.spec().parameters.iter().filter(|known| Self::FOLLOWING.contains(&known.name)) {
+            if let Some(slot) = self.parameter_slot(parameter.name) {
+                *slot = parameter.default;
+            }
+        }
+        self
+    }
+
+    /// The same for a matrix with these features and such values. They are encoded where samples of them say that they can be and
+    /// there is a choice; those of a matrix whose other values cannot are stored as they are. Entries of `two_phase` share copies
+    /// of x where that saves some. For `special` see [`Special::laid_out`].
+    #[must_use]
+    pub fn suited_to(self, features: &Features, value: ValueType, x: ValueType) -> Algorithm {
+        let algorithm = match self {
+            Algorithm::TwoPhase(phases) => phases.suited_to(features, x).into(),
+            other => other,
+        };
+        algorithm.encoded_for(features, value)
+    }
+
+    fn encoded_for(self, features: &Features, value: ValueType) -> Algorithm {
         let encodings = self.spec().parameters.iter().filter(|parameter| parameter.name == ENCODING);
         let values = &features.values;
         let suits = |encoding: u32| match (encoding, value) {

@@ -111,6 +111,21 @@ impl Degrees {
         hot / all.max(1) as f64
     }
 
+    /// The part of so many entries, of rows that follow one another, that are the first of their column among them, if
+    /// chance decides which rows an entry of a column is in. All entries of the matrix are `nnz`.
+    pub fn distinct_share(&self, entries: u64, nnz: u64) -> f64 {
+        let entries = entries.min(nnz) as f64;
+        let all = self.entries.iter().sum::<u64>().max(1) as f64;
+        let of_class = |(cols, in_class): (&u64, &u64)| {
+            let cols = *cols as f64;
+            // How many of them are in one of its columns.
+            let expected = *in_class as f64 / cols.max(1.0) * entries / all;
+            cols * -(-expected).exp_m1()
+        };
+        let distinct: f64 = self.cols.iter().zip(&self.entries).map(of_class).sum();
+        if entries > 0.0 { (distinct / entries).min(1.0) } else { 1.0 }
+    }
+
     /// Adds a column, or what is taken for one, with so many entries.
     pub fn add(&mut self, entries: u64) {
         let class = ((u64::BITS - entries.leading_zeros()) as usize).min(Self::CLASSES - 1);
@@ -437,5 +452,25 @@ impl Features {
         let bits = f64::from(1u32 << Self::LOG_BITS[kind]);
         let share = (self.marked[kind] as f64 / stretches / bits).min(0.999);
         (-bits * (-share).ln_1p() * stretches / sampled as f64).min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Degrees;
+
+    #[test]
+    fn entries_in_columns_of_their_own() {
+        // A million columns of one entry, and 64 that have as many together.
+        let mut degrees = Degrees::default();
+        (0..1_000_000).for_each(|_| degrees.add(1));
+        assert!((degrees.distinct_share(10_000, 1_000_000) - 1.0).abs() < 0.01);
+        (0..64).for_each(|_| degrees.add(15_625));
+        let share = degrees.distinct_share(10_000, 2_000_000);
+        assert!((share - (5000.0 + 64.0) / 10_000.0).abs() < 0.01, "{share}");
+        // All entries of the matrix, and more than it has.
+        let all = degrees.distinct_share(2_000_000, 2_000_000);
+        assert_eq!(degrees.distinct_share(3_000_000, 2_000_000), all);
+        assert_eq!(Degrees::default().distinct_share(100, 0), 1.0);
     }
 }

@@ -114,6 +114,7 @@ impl JaggedDiagonals {
         let sort = RadixSort {
             num_pairs: num_rows(),
             key_bound: Expr::from(WIDTH) + 1,
+            low_bits: 0,
             threads_per_block,
             pairs,
             other_pairs,

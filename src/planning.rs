@@ -74,7 +74,18 @@ impl Planning {
     }
 
     /// Sorts `num_pairs` pairs of a buffer by keys that are below `key_bound`; the other buffer has room for as many.
-    pub(crate) fn sort(&mut self, [pairs, other_pairs]: [usize; 2], num_pairs: Expr, key_bound: Expr) {
+    pub(crate) fn sort(&mut self, pairs: [usize; 2], num_pairs: Expr, key_bound: Expr) {
+        self.sort_above(0, pairs, num_pairs, key_bound);
+    }
+
+    /// The same by keys without their lowest `low_bits`.
+    pub(crate) fn sort_above(
+        &mut self,
+        low_bits: u32,
+        [pairs, other_pairs]: [usize; 2],
+        num_pairs: Expr,
+        key_bound: Expr,
+    ) {
         let [places, total] = self.places.unwrap_or_else(|| {
             let places = self.scratch("places", Expr::from(RadixSort::PLACES) + 1, 4);
             [places, self.scratch("places_total", 1.into(), 8)]
@@ -84,6 +95,7 @@ impl Planning {
         let sort = RadixSort {
             num_pairs,
             key_bound,
+            low_bits,
             threads_per_block,
             pairs,
             other_pairs,

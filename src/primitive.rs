@@ -227,8 +227,10 @@ impl GridScan {
 pub(crate) struct RadixSort {
     /// Pairs, fewer than 2^32.
     pub(crate) num_pairs: Expr,
-    /// A bound that no key reaches.
+    /// A bound that no key reaches, without its lowest bits.
     pub(crate) key_bound: Expr,
+    /// How many of the lowest bits of a key do not count.
+    pub(crate) low_bits: u32,
     /// Threads a block.
     pub(crate) threads_per_block: u32,
     /// Buffer of the pairs, which come back sorted.
@@ -276,7 +278,7 @@ impl RadixSort {
             (self.other_pairs, self.pairs)
         };
         let arguments = |rest: &[usize]| {
-            let shift = Arg::Size((8 * digit).into(), IndexType::U32);
+            let shift = Arg::Size((self.low_bits + 8 * digit).into(), IndexType::U32);
             let num_pairs = Arg::Size(self.num_pairs.clone(), IndexType::U32);
             let mut args = vec![num_pairs, Arg::Buffer(from), shift, Arg::Buffer(self.places)];
             args.extend(rest.iter().copied().map(Arg::Buffer));

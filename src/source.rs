@@ -182,10 +182,10 @@ pub(crate) fn vector_source(entry: ValueType, threads_per_block: u32) -> String 
     assemble(&title, &prelude, None, &[], "vector.cu", template)
 }
 
-/// The source of the kernels that find a structure's features.
 /// Blocks that share the shapes of dense blocks, in the analysis of a group of rows.
 pub(crate) const PARTS_OF_GROUP: u32 = 3;
 
+/// The source of the kernels that find a structure's features.
 pub(crate) fn analysis_source(offset: IndexType, index: IndexType, threads_per_block: u32) -> String {
     let numbers = [
         ("log_short_stretch", Features::STRETCH[0].ilog2()),

@@ -1,16 +1,17 @@
-// two_phase: column tiles with x in shared memory store the x of every entry, then blocks with that of a bin in shared memory sum its products row by row.
+// two_phase: column tiles with x in shared memory store copies of x for the entries, then blocks with those of a bin in shared memory sum its products row by row.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Beamer, Asanovic and Patterson 2017 (propagation blocking), with places that are planned once, so that both phases stream
 // Suits:     many columns that reach anywhere, with few entries in any tile of rows and columns: uniform random, wide bands, tall matrices
-// Suffers:   whatever finds x in a cache (the x of every entry goes to memory and comes back), most where x is wide; values that change (they are copied when a plan is made)
-// Bytes:     nnz * (value + 5 + 2 * x) + rows * y + x once; from L2 a column tile for every block that works on it; values take 4 or 1 where they are encoded; keeps its own values and columns
+// Suffers:   whatever finds x in a cache (copies of x go to memory and come back), most where x is wide; values that change (they are copied when a plan is made)
+// Bytes:     nnz * (value + 2) + copies of x * (3 + 2 * x) + rows * (y + 1/8) + x once, with a copy for every entry or for every column that a bin has entries in; from L2 a column tile for every block that works on it; values take 4 or 1 where they are encoded; keeps its own values and columns
 // Guarantee: bit-reproducible; a row is summed in the order of its entries, in a fixed tree where threads or blocks share it; nothing but stored entries touches y
-// Launch:    up to eight times as many blocks as are resident, with equal shares of the entries, as many as a tile has columns; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts
+// Launch:    up to eight times as many blocks as are resident, with equal shares of the entries, as many as a tile has columns; then a block a bin of equally many entries; a warp a bin for the row that began before it; planned on the device by two sorts, or by four where entries share copies
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kTileKib = 48;
 constexpr int kBinKib = 32;
+constexpr int kDistinct = 0;
 constexpr int kEncoding = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/mapped_x.cuh"
@@ -34,6 +35,8 @@ constexpr int kEncoding = 0;
 // Columns of a tile, which places of 16 bits tell apart.
 constexpr uint32_t kFits = kTileKib * 1024 / sizeof(XT);
 constexpr uint32_t kTileCols = kFits < 65536 ? kFits : 65536;
+__device__ constexpr uint32_t bits_of(uint32_t count) { return count > 1 ? 1 + bits_of((count + 1) / 2) : 0; }
+constexpr uint32_t kColBits = bits_of(kTileCols);
 // Entries that a thread loads at once. The entries of a bin in a tile, a run, are whole packets; what they are filled up
 // with, nobody sums.
 constexpr uint32_t kPacket = 4;
@@ -55,6 +58,7 @@ constexpr uint32_t kEndsRow = 0x8000;
 constexpr uint32_t kStep = 256;
 constexpr int kPerLane = 8;
 constexpr int kMostSteps = kSlots / kStep;
+constexpr uint32_t kRowsPerItem = 4;
 // Threads of a block of the second phase. A warp's sums of rows lie in shared memory too.
 constexpr uint32_t kSumThreads = (kBinKib >= 64 ? 512 : 256) / (sizeof(AccumT) > 8 ? 2 : 1);
 constexpr uint32_t kSumWarps = kSumThreads / 32;
@@ -71,7 +75,8 @@ __device__ __forceinline__ uint64_t value_place(uint64_t item) {
   return item - in_step + in_lane / kAtOnce * (32 * kAtOnce) + in_step / kPerLane * kAtOnce + in_lane % kAtOnce;
 }
 
-// Items are the stored entries in order of rows, and one for each empty row. A bin has as many items as surely fit into
+// Items are the stored entries in order of rows, and one for kRowsPerItem empty rows that begin at a multiple of it, so that
+// no step has many more rows than others, and for the first row. A bin has as many items as surely fit into
 // shared memory, however few of a run there are: three slots of each are lost at worst.
 __device__ __forceinline__ uint32_t steps_per_bin(uint32_t num_tiles) {
   const uint32_t lost = min(num_tiles, kRoom / 3) * 3;
@@ -80,12 +85,19 @@ __device__ __forceinline__ uint32_t steps_per_bin(uint32_t num_tiles) {
 
 // ---- The plan: items and bins ----
 
-// marks[row] <- whether it is empty.
+// Of 32 rows at a time a bit for each: has_items <- whether the row has items. marks[row] <- whether it has one and is empty.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_mark_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ marks) {
+spmv_two_phase_mark_empty(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, uint32_t* __restrict__ has_items,
+                          uint32_t* __restrict__ marks) {
   await_stream();
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (row < num_rows) marks[row] = row_offsets[row] == row_offsets[row + 1];
+  const bool is_row = row < num_rows, has_entries = is_row && row_offsets[row] != row_offsets[row + 1];
+  const uint32_t with_entries = __ballot_sync(0xffffffffu, has_entries);
+  const bool begins_group = row % kRowsPerItem == 0, is_group = (with_entries >> row % 32 & ((1u << kRowsPerItem) - 1)) == 0;
+  const bool is_marked = is_row && !has_entries && (row == 0 || (begins_group && is_group));
+  const uint32_t marked = __ballot_sync(0xffffffffu, is_marked);
+  if (is_row) marks[row] = is_marked;
+  if (is_row && row % 32 == 0) has_items[row / 32] = with_entries | marked;
 }
 
 // *num_bins <- the bins that hold all items.
@@ -102,67 +114,128 @@ __device__ __forceinline__ uint64_t items_end(uint32_t row, const OffsetT* __res
   return uint64_t(row_offsets[row + 1]) + empty_before[row + 1];
 }
 
-// step_rows <- the row of the first of every kStep items.
+// step_rows <- the row of the first of every kStep items, then the number of rows.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_step_rows(uint32_t num_steps, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                          const uint32_t* __restrict__ empty_before, uint32_t* __restrict__ step_rows) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i >= num_steps) return;
+  if (i > num_steps) return;
   const uint64_t item = uint64_t(i) * kStep;
   step_rows[i] = first_that(num_rows, [=](uint32_t r) { return items_end(r, row_offsets, empty_before) > item; });
 }
 
-// ---- The plan: runs ----
-
-// Of an entry, the bin of its item.
-__device__ __forceinline__ uint32_t bin_of(uint32_t entry, const uint32_t* __restrict__ befores, uint32_t num_tiles) {
-  return uint32_t((uint64_t(entry) + befores[entry]) / (steps_per_bin(num_tiles) * kStep));
+// bin_entries[bin] <- the entries before its items.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_bin_entries(uint32_t num_bins, uint32_t num_tiles, uint32_t nnz,
+                           const uint32_t* __restrict__ empty_before, const uint32_t* __restrict__ step_rows,
+                           uint32_t* __restrict__ bin_entries) {
+  await_stream();
+  const uint32_t bin = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (bin > num_bins) return;
+  const uint32_t step = bin * steps_per_bin(num_tiles);
+  bin_entries[bin] = bin == num_bins ? nnz : uint32_t(uint64_t(step) * kStep - empty_before[step_rows[step]]);
 }
 
-// befores[entry] <- the empty rows before its own; pairs <- tile and place of every entry.
+// ---- The plan: runs ----
+
+// What is known of bins to find that of an entry: `num_empty` empty rows have an item.
+struct Bins {
+  uint32_t num_tiles, num_empty;
+  const uint32_t* entries;
+
+  __device__ __forceinline__ uint32_t of(uint32_t entry) const {
+    const uint32_t bin_items = steps_per_bin(num_tiles) * kStep;
+    const uint32_t least = entry / bin_items, most = uint32_t((uint64_t(entry) + num_empty) / bin_items);
+    const uint32_t* after = entries + least + 1;
+    return least + first_that(most - least, [=](uint32_t i) { return __ldg(after + i) > entry; });
+  }
+};
+
+// The key of a column: its tile, and where it is in that.
+__device__ __forceinline__ uint32_t key_of(IndexT col) {
+  return uint32_t(col) / kTileCols << kColBits | uint32_t(col) % kTileCols;
+}
+
+// pairs <- key and place of every entry.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_entries(uint32_t nnz, uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
-                       const IndexT* __restrict__ col_indices, const uint32_t* __restrict__ empty_before,
-                       uint32_t* __restrict__ befores, SortPair* __restrict__ pairs) {
+spmv_two_phase_entries(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i >= nnz) return;
-  befores[i] = empty_before[first_that(num_rows, [=](uint32_t r) { return row_offsets[r + 1] > i; })];
-  pairs[i] = {uint32_t(col_indices[i]) / kTileCols, i};
+  if (i < nnz) pairs[i] = {key_of(col_indices[i]), i};
+}
+
+// pairs <- bin and place, in the order they have.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_by_bin(uint32_t nnz, uint32_t num_tiles, uint32_t num_empty, const uint32_t* __restrict__ bin_entries,
+                      SortPair* __restrict__ pairs) {
+  await_stream();
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < nnz) pairs[i].x = Bins{num_tiles, num_empty, bin_entries}.of(pairs[i].y);
+}
+
+// pairs <- key and place, in the order they have.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_by_col(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
+  await_stream();
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < nnz) pairs[i].x = key_of(col_indices[pairs[i].y]);
+}
+
+// Whether something begins with the i-th entry in the order of tiles: another bin, or another part of the key above `shift`.
+__device__ __forceinline__ bool begins(uint32_t i, uint32_t shift, const Bins& bins,
+                                       const SortPair* __restrict__ pairs) {
+  if (i == 0) return true;
+  const SortPair before = pairs[i - 1], pair = pairs[i];
+  return before.x >> shift != pair.x >> shift || bins.of(before.y) != bins.of(pair.y);
 }
 
 // marks[i] <- whether a run begins with the i-th entry in the order of tiles.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_mark_runs(uint32_t nnz, uint32_t num_tiles, const uint32_t* __restrict__ befores,
-                         const SortPair* __restrict__ pairs, uint32_t* __restrict__ marks) {
+spmv_two_phase_mark_runs(uint32_t nnz, uint32_t num_tiles, uint32_t num_empty,
+                         const uint32_t* __restrict__ bin_entries, const SortPair* __restrict__ pairs,
+                         uint32_t* __restrict__ marks) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i >= nnz) return;
-  marks[i] = i == 0 || pairs[i].x != pairs[i - 1].x ||
-             bin_of(pairs[i].y, befores, num_tiles) != bin_of(pairs[i - 1].y, befores, num_tiles);
+  if (i < nnz) marks[i] = begins(i, kColBits, {num_tiles, num_empty, bin_entries}, pairs);
 }
 
-// Of runs in the order of tiles: firsts <- the first entry in that order, bin_pairs <- bin and run.
+// marks[i] <- whether the i-th entry in the order of tiles is the first of its column and bin.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_list_runs(uint32_t nnz, uint32_t num_tiles, const uint32_t* __restrict__ befores,
-                         const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks,
-                         uint32_t* __restrict__ firsts, SortPair* __restrict__ bin_pairs) {
+spmv_two_phase_mark_copies(uint32_t nnz, uint32_t num_tiles, uint32_t num_empty,
+                           const uint32_t* __restrict__ bin_entries, const SortPair* __restrict__ pairs,
+                           uint32_t* __restrict__ marks) {
+  await_stream();
+  const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (i < nnz) marks[i] = begins(i, 0, {num_tiles, num_empty, bin_entries}, pairs);
+}
+
+// The copy of x that the i-th entry in the order of tiles is multiplied with.
+__device__ __forceinline__ uint32_t copy_of(uint32_t i, const uint32_t* __restrict__ copy_ranks) {
+  return kDistinct != 0 ? copy_ranks[i + 1] - 1 : i;
+}
+
+// Of runs in the order of tiles: firsts <- the first copy in that order, bin_pairs <- bin and run.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_list_runs(uint32_t nnz, uint32_t num_tiles, uint32_t num_empty,
+                         const uint32_t* __restrict__ bin_entries, const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks,
+                         const uint32_t* __restrict__ copy_ranks, uint32_t* __restrict__ firsts,
+                         SortPair* __restrict__ bin_pairs) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz || ranks[i] == ranks[i + 1]) return;
-  firsts[ranks[i]] = i;
-  bin_pairs[ranks[i]] = {bin_of(pairs[i].y, befores, num_tiles), ranks[i]};
+  firsts[ranks[i]] = copy_of(i, copy_ranks);
+  bin_pairs[ranks[i]] = {Bins{num_tiles, num_empty, bin_entries}.of(pairs[i].y), ranks[i]};
 }
 
 // marks[run] <- its packets.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_mark_packets(uint32_t num_runs, uint32_t nnz, const uint32_t* __restrict__ firsts,
+spmv_two_phase_mark_packets(uint32_t num_runs, uint32_t num_copies, const uint32_t* __restrict__ firsts,
                             uint32_t* __restrict__ marks) {
   await_stream();
   const uint32_t run = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (run >= num_runs) return;
-  const uint32_t end = run + 1 < num_runs ? firsts[run + 1] : nnz;
+  const uint32_t end = run + 1 < num_runs ? firsts[run + 1] : num_copies;
   marks[run] = (end - firsts[run] + kPacket - 1) / kPacket;
 }
 
@@ -204,48 +277,62 @@ spmv_two_phase_tile_packets(uint32_t num_tiles, uint32_t nnz, const SortPair* __
   await_stream();
   const uint32_t tile = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (tile > num_tiles) return;
-  tile_packets[tile] = packet_begins[ranks[first_that(nnz, [=](uint32_t i) { return pairs[i].x >= tile; })]];
+  tile_packets[tile] = packet_begins[ranks[first_that(nnz, [=](uint32_t i) { return pairs[i].x >> kColBits >= tile; })]];
 }
 
 // ---- The plan: what products read ----
 
-// tile_cols <- the columns in tiles of entries; packet_places <- where the packets of bins are; slots, item_values <- where
-// the x of items is in their bins, and their values, as they are or encoded. What nobody writes is zero.
+// tile_cols <- the columns in tiles of copies; packet_places <- where the packets of bins are; entry_slots <- where in its bin
+// the x of every entry is. What nobody writes is zero.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_fill(uint32_t nnz, uint32_t num_tiles, const IndexT* __restrict__ col_indices,
-                    const ValueT* __restrict__ values, const uint32_t* __restrict__ befores,
-                    const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks,
-                    const uint32_t* __restrict__ firsts, const uint32_t* __restrict__ packet_begins,
-                    const uint32_t* __restrict__ run_places, const uint32_t* __restrict__ bin_packets,
-                    uint16_t* __restrict__ tile_cols, uint32_t* __restrict__ packet_places,
-                    uint16_t* __restrict__ slots, uint32_t is_encoded, ValueT* __restrict__ item_values,
-                    EncodedT* __restrict__ encoded_values) {
+spmv_two_phase_fill_copies(uint32_t nnz, uint32_t num_tiles, uint32_t num_empty,
+                           const uint32_t* __restrict__ bin_entries, const SortPair* __restrict__ pairs,
+                           const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ copy_ranks,
+                           const uint32_t* __restrict__ firsts, const uint32_t* __restrict__ packet_begins,
+                           const uint32_t* __restrict__ run_places, const uint32_t* __restrict__ bin_packets,
+                           uint16_t* __restrict__ tile_cols, uint32_t* __restrict__ packet_places,
+                           uint16_t* __restrict__ entry_slots) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (i >= nnz) return;
-  const uint32_t entry = pairs[i].y, run = ranks[i + 1] - 1, in_run = i - firsts[run];
-  const uint64_t at = uint64_t(packet_begins[run]) * kPacket + in_run;
-  tile_cols[at] = uint16_t(uint32_t(col_indices[entry]) % kTileCols);
-  if (in_run % kPacket == 0) packet_places[run_places[run] + in_run / kPacket] = uint32_t(at / kPacket);
-  const uint32_t first_packet = run_places[run] - bin_packets[bin_of(entry, befores, num_tiles)];
-  const uint64_t item = uint64_t(entry) + befores[entry];
-  slots[item] = uint16_t((1 + first_packet) * kPacket + in_run);
+  const SortPair pair = pairs[i];
+  const uint32_t run = ranks[i + 1] - 1, copy = copy_of(i, copy_ranks), in_run = copy - firsts[run];
+  if (i == 0 || copy != copy_of(i - 1, copy_ranks)) {
+    const uint64_t at = uint64_t(packet_begins[run]) * kPacket + in_run;
+    tile_cols[at] = uint16_t(pair.x & ((1u << kColBits) - 1));
+    if (in_run % kPacket == 0) packet_places[run_places[run] + in_run / kPacket] = uint32_t(at / kPacket);
+  }
+  const uint32_t bin = Bins{num_tiles, num_empty, bin_entries}.of(pair.y);
+  entry_slots[pair.y] = uint16_t((1 + run_places[run] - bin_packets[bin]) * kPacket + in_run);
+}
+
+// slots, item_values <- where the x of items is in their bins and which of them end a row, and their values, as they are or
+// encoded. What nobody writes is zero.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_two_phase_fill_items(uint32_t num_items, const OffsetT* __restrict__ row_offsets,
+                          const ValueT* __restrict__ values, const uint32_t* __restrict__ empty_before,
+                          const uint32_t* __restrict__ step_rows, const uint16_t* __restrict__ entry_slots,
+                          uint16_t* __restrict__ slots, uint32_t is_encoded, ValueT* __restrict__ item_values,
+                          EncodedT* __restrict__ encoded_values) {
+  await_stream();
+  const uint32_t item = blockIdx.x * kThreadsPerBlock + threadIdx.x;
+  if (item >= num_items) return;
+  const uint32_t first_row = step_rows[item / kStep], last_row = step_rows[item / kStep + 1];
+  const uint32_t row = first_row + first_that(last_row - first_row, [=](uint32_t r) {
+    return items_end(first_row + r, row_offsets, empty_before) > item;
+  });
+  const uint32_t ends = item + 1 == items_end(row, row_offsets, empty_before) ? kEndsRow : 0;
+  if (row_offsets[row] == row_offsets[row + 1]) {
+    slots[item] = uint16_t(kNoSlot | ends);
+    return;
+  }
+  const uint32_t entry = item - empty_before[row];
+  slots[item] = uint16_t(entry_slots[entry] | ends);
   if (kIsEncoded && is_encoded != 0) {
     encoded_values[value_place<EncodedT>(item)] = EncodingT::stored(values[entry], 0, nullptr);
   } else {
     item_values[value_place<ValueT>(item)] = values[entry];
   }
-}
-
-// Marks the last item of each row.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_two_phase_end_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
-                        const uint32_t* __restrict__ empty_before, uint16_t* __restrict__ slots) {
-  await_stream();
-  const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (row >= num_rows) return;
-  const uint64_t last = items_end(row, row_offsets, empty_before) - 1;
-  slots[last] = uint16_t(slots[last] | kEndsRow);
 }
 
 // ---- The first phase: x ----
@@ -369,9 +456,62 @@ struct Step {
   uint32_t ends;
 };
 
-// Stores the sums of all rows that end in a warp's step but of the first; `sums` has room for one of every item.
+// The rows of a step, which end in it or are behind one that does, and which of them have items: a bit for each, 32 in a
+// lane. They are as many as end in the step.
+struct Rows {
+  uint32_t begin, end, has_items;
+
+  __device__ __forceinline__ void load(uint64_t step, const uint32_t* __restrict__ step_rows) {
+    begin = __ldg(step_rows + step);
+    end = __ldg(step_rows + step + 1);
+  }
+  // From row `base` on, a multiple of 32.
+  __device__ __forceinline__ void load_items(uint32_t base, const uint32_t* __restrict__ row_has_items) {
+    const uint32_t of_lane = base + threadIdx.x % 32 * 32;
+    has_items = of_lane < end ? __ldg(row_has_items + of_lane / 32) : 0;
+  }
+};
+
+// Stores all rows of a step but the first: the `num_sums` that have items as their sums say, the others as empty rows.
+__device__ __forceinline__ void store_rows(Rows rows, const uint32_t* __restrict__ row_has_items, const AccumT* sums,
+                                           uint32_t num_sums, YT* y, AlphaT alpha, BetaT beta) {
+  const uint32_t lane = threadIdx.x % 32;
+  if (rows.end - rows.begin == num_sums) {
+    for (uint32_t i = lane; i < num_sums; i += 32) {
+      if (i != 0) store_scaled(y, rows.begin + i, sums[i], alpha, beta);
+    }
+    return;
+  }
+  // 32 rows share a word; that of several is looked up together.
+  constexpr uint32_t kWords = 4;
+  uint32_t before = 0;
+#pragma unroll 1
+  for (uint32_t base = rows.begin / 32 * 32, word = 0; base < rows.end; base += 32 * kWords, word += kWords) {
+    if (word == 32) {
+      rows.load_items(base, row_has_items);
+      word = 0;
+    }
+    AccumT of_rows[kWords];
+#pragma unroll
+    for (uint32_t i = 0; i < kWords; ++i) {
+      uint32_t has_items = __shfl_sync(0xffffffffu, rows.has_items, word + i);
+      if (base < rows.begin && i == 0) has_items &= 0xffffffffu << (rows.begin - base);
+      const uint32_t rank = before + __popc(has_items & ((1u << lane) - 1));
+      before += __popc(has_items);
+      of_rows[i] = (has_items >> lane & 1) != 0 && rank < num_sums ? sums[rank] : kIdentity;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kWords; ++i) {
+      const uint32_t row = base + i * 32 + lane;
+      if (row > rows.begin && row < rows.end) store_scaled(y, row, of_rows[i], alpha, beta);
+    }
+  }
+}
+
+// Stores the sums of all rows of a warp's step but of the first; `sums` has room for one of every item.
 template <typename StoredT>
-__device__ __forceinline__ void sum_step(const Items<StoredT>& items, uint32_t row, const MappedX* x, AccumT* sums,
+__device__ __forceinline__ void sum_step(const Items<StoredT>& items, Rows rows,
+                                         const uint32_t* __restrict__ row_has_items, const MappedX* x, AccumT* sums,
                                          YT* y, AlphaT alpha, BetaT beta, Step* step) {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t num_ends = 0;
@@ -404,13 +544,8 @@ __device__ __forceinline__ void sum_step(const Items<StoredT>& items, uint32_t r
   const AccumT carry = __shfl_up_sync(0xffffffffu, carried, 1);
   if (num_ends != 0 && lane != 0) *first = reduce(carry, *first);
   __syncwarp();
-  for (uint32_t i = lane; i < all_ends; i += 32) {
-    if (i == 0) {
-      step->first = sums[0];
-    } else {
-      store_scaled(y, row + i, sums[i], alpha, beta);
-    }
-  }
+  if (lane == 0 && all_ends != 0) step->first = sums[0];
+  store_rows(rows, row_has_items, sums, all_ends, y, alpha, beta);
   __syncwarp();
   if (lane == 31) {
     step->tail = carried;
@@ -447,6 +582,7 @@ __device__ __forceinline__ void sum_bin(MappedX* staged, uint32_t num_steps, uin
                                         AlphaT alpha, BetaT beta, const uint32_t* __restrict__ item_slots,
                                         const StoredT* __restrict__ item_values,
                                         const uint32_t* __restrict__ step_rows,
+                                        const uint32_t* __restrict__ has_items,
                                         const uint32_t* __restrict__ bin_packets,
                                         const uint32_t* __restrict__ packet_places,
                                         const MappedX* __restrict__ gathered, AccumT* __restrict__ bin_firsts,
@@ -458,7 +594,11 @@ __device__ __forceinline__ void sum_bin(MappedX* staged, uint32_t num_steps, uin
   const uint32_t count = min(steps_per_bin(num_tiles), num_steps - first_step);
   uint32_t step = threadIdx.x / 32;
   Items<StoredT> items;
-  if (step < count) items.load(uint64_t(first_step) + step, item_slots, item_values);
+  Rows rows;
+  if (step < count) {
+    items.load(uint64_t(first_step) + step, item_slots, item_values);
+    rows.load(first_step + step, step_rows);
+  }
   const uint32_t first_packet = __ldg(bin_packets + bin), num_packets = __ldg(bin_packets + bin + 1) - first_packet;
   if (threadIdx.x == 0) staged[kNoSlot] = MappedX(0);
   if (!none) stage_bin(num_packets, packet_places + first_packet, gathered, staged + kPacket);
@@ -467,12 +607,17 @@ __device__ __forceinline__ void sum_bin(MappedX* staged, uint32_t num_steps, uin
   __syncthreads();
 #pragma unroll 1
   for (; step < count; step += kSumWarps) {
-    const uint32_t row = __ldg(step_rows + first_step + step);
+    rows.load_items(rows.begin / 32 * 32, has_items);
     Items<StoredT> next_items;
-    if (step + kSumWarps < count) next_items.load(uint64_t(first_step) + step + kSumWarps, item_slots, item_values);
+    Rows next_rows;
+    if (step + kSumWarps < count) {
+      next_items.load(uint64_t(first_step) + step + kSumWarps, item_slots, item_values);
+      next_rows.load(first_step + step + kSumWarps, step_rows);
+    }
     if (none) items.empty();
-    sum_step(items, row, staged, sums[threadIdx.x / 32], y, alpha, beta, steps + step);
+    sum_step(items, rows, has_items, staged, sums[threadIdx.x / 32], y, alpha, beta, steps + step);
     items = next_items;
+    rows = next_rows;
   }
   __syncthreads();
   // A thread a step; the last one is for the end of the bin.
@@ -500,20 +645,22 @@ __device__ __forceinline__ void sum_bin(MappedX* staged, uint32_t num_steps, uin
 extern "C" __global__ void __launch_bounds__(kSumThreads)
 spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                     const uint32_t* __restrict__ item_slots, const ValueT* __restrict__ item_values,
-                    const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ bin_packets,
+                    const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ has_items,
+                    const uint32_t* __restrict__ bin_packets,
                     const uint32_t* __restrict__ packet_places, const MappedX* __restrict__ gathered,
                     AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
                     uint32_t* __restrict__ bin_ends) {
   await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   sum_bin(reinterpret_cast<MappedX*>(shared_bytes), num_steps, num_tiles, y, alpha, beta, item_slots, item_values,
-          step_rows, bin_packets, packet_places, gathered, bin_firsts, bin_tails, bin_ends);
+          step_rows, has_items, bin_packets, packet_places, gathered, bin_firsts, bin_tails, bin_ends);
 }
 
 extern "C" __global__ void __launch_bounds__(kSumThreads)
 spmv_two_phase_sums_encoded(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                             const uint32_t* __restrict__ item_slots, const EncodedT* __restrict__ item_values,
-                            const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ bin_packets,
+                            const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ has_items,
+                    const uint32_t* __restrict__ bin_packets,
                             const uint32_t* __restrict__ packet_places, const MappedX* __restrict__ gathered,
                             AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
                             uint32_t* __restrict__ bin_ends) {
@@ -521,7 +668,7 @@ spmv_two_phase_sums_encoded(uint32_t num_steps, uint32_t num_tiles, YT* __restri
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   if constexpr (kIsEncoded) {
     sum_bin(reinterpret_cast<MappedX*>(shared_bytes), num_steps, num_tiles, y, alpha, beta, item_slots, item_values,
-            step_rows, bin_packets, packet_places, gathered, bin_firsts, bin_tails, bin_ends);
+            step_rows, has_items, bin_packets, packet_places, gathered, bin_firsts, bin_tails, bin_ends);
   }
 }
 

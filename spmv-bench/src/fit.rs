@@ -228,9 +228,12 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
                 label = format!("{} {}", row.contender, settings.join(";"));
             }
             algorithm => {
-                let stored_as_given = usual.to_builder().algorithm(algorithm.with_encoding(0)).build();
-                usual = stored_as_given.expect("every encoding is allowed");
-                let params = row.params.split(';').filter(|setting| !setting.starts_with("encoding="));
+                let suited_to_any = usual.to_builder().algorithm(algorithm.suited_to_any()).build();
+                usual = suited_to_any.expect("usual values are allowed");
+                let follows = |setting: &&str| {
+                    setting.split_once('=').is_some_and(|(key, _)| Algorithm::FOLLOWING.contains(&key))
+                };
+                let params = row.params.split(';').filter(|setting| !follows(setting));
                 label = format!("{} {}", row.contender, params.collect::<Vec<_>>().join(";"));
             }
         }

@@ -267,8 +267,8 @@ fn ruled(
 }
 
 /// The configuration for a matrix with these features: with the loads that suit it, where it is `special`, with the
-/// parameters and the block size that follow from them for its [`shape`](Special::shape), and of any other with the encoding of
-/// values that does.
+/// parameters and the block size that follow from them for its [`shape`](Special::shape), and of any other with those of
+/// its own that do ([`Algorithm::suited_to`]).
 ///
 /// # Errors
 /// [`ConfigError`] where the layout does not go with the rest of the configuration.
@@ -286,9 +286,9 @@ fn of_shape(config: KernelConfig, features: &Features) -> Result<KernelConfig, C
             let value = config.types().value;
             with_layout(config, special.shape(value).for_values(value).laid_out(features, value))
         }
-        algorithm => match algorithm.encoded_for(features, config.types().value) {
+        algorithm => match algorithm.suited_to(features, config.types().value, config.types().x) {
             same if same == algorithm => Ok(config),
-            encoded => config.to_builder().algorithm(encoded).build(),
+            suited => config.to_builder().algorithm(suited).build(),
         },
     }
 }
@@ -341,7 +341,7 @@ pub fn shape(config: KernelConfig) -> Option<Special> {
 pub fn own_settings(config: KernelConfig) -> Vec<(&'static str, String)> {
     let (following, usual) = match config.algorithm() {
         Algorithm::Special(_) => (&Special::FOLLOWING[..], config.threads_per_block()),
-        _ => (&["encoding"][..], KernelConfig::USUAL_THREADS_PER_BLOCK),
+        _ => (&Algorithm::FOLLOWING[..], KernelConfig::USUAL_THREADS_PER_BLOCK),
     };
     let own = config.algorithm().spec().parameters.len();
     let is_own = |index: usize, key: &str| {

@@ -80,6 +80,7 @@ impl Preparation {
         let sort = RadixSort {
             num_pairs: Variable::Nnz.into(),
             key_bound,
+            low_bits: 0,
             threads_per_block: self.threads_per_block,
             pairs: PAIRS,
             other_pairs: OTHER_PAIRS,

@@ -114,6 +114,7 @@ impl Bsr {
         let sort = |key_bound: Expr| RadixSort {
             num_pairs: nnz.clone(),
             key_bound,
+            low_bits: 0,
             threads_per_block,
             pairs: PAIRS,
             other_pairs: OTHER_PAIRS,

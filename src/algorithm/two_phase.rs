@@ -1,31 +1,35 @@
-//! The x of all entries by column tiles that have theirs in shared memory, then sums of bins of rows that do.
+//! Copies of x by column tiles that have theirs in shared memory, then sums of bins of rows that have their copies there.
 
 use super::{Plan, Plans};
 use crate::config::{ConfigError, KernelConfig};
 use crate::expr::{Expr, Variable};
+use crate::features::Features;
 use crate::parameter::parameters;
 use crate::planning::{Planning, count, size};
 use crate::primitive::{RadixSort, ValueEncoding};
 use crate::program::{Arg, Buffer, Count, Pass, Slots};
-use crate::types::IndexType;
+use crate::types::{IndexType, ValueType};
 
 parameters! {
-    /// The x of all entries by column tiles whose x lies in shared memory, then sums of bins of rows whose entries' does.
+    /// Copies of x by column tiles whose x lies in shared memory, then sums of bins of rows whose copies do.
     pub struct TwoPhase {
         /// KiB of x of a column tile; more than 48 needs a device whose blocks may have as much.
         tile_kib = 48, one of [16, 32, 48, 96, 192];
         /// KiB of x of a bin's entries; 48 and more needs a device whose blocks may have as much.
         bin_kib = 32, one of [32, 48, 64, 96, 128];
+        /// Copies of x between the phases: 0 one for each entry, 1 one for all entries of a bin in the same column.
+        distinct = 0, one of [0, 1];
         /// Values: 0 as they are, 1 as f32 where every f64 is one, 3 whole ones up to 127 as bytes.
         encoding = 0, one of [0, 1, 3];
     }
 }
 
 /// Numbers that `prepare` passes find out, in their order.
-const EMPTY_ROWS: u8 = 0;
+const EMPTY_ITEMS: u8 = 0;
 const BINS: u8 = 1;
 const RUNS: u8 = 2;
-const PACKETS: u8 = 3;
+/// Where entries share copies.
+const COPIES: u8 = 3;
 
 /// Columns that places of 16 bits distinguish.
 const MOST_COLS: u32 = 65_536;
@@ -37,9 +41,33 @@ const STEP: u32 = 256;
 const MOST_SHARES: u32 = 8;
 
 impl TwoPhase {
+    /// Part of the copies above which sharing them saves less than it costs to find out who may: a third of the time of a plan.
+    const MOST_DISTINCT: f64 = 0.95;
+
+    /// Copies of x that an entry needs in a matrix with these features where entries share them, x having this type.
+    pub fn copies_per_entry(&self, features: &Features, x: ValueType) -> f64 {
+        if self.distinct == 0 { 1.0 } else { features.degrees.distinct_share(self.bin_copies(x), features.nnz) }
+    }
+
+    /// Whether entries share copies where a matrix has these features.
+    pub(super) fn suited_to(self, features: &Features, x: ValueType) -> TwoPhase {
+        let shared = TwoPhase { distinct: 1, ..self };
+        TwoPhase { distinct: (shared.copies_per_entry(features, x) <= Self::MOST_DISTINCT).into(), ..self }
+    }
+
+    /// Entries of x that a bin has room for.
+    fn bin_copies(&self, x: ValueType) -> u64 {
+        u64::from(self.bin_kib) * 1024 / x.size() as u64
+    }
+
     /// Columns of a tile, of which a block has as many entries of x in shared memory.
     fn tile_cols(&self, config: &KernelConfig) -> u32 {
         (self.tile_kib * 1024 / config.types().x.size() as u32).min(MOST_COLS)
+    }
+
+    /// Packets of copies.
+    fn packets(&self) -> Expr {
+        count(if self.distinct != 0 { COPIES + 1 } else { RUNS + 1 })
     }
 
     /// Bytes of an entry of x between the two phases.
@@ -57,7 +85,7 @@ impl Plans for TwoPhase {
 
     fn slots(&self, config: &KernelConfig) -> Option<Slots> {
         // A column and a value, a place in the bin, a quarter of a packet's place.
-        Some(Slots { number: count(PACKETS) * PACKET, bytes: 5 + config.types().value.size() as u32 })
+        Some(Slots { number: self.packets() * PACKET, bytes: 5 + config.types().value.size() as u32 })
     }
 
     fn plan(&self, config: &KernelConfig) -> Plan {
@@ -72,36 +100,55 @@ impl Plans for TwoPhase {
 
         // Items and bins.
         let empty_before = plan.scratch("empty_before", num_rows.clone() + 1, 4);
-        plan.ranks("empty", num_rows.clone(), vec![Arg::RowOffsets], empty_before, Some("empty_rows"));
-        let num_items = nnz.clone() + count(EMPTY_ROWS);
+        let has_items = plan.kept("has_items", num_rows.clone().div_ceil(32), 4);
+        let mark_empty = vec![Arg::RowOffsets, buffer(has_items)];
+        plan.ranks("empty", num_rows.clone(), mark_empty, empty_before, Some("empty_items"));
+        let num_items = nnz.clone() + count(EMPTY_ITEMS);
         let num_steps = num_items.clone().div_ceil(STEP);
         let num_bins = plan.scratch("num_bins", 1.into(), 8);
-        let count_bins = vec![Arg::Size(num_items, IndexType::U64), tiles(), buffer(num_bins)];
+        let count_bins = vec![Arg::Size(num_items.clone(), IndexType::U64), tiles(), buffer(num_bins)];
         plan.prepare.push(plan.pass("count_bins", 1.into(), count_bins));
         plan.counts.push(Count { name: "bins", buffer: num_bins, entry: 0, after: plan.prepare.len() - 1 });
         let rows = || vec![size(num_rows.clone()), Arg::RowOffsets];
-        let step_rows = plan.kept("step_rows", num_steps.clone(), 4);
-        let find_rows = [rows(), [empty_before, step_rows].map(buffer).into()];
-        plan.prepare("step_rows", num_steps.clone(), find_rows.concat());
+        let step_rows = plan.kept("step_rows", num_steps.clone() + 1, 4);
+        let find_rows = [vec![size(num_steps.clone())], rows(), [empty_before, step_rows].map(buffer).into()];
+        plan.prepare.push(plan.pass("step_rows", num_steps.clone() + 1, find_rows.concat()));
 
         // Entries in the order of tiles, and their runs.
-        let befores = plan.scratch("befores", nnz.clone(), 4);
+        let bin_entries = plan.scratch("bin_entries", count(BINS) + 1, 4);
+        let find_entries = [empty_before, step_rows, bin_entries].map(buffer).into();
+        let find_entries = [vec![size(count(BINS)), tiles(), size(nnz.clone())], find_entries].concat();
+        plan.prepare.push(plan.pass("bin_entries", count(BINS) + 1, find_entries));
+        let bins = || vec![tiles(), size(count(EMPTY_ITEMS)), buffer(bin_entries)];
         let [pairs, other_pairs] = ["pairs", "other_pairs"].map(|name| plan.scratch(name, nnz.clone(), 8));
-        let entries = [rows(), vec![Arg::ColIndices], [empty_before, befores, pairs].map(buffer).into()];
-        plan.prepare("entries", nnz.clone(), entries.concat());
-        plan.sort([pairs, other_pairs], nnz.clone(), num_tiles.clone());
-        let order = || vec![tiles(), buffer(befores), buffer(pairs)];
+        let order = || [bins(), vec![buffer(pairs)]].concat();
+        plan.prepare("entries", nnz.clone(), vec![Arg::ColIndices, buffer(pairs)]);
+        let col_bits = tile_cols.next_power_of_two().ilog2();
+        if self.distinct != 0 {
+            plan.sort([pairs, other_pairs], nnz.clone(), tile_cols.into());
+            plan.prepare("by_bin", nnz.clone(), order());
+            plan.sort([pairs, other_pairs], nnz.clone(), count(BINS));
+            plan.prepare("by_col", nnz.clone(), vec![Arg::ColIndices, buffer(pairs)]);
+        }
+        plan.sort_above(col_bits, [pairs, other_pairs], nnz.clone(), num_tiles.clone());
         let ranks = plan.scratch("run_ranks", nnz.clone() + 1, 4);
         plan.ranks("runs", nnz.clone(), order(), ranks, Some("runs"));
+        let copy_ranks = plan.scratch("copy_ranks", (nnz.clone() + 1) * self.distinct, 4);
+        let num_copies = if self.distinct != 0 {
+            plan.ranks("copies", nnz.clone(), order(), copy_ranks, Some("copies"));
+            count(COPIES)
+        } else {
+            nnz.clone()
+        };
         let firsts = plan.scratch("run_firsts", count(RUNS), 4);
         let [bin_pairs, other_bin_pairs] =
             ["bin_pairs", "other_bin_pairs"].map(|name| plan.scratch(name, count(RUNS), 8));
-        let list_runs = [order(), [ranks, firsts, bin_pairs].map(buffer).into()];
+        let list_runs = [order(), [ranks, copy_ranks, firsts, bin_pairs].map(buffer).into()];
         plan.prepare("list_runs", nnz.clone(), list_runs.concat());
 
         // Packets in the order of tiles and in that of bins.
         let packet_begins = plan.scratch("packet_begins", count(RUNS) + 1, 4);
-        let mark_packets = vec![size(nnz.clone()), buffer(firsts)];
+        let mark_packets = vec![size(num_copies), buffer(firsts)];
         plan.ranks("packets", count(RUNS), mark_packets, packet_begins, Some("packets"));
         let tile_packets = plan.kept("tile_packets", num_tiles.clone() + 1, 4);
         let find_tiles = [
@@ -120,21 +167,25 @@ impl Plans for TwoPhase {
         plan.prepare.push(plan.pass("bin_packets", count(BINS) + 1, find_bins.concat()));
 
         // What products read.
-        let stored = count(PACKETS) * PACKET;
+        let stored = self.packets() * PACKET;
         let tile_col_places = plan.buffer(Buffer::new("tile_cols", stored.clone() * 2).zeroed());
-        let packet_places = plan.kept("packet_places", count(PACKETS), 4);
+        let packet_places = plan.kept("packet_places", self.packets(), 4);
         let item_slots = plan.buffer(Buffer::new("item_slots", num_steps.clone() * (2 * STEP)).zeroed());
         let encoding = plan.encode(self.encoding, config);
         let [item_values, encoded_values] = plan.values(&(num_steps.clone() * STEP), &encoding, config);
-        let fill = [
-            vec![tiles(), Arg::ColIndices, Arg::Values],
-            [befores, pairs, ranks, firsts, packet_begins, run_places, bin_packets].map(buffer).into(),
-            [tile_col_places, packet_places, item_slots].map(buffer).into(),
+        let entry_slots = plan.scratch("entry_slots", nnz.clone(), 2);
+        let fill_copies = [
+            order(),
+            [ranks, copy_ranks, firsts, packet_begins, run_places, bin_packets].map(buffer).into(),
+            [tile_col_places, packet_places, entry_slots].map(buffer).into(),
+        ];
+        plan.prepare("fill_copies", nnz, fill_copies.concat());
+        let fill_items = [
+            vec![Arg::RowOffsets, Arg::Values],
+            [empty_before, step_rows, entry_slots, item_slots].map(buffer).into(),
             vec![size(encoding.if_encoded()), buffer(item_values), buffer(encoded_values)],
         ];
-        plan.prepare("fill", nnz.clone(), fill.concat());
-        let end_rows = vec![Arg::RowOffsets, buffer(empty_before), buffer(item_slots)];
-        plan.prepare("end_rows", num_rows, end_rows);
+        plan.prepare("fill_items", num_items, fill_items.concat());
 
         // The product.
         let sum_bytes = accumulator.size() as u32;
@@ -145,12 +196,12 @@ impl Plans for TwoPhase {
         let result = || vec![Arg::Y, Arg::Alpha(accumulator), Arg::Beta(accumulator)];
         let left = || [bin_firsts, bin_tails, bin_ends].map(buffer).to_vec();
         let gather_args = [
-            vec![size(num_cols), tiles(), size(count(PACKETS)), Arg::Alpha(accumulator)],
+            vec![size(num_cols), tiles(), size(self.packets()), Arg::Alpha(accumulator)],
             [tile_packets, tile_col_places].map(buffer).into(),
             vec![Arg::X, buffer(gathered)],
         ];
         let sums_args = |values: usize| {
-            let read = [item_slots, values, step_rows, bin_packets, packet_places, gathered];
+            let read = [item_slots, values, step_rows, has_items, bin_packets, packet_places, gathered];
             let sizes = vec![size(num_steps.clone()), tiles()];
             [sizes, result(), read.map(buffer).into(), left()].concat()
         };
@@ -172,8 +223,8 @@ impl Plans for TwoPhase {
             args,
         };
         // Multiprocessors are not equally fast: as many entries a share as a tile has columns, of which each copies one or two.
-        let by_tiles = (count(PACKETS) * PACKET).div_ceil(tile_cols).min(resident.clone() * MOST_SHARES);
-        let share = count(PACKETS).div_ceil(tile_threads).min(by_tiles.max(resident));
+        let by_tiles = (self.packets() * PACKET).div_ceil(tile_cols).min(resident.clone() * MOST_SHARES);
+        let share = self.packets().div_ceil(tile_threads).min(by_tiles.max(resident));
         let sums = |kernel: &str, values: usize, condition: Expr| {
             pass(kernel, sum_threads, count(BINS) * condition, self.bin_kib * 1024, sums_args(values))
         };

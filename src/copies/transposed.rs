@@ -44,6 +44,7 @@ impl TransposedCopy {
         let sort = RadixSort {
             num_pairs: nnz.clone(),
             key_bound: num_cols.clone(),
+            low_bits: 0,
             threads_per_block,
             pairs: buffer("transposed_pairs", nnz.clone(), 8, true),
             other_pairs: buffer("other_transposed_pairs", nnz.clone(), 8, true),

@@ -25,6 +25,7 @@ impl UpperTriangle {
         let sort = RadixSort {
             num_pairs: nnz.clone(),
             key_bound: num_rows.clone() + 1,
+            low_bits: 0,
             threads_per_block,
             pairs: scratch("upper_pairs", nnz.clone(), 8),
             other_pairs: scratch("other_upper_pairs", nnz.clone(), 8),

@@ -842,8 +842,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "two_phase accumulator=f64",
         "a run goes on into the next bin",
-        "             bin_of(pairs[i].y, befores, num_tiles) != bin_of(pairs[i - 1].y, befores, num_tiles);",
-        "             false;",
+        "pair.x >> shift || bins.of(before.y) != bins.of(pair.y);",
+        "pair.x >> shift;",
     ),
     found(
         "two_phase accumulator=f64",
@@ -854,8 +854,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "two_phase accumulator=f64",
         "a step's first row is stored without what it has in the step before",
-        "    if (i == 0) {\n      step->first",
-        "    if (false) {\n      step->first",
+        "if (lane == 0 && all_ends != 0) step->first = sums[0];",
+        "",
     ),
     found(
         "two_phase accumulator=f64",
@@ -884,8 +884,32 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "two_phase accumulator=f64",
         "empty rows before an entry's are forgotten",
-        "pairs[i] = {uint32_t(col_indices[i]) / kTileCols, i};",
-        "befores[i] = 0, pairs[i] = {uint32_t(col_indices[i]) / kTileCols, i};",
+        "const uint32_t entry = item - empty_before[row];",
+        "const uint32_t entry = item;",
+    ),
+    found(
+        "two_phase accumulator=f64",
+        "rows that end in the step before count for this one",
+        "if (base < rows.begin && i == 0) has_items &= 0xffffffffu << (rows.begin - base);",
+        "",
+    ),
+    found(
+        "two_phase accumulator=f64",
+        "empty rows between others are no rows",
+        "if (rows.end - rows.begin == num_sums) {",
+        "if (true) {",
+    ),
+    found(
+        "two_phase distinct=1 accumulator=f64",
+        "entries of a bin and a tile share a copy, whatever their column",
+        "marks[i] = begins(i, 0, ",
+        "marks[i] = begins(i, kColBits, ",
+    ),
+    found(
+        "two_phase distinct=1 accumulator=f64",
+        "columns are not sorted before bins",
+        "  if (i < nnz) pairs[i].x = Bins{num_tiles, num_empty, bin_entries}.of(pairs[i].y);",
+        "  if (i < nnz) pairs[i] = {Bins{num_tiles, num_empty, bin_entries}.of(i), i};",
     ),
     found(
         "cache_blocked",

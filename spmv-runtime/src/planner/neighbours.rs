@@ -6,8 +6,8 @@ use spmv_codegen::{COMMON_KEYS, KernelConfig};
 const COMMON: [&str; 2] = ["loads", "threads_per_block"];
 
 /// Parameters that follow from what is in a matrix, not from the device.
-const OF_THE_MATRIX: [&str; 7] =
-    ["encoding", "block", "block_rows", "block_cols", "col_bits", "piece", "x_kib"];
+const OF_THE_MATRIX: [&str; 8] =
+    ["encoding", "distinct", "block", "block_rows", "block_cols", "col_bits", "piece", "x_kib"];
 
 /// The configurations that differ from this one in one setting by one step among what is allowed for it: how the matrix is loaded,
 /// the block size, a parameter of the algorithm. Those are left out that follow from what is in a matrix: how values and columns

@@ -59,8 +59,10 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     let slot_bytes = config.algorithm().value_bytes(types.value) as f64
         + match config.algorithm() {
             Algorithm::Dia(_) => 0.0,
-            // Two places of 16 bits, a quarter of one of 32, and the entry of x that is stored and read again.
-            Algorithm::TwoPhase(_) => 5.0 + 2.0 * types.x.size() as f64,
+            // A place of 16 bits; of a copy of x another, a quarter of one of 32, and what is stored and read again.
+            Algorithm::TwoPhase(phases) => {
+                2.0 + phases.copies_per_entry(features, types.x) * (3.0 + 2.0 * types.x.size() as f64)
+            }
             // A column a block, or the distance to that of the block before.
             Algorithm::Bsr(bsr) => types.index.size() as f64 / places(bsr.block_shape()),
             Algorithm::Bccoo(bccoo) => 2.0 / places((bccoo.block_rows, bccoo.block_cols)),
