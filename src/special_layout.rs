@@ -161,9 +161,13 @@ impl Special {
         let mut parameters = if self.block > 1 { USUAL.for_values(value) } else { self };
         let mean = mean(features);
         if !is_even(features, parameters.lanes_per_row) {
-            parameters.sigma = if mean < SHORT { 4096 } else { 1024 };
-            // Who sweeps needs neighbours together, and sorting takes them apart.
-            parameters.resident = 0;
+            // A block that sweeps has so many rows in hand, whose x is near: sorting takes no more of them apart.
+            parameters.sigma = match (parameters.resident, parameters.rows_per_lane) {
+                (1, 2) => 4096,
+                (1, _) => 1024,
+                _ if mean < SHORT => 4096,
+                _ => 1024,
+            };
         }
         let slices = features.num_rows / u64::from(32 / parameters.lanes_per_row * parameters.rows_per_lane);
         if slices < FEWEST_SLICES {
@@ -308,11 +312,13 @@ mod tests {
         assert_eq!([near, [0.95, 0.9]].map(|sectors| layout(8, 8, sectors).parameters.col_bits), [16, 32]);
         let mut uneven = features(22, 60, near);
         uneven.warp_steps[0] *= 2;
-        let sorted = resident(SEVERAL_ROWS).laid_out(&uneven, ValueType::F64);
-        assert_eq!(
-            (sorted.parameters.sigma, sorted.parameters.resident, sorted.threads_per_block),
-            (1024, 0, 256)
-        );
+        let sorted = |shape: Special| {
+            let layout = shape.laid_out(&uneven, ValueType::F64);
+            (layout.parameters.sigma, layout.parameters.resident, layout.threads_per_block)
+        };
+        assert_eq!(sorted(SEVERAL_ROWS), (1024, 0, 256));
+        assert_eq!(sorted(resident(SEVERAL_ROWS)), (1024, 1, 1024));
+        assert_eq!(sorted(resident(TWO_ROWS)), (4096, 1, 1024));
         // x in shared memory: two bytes, about a hundred KiB of it, by lanes with four rows.
         let window = |shape: Special, far, value| {
             let layout = shape.for_values(value).laid_out(&features(22, 22, [0.8, far]), value);
