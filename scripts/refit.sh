@@ -30,6 +30,7 @@ records=(
   more/2026-11-22T23-42-26-edd334c-drawn_medium.csv
   more/2026-11-22T23-42-59-edd334c-drawn_small.csv
   more/2026-11-22T23-43-24-edd334c-drawn.csv
+  more/2026-11-23T02-56-05-57f77fd-two_phase.csv
   more/2026-11-23T02-58-14-57f77fd-dia.csv
   2026-11-23T06-25-00-ba70e02.csv
   more/2026-11-23T06-36-48-ba70e02-drawn.csv
@@ -48,12 +49,10 @@ records=(
   more/2026-11-26T10-37-44-a11405b-special_drawn.csv
   2026-11-26T11-44-51-0000982.csv
   more/2026-11-26T14-03-14-352e189-half.csv
-  more/2026-11-27T04-10-31-e23b818-two_phase.csv
-  2026-11-27T04-23-18-6e0ac95.csv
 )
 # Kernels that were others before.
 since=(
-  --since two_phase=2026-11-27T04:10:31Z
+  --since two_phase=2026-11-23T02:56:05Z
 )
 cargo run --release --quiet --package spmv-cli -- fit "${records[@]/#/benches/record/nvidia-h200/}" "${since[@]}" \
   --out spmv-runtime/src/planner/sm_90.csv "$@"

@@ -63,7 +63,9 @@ def main():
     jobs = [job for job in jobs if not wanted or any(part in job[0] for part in wanted)]
     failed = []
     has_gpu = glob.glob("/dev/nvidia[0-9]*") or glob.glob("/dev/dxg") or os.environ.get("SPMV_REQUIRE_GPU") == "1"
-    with concurrent.futures.ThreadPoolExecutor(1 if has_gpu else os.cpu_count()) as pool:
+    at_once = 1 if has_gpu else os.cpu_count()
+    print(f"{len(jobs)} test programs, {at_once} at a time", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         for done in concurrent.futures.as_completed([pool.submit(run, job) for job in jobs]):
             name, passed, printed, seconds = done.result()
             if not passed:

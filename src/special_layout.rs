@@ -161,7 +161,10 @@ impl Special {
         let mut parameters = if self.block > 1 { USUAL.for_values(value) } else { self };
         let mean = mean(features);
         if !is_even(features, parameters.lanes_per_row) {
-            // A block that sweeps has so many rows in hand, whose x is near: sorting takes no more of them apart.
+            // Sorting takes neighbours apart, no farther than a block that sweeps has rows in hand.
+            if !pays_to_sweep(features) {
+                parameters.resident = 0;
+            }
             parameters.sigma = match (parameters.resident, parameters.rows_per_lane) {
                 (1, 2) => 4096,
                 (1, _) => 1024,
@@ -210,11 +213,15 @@ fn is_even(features: &Features, lanes_per_row: u32) -> bool {
     slots <= FILL * features.nnz as f64
 }
 
+/// Whether rows near each other read x from anywhere in what many more of them read again.
+fn pays_to_sweep(features: &Features) -> bool {
+    let [near, far] = [0, 1].map(|kind| features.sectors_per_entry(kind));
+    near > SCATTERED && far <= SCATTERED && far < REUSED * near
+}
+
 /// The layout for a matrix with these features where nothing else is known: its shape by rules of thumb.
 pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
     let mean = mean(features);
-    let [near, far] = [0, 1].map(|kind| features.sectors_per_entry(kind));
-    let sweeps = near > SCATTERED && far <= SCATTERED && far < REUSED * near;
     let [alone, together] = [1, 2].map(|lanes| features.sectors_per_gather(Some(lanes)));
     let shape = if mean < SHORT {
         SEVERAL_ROWS
@@ -228,7 +235,7 @@ pub fn special_layout(features: &Features, value: ValueType) -> SpecialLayout {
             ..SHARED => BY_FOUR,
             _ => BY_EIGHT,
         }
-    } else if mean < MEDIUM && sweeps {
+    } else if mean < MEDIUM && pays_to_sweep(features) {
         resident(SEVERAL_ROWS)
     } else if mean < MEDIUM {
         if mean < 12.0 { SEVERAL_ROWS } else { TWO_ROWS }
@@ -310,15 +317,19 @@ mod tests {
         assert_eq!([6, 40, 150].map(|mean| of(BY_TWO, mean).piece), [512, 512, 4096]);
         assert_eq!(of(BY_WARP, 6).piece, 4096);
         assert_eq!([near, [0.95, 0.9]].map(|sectors| layout(8, 8, sectors).parameters.col_bits), [16, 32]);
-        let mut uneven = features(22, 60, near);
-        uneven.warp_steps[0] *= 2;
-        let sorted = |shape: Special| {
+        let sorted = |shape: Special, sectors| {
+            let mut uneven = features(22, 60, sectors);
+            uneven.warp_steps[0] *= 2;
             let layout = shape.laid_out(&uneven, ValueType::F64);
             (layout.parameters.sigma, layout.parameters.resident, layout.threads_per_block)
         };
-        assert_eq!(sorted(SEVERAL_ROWS), (1024, 0, 256));
-        assert_eq!(sorted(resident(SEVERAL_ROWS)), (1024, 1, 1024));
-        assert_eq!(sorted(resident(TWO_ROWS)), (4096, 1, 1024));
+        let reused = [0.8, 0.2];
+        assert_eq!(sorted(SEVERAL_ROWS, reused), (1024, 0, 256));
+        assert_eq!(sorted(resident(SEVERAL_ROWS), reused), (1024, 1, 1024));
+        assert_eq!(sorted(resident(TWO_ROWS), reused), (4096, 1, 1024));
+        for sectors in [near, [0.8, 0.7]] {
+            assert_eq!(sorted(resident(SEVERAL_ROWS), sectors), (1024, 0, 256));
+        }
         // x in shared memory: two bytes, about a hundred KiB of it, by lanes with four rows.
         let window = |shape: Special, far, value| {
             let layout = shape.for_values(value).laid_out(&features(22, 22, [0.8, far]), value);

@@ -89,14 +89,14 @@ pub(crate) fn configs(
                 Err(error) => found.refused.push((name.clone(), error.to_string())),
             }
         }
-        // What the algorithm refuses is no variant of it. Values are encoded as they usually are, but where that is what varies.
-        let encoded = |config: KernelConfig| match features.filter(|_| spec.name != "special") {
+        // What the algorithm refuses is no variant of it. What follows from the matrix does, but where that is what varies.
+        let suited = |config: KernelConfig| match features.filter(|_| spec.name != "special") {
             Some(features) => planner::laid_out(config, features, l2_bytes),
             None => Ok(config),
         };
         let varied = changes.iter().filter_map(|(key, text)| {
             let varied = with(&[(key, text)]);
-            if *key == "encoding" { varied.ok() } else { varied.and_then(encoded).ok() }
+            if Algorithm::FOLLOWING.contains(key) { varied.ok() } else { varied.and_then(suited).ok() }
         });
         for config in varied.chain(of_shapes) {
             if !found.configs.contains(&config) {
