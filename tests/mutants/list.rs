@@ -766,8 +766,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "jds",
         "the sort forgets a digit",
-        "return pair.x >> shift & (kDigits - 1);",
-        "return pair.x >> shift & (kDigits / 2 - 1);",
+        "return shift < 32 ? pair.x >> shift & (kDigits - 1) : 0;",
+        "return shift < 32 ? pair.x >> shift & (kDigits / 2 - 1) : 0;",
     ),
     found(
         "jds",
@@ -907,9 +907,9 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     found(
         "two_phase distinct=1 accumulator=f64",
-        "columns are not sorted before bins",
-        "  if (i < nnz) pairs[i].x = Bins{num_tiles, num_empty, bin_entries}.of(pairs[i].y);",
-        "  if (i < nnz) pairs[i] = {Bins{num_tiles, num_empty, bin_entries}.of(i), i};",
+        "entries that share a copy are counted one by one in their run",
+        "copy = copy_of(i, copy_ranks), in_run = copy - firsts[run];",
+        "copy = copy_of(i, copy_ranks), in_run = i - firsts[run];",
     ),
     found(
         "cache_blocked",
