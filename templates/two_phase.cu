@@ -93,8 +93,9 @@ spmv_two_phase_mark_empty(uint32_t num_rows, const OffsetT* __restrict__ row_off
   const uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   const bool is_row = row < num_rows, has_entries = is_row && row_offsets[row] != row_offsets[row + 1];
   const uint32_t with_entries = __ballot_sync(0xffffffffu, has_entries);
-  const bool begins_group = row % kRowsPerItem == 0, is_group = (with_entries >> row % 32 & ((1u << kRowsPerItem) - 1)) == 0;
-  const bool is_marked = is_row && !has_entries && (row == 0 || (begins_group && is_group));
+  const bool begins_group = row % kRowsPerItem == 0;
+  const bool is_empty_group = (with_entries >> row % 32 & ((1u << kRowsPerItem) - 1)) == 0;
+  const bool is_marked = is_row && !has_entries && (row == 0 || (begins_group && is_empty_group));
   const uint32_t marked = __ballot_sync(0xffffffffu, is_marked);
   if (is_row) marks[row] = is_marked;
   if (is_row && row % 32 == 0) has_items[row / 32] = with_entries | marked;
@@ -218,8 +219,8 @@ __device__ __forceinline__ uint32_t copy_of(uint32_t i, const uint32_t* __restri
 // Of runs in the order of tiles: firsts <- the first copy in that order, bin_pairs <- bin and run.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_list_runs(uint32_t nnz, uint32_t num_tiles, uint32_t num_empty,
-                         const uint32_t* __restrict__ bin_entries, const SortPair* __restrict__ pairs, const uint32_t* __restrict__ ranks,
-                         const uint32_t* __restrict__ copy_ranks, uint32_t* __restrict__ firsts,
+                         const uint32_t* __restrict__ bin_entries, const SortPair* __restrict__ pairs,
+                         const uint32_t* __restrict__ ranks, const uint32_t* __restrict__ copy_ranks, uint32_t* __restrict__ firsts,
                          SortPair* __restrict__ bin_pairs) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
@@ -456,8 +457,8 @@ struct Step {
   uint32_t ends;
 };
 
-// The rows of a step, which end in it or are behind one that does, and which of them have items: a bit for each, 32 in a
-// lane. They are as many as end in the step.
+// The rows of a step: those that end in it, and those without items behind them. Which have items, a bit for each says, 32 in
+// a lane.
 struct Rows {
   uint32_t begin, end, has_items;
 
@@ -482,7 +483,7 @@ __device__ __forceinline__ void store_rows(Rows rows, const uint32_t* __restrict
     }
     return;
   }
-  // 32 rows share a word; that of several is looked up together.
+  // Of several words, a bit a row, sums are looked up together.
   constexpr uint32_t kWords = 4;
   uint32_t before = 0;
 #pragma unroll 1
@@ -646,10 +647,9 @@ extern "C" __global__ void __launch_bounds__(kSumThreads)
 spmv_two_phase_sums(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                     const uint32_t* __restrict__ item_slots, const ValueT* __restrict__ item_values,
                     const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ has_items,
-                    const uint32_t* __restrict__ bin_packets,
-                    const uint32_t* __restrict__ packet_places, const MappedX* __restrict__ gathered,
-                    AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
-                    uint32_t* __restrict__ bin_ends) {
+                    const uint32_t* __restrict__ bin_packets, const uint32_t* __restrict__ packet_places,
+                    const MappedX* __restrict__ gathered, AccumT* __restrict__ bin_firsts,
+                    AccumT* __restrict__ bin_tails, uint32_t* __restrict__ bin_ends) {
   await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   sum_bin(reinterpret_cast<MappedX*>(shared_bytes), num_steps, num_tiles, y, alpha, beta, item_slots, item_values,
@@ -660,10 +660,9 @@ extern "C" __global__ void __launch_bounds__(kSumThreads)
 spmv_two_phase_sums_encoded(uint32_t num_steps, uint32_t num_tiles, YT* __restrict__ y, AlphaT alpha, BetaT beta,
                             const uint32_t* __restrict__ item_slots, const EncodedT* __restrict__ item_values,
                             const uint32_t* __restrict__ step_rows, const uint32_t* __restrict__ has_items,
-                    const uint32_t* __restrict__ bin_packets,
-                            const uint32_t* __restrict__ packet_places, const MappedX* __restrict__ gathered,
-                            AccumT* __restrict__ bin_firsts, AccumT* __restrict__ bin_tails,
-                            uint32_t* __restrict__ bin_ends) {
+                            const uint32_t* __restrict__ bin_packets, const uint32_t* __restrict__ packet_places,
+                            const MappedX* __restrict__ gathered, AccumT* __restrict__ bin_firsts,
+                            AccumT* __restrict__ bin_tails, uint32_t* __restrict__ bin_ends) {
   await_stream();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   if constexpr (kIsEncoded) {

@@ -579,7 +579,7 @@ mod tests {
             let is_cached = matches!(candidate.config.algorithm(), Algorithm::TwoPhase(_));
             assert_eq!(candidate.config.loads() == Loads::Cached, is_cached, "{}", candidate.config);
             if let Algorithm::Special(special) = candidate.config.algorithm() {
-                assert!(special.piece >= 200 && special.sigma > 1, "{special:?}");
+                assert!(special.piece >= 200 && special.sigma > 1 && special.resident == 0, "{special:?}");
             }
         }
         let in_l2 = to_measure(2 << 30);

@@ -252,3 +252,24 @@ impl Plans for TwoPhase {
         plan.finish(multiply, Expr::from(Variable::RowNnz) + 5, config)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_shared_where_columns_are() {
+        let suited = |marked: u64, hot: u64| {
+            let mut features = Features::of_size((1 << 20, 1 << 20), 8 << 20);
+            features.marked[0] = marked;
+            (0..1 << 20).for_each(|_| features.degrees.add(7));
+            (0..hot).for_each(|_| features.degrees.add((1 << 20) / hot));
+            TwoPhase::default().suited_to(&features, ValueType::F32).distinct
+        };
+        let sampled = Features::samples(8 << 20).num_entries();
+        // Columns of a few entries each; an eighth of the entries in 64 columns, and in 64 times as many as a bin has entries.
+        assert_eq!([0, 64, 1 << 19].map(|hot| suited(sampled, hot)), [0, 1, 0]);
+        // Entries that read few sectors share columns, however many these have.
+        assert_eq!(suited(sampled / 100, 0), 1);
+    }
+}

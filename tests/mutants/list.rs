@@ -853,7 +853,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     found(
         "two_phase accumulator=f64",
-        "a step's first row is stored without what it has in the step before",
+        "what a step has of its first row is not left to the block",
         "if (lane == 0 && all_ends != 0) step->first = sums[0];",
         "",
     ),

@@ -1,13 +1,15 @@
 //! What differs from a configuration in one setting.
 
-use spmv_codegen::{COMMON_KEYS, KernelConfig};
+use spmv_codegen::{Algorithm, COMMON_KEYS, KernelConfig};
 
 /// Settings that every algorithm has and that change nothing but how long a product takes.
 const COMMON: [&str; 2] = ["loads", "threads_per_block"];
 
-/// Parameters that follow from what is in a matrix, not from the device.
-const OF_THE_MATRIX: [&str; 8] =
-    ["encoding", "distinct", "block", "block_rows", "block_cols", "col_bits", "piece", "x_kib"];
+/// Whether a parameter follows from what is in a matrix, not from the device.
+fn is_of_the_matrix(parameter: &str) -> bool {
+    const BLOCKS_AND_LAYOUT: [&str; 6] = ["block", "block_rows", "block_cols", "col_bits", "piece", "x_kib"];
+    Algorithm::FOLLOWING.contains(&parameter) || BLOCKS_AND_LAYOUT.contains(&parameter)
+}
 
 /// The configurations that differ from this one in one setting by one step among what is allowed for it: how the matrix is loaded,
 /// the block size, a parameter of the algorithm. Those are left out that follow from what is in a matrix: how values and columns
@@ -17,10 +19,9 @@ pub fn neighbours(config: KernelConfig) -> Vec<KernelConfig> {
     let common = COMMON.iter().filter_map(|name| COMMON_KEYS.iter().find(|key| key.name == *name));
     let common = common.map(|key| (key.name, key.of(&config), (key.allowed)()));
     let own = algorithm.spec().parameters.iter().zip(algorithm.parameter_values());
-    let own =
-        own.filter(|(parameter, _)| !OF_THE_MATRIX.contains(&parameter.name)).map(|(parameter, value)| {
-            (parameter.name, value.to_string(), parameter.allowed.iter().map(u32::to_string).collect())
-        });
+    let own = own.filter(|(parameter, _)| !is_of_the_matrix(parameter.name)).map(|(parameter, value)| {
+        (parameter.name, value.to_string(), parameter.allowed.iter().map(u32::to_string).collect())
+    });
     let beside = |(key, value, allowed): (&'static str, String, Vec<String>)| {
         let place = allowed.iter().position(|allowed| *allowed == value);
         let places = place.map(|place| [place.checked_sub(1), Some(place + 1)]);
@@ -51,7 +52,7 @@ mod tests {
                 let before = config.settings();
                 let changed: Vec<_> = settings.iter().filter(|setting| !before.contains(setting)).collect();
                 assert_eq!(changed.len(), 1, "{other}");
-                assert!(!OF_THE_MATRIX.contains(&changed[0].0), "{other}");
+                assert!(!is_of_the_matrix(changed[0].0), "{other}");
             }
         }
         let config = KernelConfig::from_settings("hybrid", [("nnz_per_lane", "2")]).unwrap();
