@@ -172,7 +172,9 @@ spmv_two_phase_by_bin(uint32_t nnz, uint32_t num_tiles, uint32_t num_empty, cons
                       SortPair* __restrict__ pairs) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i < nnz) pairs[i].x = Bins{num_tiles, num_empty, bin_entries}.of(pairs[i].y);
+  if constexpr (kDistinct != 0) {
+    if (i < nnz) pairs[i].x = Bins{num_tiles, num_empty, bin_entries}.of(pairs[i].y);
+  }
 }
 
 // pairs <- key and place, in the order they have.
@@ -180,7 +182,9 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_two_phase_by_col(uint32_t nnz, const IndexT* __restrict__ col_indices, SortPair* __restrict__ pairs) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i < nnz) pairs[i].x = key_of(col_indices[pairs[i].y]);
+  if constexpr (kDistinct != 0) {
+    if (i < nnz) pairs[i].x = key_of(col_indices[pairs[i].y]);
+  }
 }
 
 // Whether something begins with the i-th entry in the order of tiles: another bin, or another part of the key above `shift`.
@@ -208,7 +212,9 @@ spmv_two_phase_mark_copies(uint32_t nnz, uint32_t num_tiles, uint32_t num_empty,
                            uint32_t* __restrict__ marks) {
   await_stream();
   const uint32_t i = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  if (i < nnz) marks[i] = begins(i, 0, {num_tiles, num_empty, bin_entries}, pairs);
+  if constexpr (kDistinct != 0) {
+    if (i < nnz) marks[i] = begins(i, 0, {num_tiles, num_empty, bin_entries}, pairs);
+  }
 }
 
 // The copy of x that the i-th entry in the order of tiles is multiplied with.

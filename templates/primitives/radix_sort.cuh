@@ -34,6 +34,7 @@ struct SortPairs {
 __device__ __forceinline__ void sort_count(uint32_t num_pairs, const SortPair* __restrict__ pairs, uint32_t shift,
                                            uint32_t* counts) {
   __shared__ uint32_t digit_counts[kDigits];
+#pragma unroll 1
   for (int digit = threadIdx.x; digit < kDigits; digit += kThreadsPerBlock) digit_counts[digit] = 0;
   __syncthreads();
   const Chunk chunk = block_chunk(num_pairs);
@@ -49,6 +50,7 @@ __device__ __forceinline__ void sort_count(uint32_t num_pairs, const SortPair* _
     }
   }
   __syncthreads();
+#pragma unroll 1
   for (int digit = threadIdx.x; digit < kDigits; digit += kThreadsPerBlock) {
     counts[digit * gridDim.x + blockIdx.x] = digit_counts[digit];
   }
@@ -69,7 +71,8 @@ __device__ __forceinline__ void sort_scatter(uint32_t num_pairs, const SortPair*
   __shared__ uint32_t next_places[kDigits];
   const int lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32;
-  // A digit is one thread's from here to the end.
+  // A digit is one thread's from here to the end, and most blocks have a thread for each: such loops are not unrolled.
+#pragma unroll 1
   for (int digit = threadIdx.x; digit < kDigits; digit += kThreadsPerBlock) {
     next_places[digit] = places[digit * gridDim.x + blockIdx.x];
   }
@@ -91,6 +94,7 @@ __device__ __forceinline__ void sort_scatter(uint32_t num_pairs, const SortPair*
       ranks[k] = before + __popc(peers & ((1u << lane) - 1));
     }
     __syncthreads();
+#pragma unroll 1
     for (int digit = threadIdx.x; digit < kDigits; digit += kThreadsPerBlock) {
       uint32_t place = 0;
       for (int w = 0; w < kWarps; ++w) {
@@ -127,6 +131,7 @@ __device__ __forceinline__ void sort_scatter(uint32_t num_pairs, const SortPair*
       sorted[next_places[digit] + i - tile_begins[digit]] = pair;
     }
     __syncthreads();
+#pragma unroll 1
     for (int digit = threadIdx.x; digit < kDigits; digit += kThreadsPerBlock) next_places[digit] += tile_counts[digit];
   }
 }
