@@ -53,6 +53,7 @@ fn long_rows_are_the_blocks() {
             let algorithms = [
                 Algorithm::from(LightVector { threads_per_vector, ..LightVector::default() }),
                 Algorithm::from(LightWarp { threads_per_vector, ..LightWarp::default() }),
+                Algorithm::from(LightWarp { threads_per_vector, resident: 0, ..LightWarp::default() }),
             ];
             for algorithm in algorithms {
                 check(&a, algorithm, THREADS_PER_BLOCK, schedule);

@@ -18,34 +18,38 @@ parameters! {
         unroll = 4, one of [1, 2, 4];
         /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
         aligned = 0, one of [0, 1];
+        /// 1: as many blocks as are resident take rows until none is left; 0: a block a turn, which the hardware hands out.
+        resident = 1, one of [0, 1];
     }
 }
 
 impl Plans for LightVector {
     fn plan(&self, config: &KernelConfig) -> Plan {
-        fetching_plan(config, self.threads_per_vector, self.rows_per_fetch, self.unroll)
+        fetching_plan(config, self.threads_per_vector, self.rows_per_fetch, self.unroll, self.resident)
     }
 }
 
-/// A persistent kernel whose fetchers share a counter: no more blocks than are resident, no more than there are rows
-/// for.
+/// A kernel whose fetchers share a counter: no more blocks than there are rows for, and where these are to stay, no more than
+/// are resident.
 pub(super) fn fetching_plan(
     config: &KernelConfig,
     threads_per_vector: u32,
     rows_per_fetch: u32,
     unroll: u32,
+    resident: u32,
 ) -> Plan {
     let rows_per_block = config.threads_per_block() / threads_per_vector * rows_per_fetch.max(1);
     // Of a row that is left to a block, the tree over its lanes and one over its warps.
     let block_trees = if rows_per_fetch == 0 { 2 * 5 } else { 0 };
+    let for_rows = Expr::from(Variable::NumRows).div_ceil(rows_per_block);
+    let at_once = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
     let mut args = csr_product_args(config);
     args.push(Arg::Buffer(0));
     Plan {
         prepare: vec![],
         multiply: vec![Pass {
             kernel: format!("spmv_{}", config.algorithm().name()),
-            grid: (Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks)
-                .min(Expr::from(Variable::NumRows).div_ceil(rows_per_block)),
+            grid: if resident == 0 { for_rows } else { at_once.min(for_rows) },
             threads_per_block: config.threads_per_block(),
             shared_bytes: 0,
             args,

@@ -16,11 +16,13 @@ parameters! {
         unroll = 4, one of [1, 2, 4];
         /// 1 starts a row at a multiple of threads_per_vector entries, so that later accesses are aligned.
         aligned = 0, one of [0, 1];
+        /// 1: as many blocks as are resident take rows until none is left; 0: a block a turn, which the hardware hands out.
+        resident = 1, one of [0, 1];
     }
 }
 
 impl Plans for LightWarp {
     fn plan(&self, config: &KernelConfig) -> Plan {
-        fetching_plan(config, self.threads_per_vector, self.rows_per_fetch, self.unroll)
+        fetching_plan(config, self.threads_per_vector, self.rows_per_fetch, self.unroll, self.resident)
     }
 }

@@ -1,7 +1,8 @@
 // Rows that are handed out while the kernel runs. A fetcher draws tickets; a ticket is for some rounds, and in a round each
 // group of kThreadsPerVector lanes of a warp computes a row. A fetcher is a warp that takes kRowsPerFetch rounds, or,
 // where that is 0, a block that takes a round for each of its warps: then the warps of a multiprocessor stay close to
-// each other in memory and the counter, which serves about one fetcher a nanosecond, keeps pace. Groups of few lanes are
+// each other in memory and the counter, which serves about one fetcher a nanosecond, keeps pace. Where blocks do not stay,
+// every fetcher has one ticket, its own, and the counter is left alone. Groups of few lanes are
 // for short rows, where a block waits for its slowest warp more often than it must: it takes four rounds a warp, which
 // its warps share out among themselves, and one near the end, so that all blocks end together. Rows that are very long for
 // a group are left to the whole block.
@@ -70,6 +71,18 @@ __device__ __forceinline__ void send_offsets(OffsetT* to, uint32_t first_row, ui
     if (kRowsPerTicket < kThreadsPerBlock) break;
   }
   end_copies();
+}
+
+// The product of a row by all of the block.
+__device__ __forceinline__ void multiply_row_of_block(uint32_t row, OffsetT begin, OffsetT end,
+                                                      const IndexT* __restrict__ col_indices,
+                                                      const ValueT* __restrict__ values, const XT* __restrict__ x,
+                                                      YT* __restrict__ y, AccumT alpha, BetaT beta) {
+  const AccumT share =
+      row_share<kThreadsPerBlock, 4, false, kSharesRounds>(threadIdx.x, begin, end, col_indices, values, x);
+  const AccumT sum = block_sum(share);
+  if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
+  __syncthreads();
 }
 
 // The product of all rows by blocks. A block owns its first two tickets and draws, in one of the last rounds of a turn, the
@@ -141,11 +154,8 @@ __device__ __forceinline__ void multiply_rows_of_blocks(uint32_t num_rows, const
     __syncthreads();
     for (uint32_t i = 0; i < now.num_left; ++i) {
       const uint32_t row = left_rows[i];
-      const AccumT share = row_share<kThreadsPerBlock, 4, false, kSharesRounds>(
-          threadIdx.x, __ldg(row_offsets + row), __ldg(row_offsets + row + 1), col_indices, values, x);
-      const AccumT sum = block_sum(share);
-      if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
-      __syncthreads();
+      multiply_row_of_block(row, __ldg(row_offsets + row), __ldg(row_offsets + row + 1), col_indices, values, x, y, alpha,
+                            beta);
     }
   }
 }
@@ -185,13 +195,42 @@ __device__ __forceinline__ void multiply_rows_of_warps(uint32_t num_rows, const 
   }
 }
 
+// The product of a block's rows, a round for each of its warps: the hardware hands out blocks as a counter does tickets. Warps
+// wait for each other only where the rows have so many nonzeros together that one may be left to the block.
+__device__ __forceinline__ void multiply_rows_of_turn(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
+                                                      const IndexT* __restrict__ col_indices,
+                                                      const ValueT* __restrict__ values, const XT* __restrict__ x,
+                                                      YT* __restrict__ y, AccumT alpha, BetaT beta) {
+  constexpr uint32_t kRows = kThreadsPerBlock / kThreadsPerVector;
+  const uint32_t first_row = blockIdx.x * kRows, end_row = min(first_row + kRows, num_rows);
+  const uint32_t row = first_row + threadIdx.x / kThreadsPerVector;
+  const OffsetT nnz = __ldg(row_offsets + end_row) - __ldg(row_offsets + first_row);
+  const OffsetT begin = row < num_rows ? __ldg(row_offsets + row) : 0;
+  const OffsetT ends_at = row < num_rows ? __ldg(row_offsets + row + 1) : 0;
+  const OffsetT end = skips_product(alpha) ? begin : ends_at;
+  const bool is_long = end - begin > kLongestOfGroup;
+  const bool stores = row < num_rows && threadIdx.x % kThreadsPerVector == 0 && !is_long;
+  const AccumT sum = group_row_product<kThreadsPerVector, kUnroll, kAligned>(
+      begin, is_long ? begin : end, col_indices, values, x, group_mask<kThreadsPerVector>());
+  if (stores) store_scaled(y, row, sum, alpha, beta);
+  if (nnz <= kLongestOfGroup || !__syncthreads_or(is_long)) return;
+#pragma unroll 1
+  for (uint32_t i = first_row; i < end_row; ++i) {
+    const OffsetT long_begin = __ldg(row_offsets + i), long_end = __ldg(row_offsets + i + 1);
+    if (long_end - long_begin <= kLongestOfGroup) continue;
+    multiply_row_of_block(i, long_begin, long_end, col_indices, values, x, y, alpha, beta);
+  }
+}
+
 template <bool kInterleaved>
 __device__ __forceinline__ void multiply_fetched_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                                                       const IndexT* __restrict__ col_indices,
                                                       const ValueT* __restrict__ values, const XT* __restrict__ x,
                                                       YT* __restrict__ y, AccumT alpha, BetaT beta,
                                                       uint32_t* next_ticket) {
-  if constexpr (kFetchesByBlock) {
+  if constexpr (kFetchesByBlock && !kResident) {
+    multiply_rows_of_turn(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
+  } else if constexpr (kFetchesByBlock) {
     multiply_rows_of_blocks(num_rows, row_offsets, col_indices, values, x, y, alpha, beta, next_ticket);
   } else {
     multiply_rows_of_warps<kInterleaved>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta, next_ticket);

@@ -147,6 +147,18 @@ pub const MUTANTS: &[Mutant] = &[
         "what it computes is not stored",
     ),
     found(
+        "light_vector resident=0 threads_per_block=32",
+        "long rows are nobody's where blocks do not stay",
+        "if (nnz <= kLongestOfGroup || !__syncthreads_or(is_long)) return;",
+        "if (nnz <= kLongestOfGroup || __syncthreads_or(is_long)) return;",
+    ),
+    found(
+        "light_warp resident=0 threads_per_block=32",
+        "a row that is left to the block is stored before",
+        "threadIdx.x % kThreadsPerVector == 0 && !is_long;",
+        "threadIdx.x % kThreadsPerVector == 0;",
+    ),
+    found(
         "light_warp rows_per_fetch=2",
         "only lane 0 gets the number",
         "ticket = num_fetchers + __shfl_sync(0xffffffffu, number, 0);",
