@@ -3,19 +3,22 @@
 //! of every parameter, then the fastest of those with every block size and both ways to load, then what is a step from the best
 //! of all that is known, what `auto` and `tune` take included, until nothing is faster.
 //!
-//! `cargo bench --bench tuning -- [--budget N] [--record FILE] [--report | --analysis] [NAME…]`; with
-//! `--analysis` nothing is tuned.
+//! `cargo bench --bench tuning -- [--budget N] [--repeat N] [--record FILE] [--report | --analysis] [NAME…]`;
+//! with `--repeat` each matrix is tuned so many times, with `--analysis` nothing is tuned.
 
 mod record;
 
+use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use spmv_runtime::codegen::{Algorithm, COMMON_KEYS, IndexType, KernelConfig, Operation, ValueType};
+use spmv_runtime::cudarc::driver::{result, sys::CUevent_flags};
 use spmv_runtime::matrix::CsrMatrix;
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::planner::{self, Candidate};
-use spmv_runtime::tuning::{Outcome, Tried, Tuned, TuningReport};
+use spmv_runtime::tuning::{Outcome, Tried, TuningReport};
 use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, Spmv, Vector};
 
 /// A name, a class of matrices and its parameters.
@@ -38,6 +41,8 @@ const PROBLEMS: &[Problem] = &[
     ("tall", "tall", &[("rows", 4e6), ("cols", 5e5), ("per_row", 7.0), ("stretch", 1000.0)]),
     ("chemistry", "chemistry", &[("n", 1e5), ("per_row", 150.0)]),
     ("small_stencil_27", "stencil_27", &[("nx", 34.0), ("ny", 34.0), ("nz", 34.0)]),
+    ("small_fem_3", "fem", &[("nx", 15.0), ("ny", 15.0), ("nz", 15.0), ("unknowns", 3.0)]),
+    ("small_road", "road", &[("n", 2e5)]),
     ("small_rmat", "rmat", &[("scale", 17.0), ("per_row", 16.0)]),
 ];
 
@@ -49,10 +54,11 @@ const ANALYSIS_HEAD: &str = "matrix,auto,product_us,analysis_us,analysis_product
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let (mut budget, mut to, mut names, mut report) = (200, None, Vec::new(), false);
-    let mut analysis = false;
+    let (mut analysis, mut repeat) = (false, 1);
     while let Some(argument) = arguments.next() {
         match &*argument {
             "--budget" => budget = arguments.next().and_then(|text| text.parse().ok()).expect("--budget N"),
+            "--repeat" => repeat = arguments.next().and_then(|text| text.parse().ok()).expect("--repeat N"),
             "--record" => to = Some(arguments.next().expect("--record FILE")),
             "--report" => report = true,
             "--analysis" => analysis = true,
@@ -85,18 +91,18 @@ fn main() {
             }
             continue;
         }
-        let mut took = [None, None];
-        for (value, took) in [ValueType::F32, ValueType::F64].into_iter().zip(&mut took) {
+        let mut took = Vec::new();
+        for value in [ValueType::F32, ValueType::F64] {
             let measured = match value {
-                ValueType::F32 => measure(&device, &wide.convert::<f32>(), budget),
-                _ => measure(&device, &wide, budget),
+                ValueType::F32 => measure(&device, &wide.convert::<f32>(), budget, repeat),
+                _ => measure(&device, &wide, budget, repeat),
             };
             match measured {
-                Ok(found) => *took = Some((value, found)),
+                Ok(found) => took.extend(found.into_iter().map(|found| (value, found))),
                 Err(error) => println!("{name},{value}: {error}"),
             }
         }
-        for (value, found) in took.into_iter().flatten() {
+        for (value, found) in took {
             let line = format!("{name},{value},{}", found.line);
             println!("{line}");
             if report {
@@ -131,7 +137,12 @@ struct Found {
     ratios: [f64; 2],
 }
 
-fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> Result<Found, Error> {
+fn measure<V: Element>(
+    device: &Device,
+    a: &CsrMatrix<V, u32>,
+    budget: u32,
+    repeat: usize,
+) -> Result<Vec<Found>, Error> {
     let matrix = Arc::new(DeviceMatrix::upload(device, a, IndexType::U32)?);
     let operation = Operation::NonTranspose;
     // Making plans does not count: kernels are compared.
@@ -142,8 +153,13 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
     let l2_bytes = planner::l2_bytes(device);
     let auto = planner::candidates(&features, types, operation, l2_bytes, &constraints)?[0].config;
     let budget = Budget::Products(budget);
-    let Tuned { plan: of_tuned, report: tuned, .. } =
-        Spmv::tune_anew(device, &matrix, operation, &constraints, budget)?;
+    let mut plans = Vec::new();
+    let mut reports = Vec::new();
+    for _ in 0..repeat {
+        let tuned = Spmv::tune_anew(device, &matrix, operation, &constraints, budget)?;
+        plans.push(tuned.plan);
+        reports.push(tuned.report);
+    }
     let tune = |configs: &[KernelConfig], budget| {
         let candidates = configs.iter().map(|config| Candidate::new(*config, "")).collect();
         Spmv::tune_among(device, &matrix, operation, &constraints, candidates, budget)
@@ -152,9 +168,8 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
     let thorough = Budget::Products(1_000_000);
     let first = tune(&all(types.value), thorough)?;
     let mut close = with_blocks_and_loads(&fastest(&first, 6));
-    close.extend(
-        [tuned.config, auto].into_iter().filter(|config| !close.contains(config)).collect::<Vec<_>>(),
-    );
+    let taken = reports.iter().map(|report| report.config).chain([auto]);
+    close.extend(taken.filter(|config| !close.contains(config)).collect::<Vec<_>>());
     let mut best = tune(&close, thorough)?.config;
     loop {
         let around: Vec<_> = std::iter::once(best).chain(planner::neighbours(best)).collect();
@@ -167,18 +182,21 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
     }
     // Where arrays lie decides a few per cent: the plan that was tuned is measured, not another with its kernel, and the median
     // of three of the best.
-    let with = |config: KernelConfig| Spmv::with_operation(device, &matrix, operation, config);
-    let mut plans = [of_tuned, with(auto)?, with(best)?, with(best)?, with(best)?];
-    let [tuned_ms, auto_ms, mut of_best @ ..] = side_by_side::<V>(device, &matrix, &mut plans)?;
+    for config in [auto, best, best, best] {
+        plans.push(Spmv::with_operation(device, &matrix, operation, config)?);
+    }
+    let times = side_by_side::<V>(device, &matrix, &mut plans)?;
+    let (of_tuned, [auto_ms, of_best @ ..]) = times.split_last_chunk::<4>().expect("four more plans");
+    let mut of_best = *of_best;
     of_best.sort_by(f64::total_cmp);
     // What the thorough search took is not always faster than what was measured beside it in the end.
-    let best_ms = of_best[1].min(tuned_ms).min(auto_ms);
-    let ratios = [tuned_ms / best_ms, auto_ms / best_ms];
+    let best_ms = of_tuned.iter().chain([auto_ms]).copied().fold(of_best[1], f64::min);
     // A product that is waited for, as the analysis is.
     let x = Vector::<V>::zeros(device, matrix.num_cols())?;
     let mut y = Vector::<V>::zeros(device, matrix.num_rows())?;
+    let plan_of_auto = &mut plans[repeat];
     let alone = least(|| {
-        plans[1].apply(1.0, &x, 0.0, &mut y)?;
+        plan_of_auto.apply(1.0, &x, 0.0, &mut y)?;
         device.synchronize()
     })?;
     let analysis = least(|| matrix.features().map(drop))?;
@@ -187,19 +205,23 @@ fn measure<V: Element>(device: &Device, a: &CsrMatrix<V, u32>, budget: u32) -> R
         Ok(())
     })?;
     let fingerprint = least(|| matrix.fingerprint().map(drop))?;
-    let line = format!(
-        "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{alone:.4},{analysis:.4},{ranking:.4},{fingerprint:.4}",
-        short(best),
-        ratios[0],
-        short(tuned.config),
-        ratios[1],
-        short(auto),
-        tuned.spent / best_ms,
-        tuned.tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Measured { .. })).count(),
-        tuned.stop,
-        tuned.prepared / best_ms,
-    );
-    Ok(Found { line, report: tuned, ratios })
+    let found = reports.into_iter().zip(of_tuned).map(|(tuned, tuned_ms)| {
+        let ratios = [tuned_ms / best_ms, auto_ms / best_ms];
+        let line = format!(
+            "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{alone:.4},{analysis:.4},{ranking:.4},{fingerprint:.4}",
+            short(best),
+            ratios[0],
+            short(tuned.config),
+            ratios[1],
+            short(auto),
+            tuned.spent / best_ms,
+            tuned.tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Measured { .. })).count(),
+            tuned.stop,
+            tuned.prepared / best_ms,
+        );
+        Found { line, report: tuned, ratios }
+    });
+    Ok(found.collect())
 }
 
 /// What it takes to look at a structure and to rank candidates for it, beside a product of what is taken.
@@ -286,27 +308,54 @@ fn with_blocks_and_loads(configs: &[KernelConfig]) -> Vec<KernelConfig> {
 fn side_by_side<V: Element>(
     device: &Device,
     matrix: &DeviceMatrix,
-    plans: &mut [Spmv; 5],
-) -> Result<[f64; 5], Error> {
+    plans: &mut [Spmv],
+) -> Result<Vec<f64>, Error> {
     const BATCHES: usize = 21;
-    const PRODUCTS: u32 = 50;
     let x = Vector::<V>::zeros(device, matrix.num_cols())?;
     let mut y = Vector::<V>::zeros(device, matrix.num_rows())?;
-    let mut times = [[0.0; BATCHES]; 5];
+    let mut times = vec![[0.0; BATCHES]; plans.len()];
     for batch in 0..BATCHES {
         for (plan, times) in plans.iter_mut().zip(&mut times) {
-            plan.apply(1.0, &x, 0.0, &mut y)?;
-            device.synchronize()?;
-            let started = Instant::now();
-            (0..PRODUCTS).try_for_each(|_| plan.apply(1.0, &x, 0.0, &mut y))?;
-            device.synchronize()?;
-            times[batch] = started.elapsed().as_secs_f64() * 1e3 / f64::from(PRODUCTS);
+            times[batch] = queued(device, || plan.apply(1.0, &x, 0.0, &mut y))?;
         }
     }
-    Ok(times.map(|mut times| {
+    let median = |mut times: [f64; BATCHES]| {
         times.sort_by(f64::total_cmp);
         times[BATCHES / 2]
-    }))
+    };
+    Ok(times.into_iter().map(median).collect())
+}
+
+/// What each of 50 products takes the device, in milliseconds, behind one that brings them into the caches. The device begins when
+/// all are queued: the host takes as long to launch one as a small one takes the device.
+fn queued(device: &Device, mut multiply: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+    const PRODUCTS: u32 = 50;
+    let (context, stream) = device.as_cuda().expect("a GPU");
+    let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).expect("an event");
+    let (before, after) = (event(), event());
+    let all_queued = AtomicBool::new(false);
+    let gate = std::ptr::from_ref(&all_queued).cast_mut().cast();
+    // SAFETY: the flag outlives the wait, because the device is waited for below, whatever comes of the launches.
+    unsafe { result::stream::launch_host_function(stream.cu_stream(), wait, gate) }.expect("a host function");
+    let launched = multiply().and_then(|()| {
+        before.record(stream).expect("the start is recorded");
+        let launched = (0..PRODUCTS).try_for_each(|_| multiply());
+        after.record(stream).expect("the end is recorded");
+        launched
+    });
+    all_queued.store(true, Ordering::Release);
+    device.synchronize()?;
+    launched?;
+    Ok(f64::from(before.elapsed_ms(&after).expect("both were recorded")) / f64::from(PRODUCTS))
+}
+
+/// Returns once the flag at `flag` is set.
+unsafe extern "C" fn wait(flag: *mut c_void) {
+    // SAFETY: whoever launches this keeps the flag until it has returned.
+    let flag = unsafe { &*flag.cast::<AtomicBool>() };
+    while !flag.load(Ordering::Acquire) {
+        std::hint::spin_loop();
+    }
 }
 
 /// The least of some runs, in milliseconds on the host's clock: what is measured waits for the device.

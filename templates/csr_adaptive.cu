@@ -6,7 +6,7 @@
 // Suffers:   matrices so small that there are fewer blocks than multiprocessors
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset + 2 * sum) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, or 2 * rows_per_half_warp times as many, kept by the plan
 // Guarantee: bit-reproducible; a row within a block is summed in chains of at most 16 products and a tree, parts of a row are summed in a fixed order
-// Launch:    row blocks are found by four passes once for a structure; a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
+// Launch:    row blocks are found by four passes once for a structure; where all rows are about as long as their neighbours, 32 nonzeros and more, and have 64 on average, half a warp a row, grid stride, rows_per_half_warp a half; else a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerBlock = 1024;
@@ -50,11 +50,17 @@ struct BlocksBegun {
     const OffsetT nnz = row_offsets[first + rows] - row_offsets[first];
     if (nnz < rows * shortest || nnz / rows >= too_long) return false;
     OffsetT longest = 0;
+#pragma unroll 4
     for (uint32_t i = 0; i < rows; ++i) longest = max(longest, length(first + i));
     return longest <= kNnzPerPart && longest <= 2 * (nnz / rows);
   }
   __device__ __forceinline__ bool is_for_halves(uint32_t first) const {
     return are_alike(kRowsForHalves, first, kShortestForHalf, kTooLongForHalf);
+  }
+  // Whether half warps may have these rows where all of the matrix are theirs: a little shorter ones, and the few at the end.
+  __device__ __forceinline__ bool may_be_for_halves(uint32_t first) const {
+    if (num_rows - first >= kRowsForHalves) return are_alike(kRowsForHalves, first, kShortestForHalf / 2, kTooLongForHalf);
+    return row_offsets[num_rows] - row_offsets[first] < kTooLongForHalf * (num_rows - first);
   }
   __device__ __forceinline__ bool is_for_warps(uint32_t first) const {
     return are_alike(kWarps, first, kShortestForWarp, ~OffsetT(0));
@@ -92,13 +98,22 @@ spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uin
   scan_chunk(num_rows, partials, first_blocks, BlocksBegun{row_offsets, num_rows});
 }
 
-// The first row and the first nonzero of every block, the end behind the last.
+// The first row and the first nonzero of every block, the end behind the last; *num_others <- 1 unless half warps may have all
+// rows.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* row_offsets,
-                         const uint32_t* first_blocks, uint32_t* block_rows, OffsetT* block_offsets) {
+                         const uint32_t* first_blocks, uint32_t* block_rows, OffsetT* block_offsets,
+                         uint64_t* num_others) {
   await_stream();
   const uint32_t block = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (block > num_blocks) return;
+  const BlocksBegun begun{row_offsets, num_rows};
+  bool all_alike = num_rows >= kRowsForHalves && row_offsets[num_rows] / kShortestForHalf >= num_rows;
+  for (uint64_t first = uint64_t(block) * kRowsForHalves; all_alike && first < num_rows;
+       first += (num_blocks + uint64_t(1)) * kRowsForHalves) {
+    all_alike = begun.may_be_for_halves(uint32_t(first));
+  }
+  if (!all_alike && *static_cast<volatile uint64_t*>(num_others) == 0) atomicMax(num_others, uint64_t(1));
   if (block == num_blocks) {
     block_rows[block] = num_rows;
     block_offsets[block] = row_offsets[num_rows];
@@ -156,6 +171,23 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t first, uint32_t row
     const OffsetT begin = __ldg(row_offsets + first + i), end = __ldg(row_offsets + first + i + 1);
     const AccumT sum = group_row_product<kWidth, 4, kIsNarrow, kIsNarrow>(begin, end, col_indices, values, x, group_mask<kWidth>());
     if (threadIdx.x % kWidth == 0) store_scaled(y, first + i, sum, alpha, beta);
+  }
+}
+
+// The product by half warps alone, where they may have all rows: no load says first where a block begins, and caches have the
+// shared memory.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_adaptive_halves(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                         const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
+                         BetaT beta) {
+  await_stream();
+  const uint32_t mask = group_mask<16>();
+  const uint32_t num_halves = gridDim.x * (2 * kWarps);
+  for (uint32_t row = blockIdx.x * (2 * kWarps) + threadIdx.x / 16; row < num_rows; row += num_halves) {
+    const OffsetT begin = __ldg(row_offsets + row), next = __ldg(row_offsets + row + 1);
+    const OffsetT end = skips_product(alpha) ? begin : next;
+    const AccumT sum = group_row_product<16, 4, true>(begin, end, col_indices, values, x, mask);
+    if (threadIdx.x % 16 == 0) store_scaled(y, row, sum, alpha, beta);
   }
 }
 

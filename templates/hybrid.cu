@@ -131,14 +131,14 @@ struct OrderedRows {
   const uint16_t* __restrict__ lengths;
 };
 
-// Computes a row of kWidth lanes.
+// Computes a row of kWidth lanes. Those of wide groups are long enough for their steps to begin at lines.
 template <int kWidth>
 __device__ __forceinline__ void multiply_row(uint32_t row, OffsetT begin, OffsetT next,
                                              const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                                              const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
   const OffsetT end = skips_product(alpha) ? begin : next;
-  const AccumT sum = group_row_product<kWidth, 4, false, kWidth == 1>(begin, end, col_indices, values, x,
-                                                                     group_mask<kWidth>());
+  const AccumT sum = group_row_product<kWidth, 4, (kWidth >= 16), kWidth == 1>(begin, end, col_indices, values, x,
+                                                                               group_mask<kWidth>());
   if (threadIdx.x % kWidth == 0) store_scaled(y, row, sum, alpha, beta);
 }
 

@@ -24,13 +24,14 @@ parameters! {
 const LONGEST_CHAIN: u32 = 16;
 
 // Buffers of the plan.
-const COUNTS: usize = 0;
+const NUM_BLOCKS: usize = 0;
 const PARTIALS: usize = 1;
 const FIRST_BLOCKS: usize = 2;
 const BLOCK_ROWS: usize = 3;
 const BLOCK_OFFSETS: usize = 4;
 const PIECES: usize = 5;
 const MEETINGS: usize = 6;
+const NUM_OTHERS: usize = 7;
 
 impl Plans for CsrAdaptive {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
@@ -45,6 +46,9 @@ impl Plans for CsrAdaptive {
         let types = config.types();
         let num_rows = || Expr::from(Variable::NumRows);
         let num_blocks = || Expr::from(Variable::Count(0));
+        // 0: half warps compute all rows, and row blocks none.
+        let num_others = || Expr::from(Variable::Count(1));
+        let of_halves = || num_rows().div_ceil(threads_per_block / 16 * self.rows_per_half_warp);
         let pass = |kernel: &str, grid: Expr, args: Vec<Arg>| Pass {
             kernel: kernel.into(),
             grid,
@@ -59,10 +63,11 @@ impl Plans for CsrAdaptive {
             entry_args: vec![Arg::RowOffsets],
             partials: PARTIALS,
             out: FIRST_BLOCKS,
-            total: COUNTS,
+            total: NUM_BLOCKS,
         };
         let mut prepare = scan.passes().to_vec();
         let counted = prepare.len() - 1;
+        let found = prepare.len();
         prepare.push(pass(
             "spmv_csr_adaptive_blocks",
             (num_blocks() + 1).div_ceil(threads_per_block),
@@ -72,19 +77,25 @@ impl Plans for CsrAdaptive {
                     Arg::Size(num_rows(), IndexType::U32),
                     Arg::RowOffsets,
                 ],
-                [FIRST_BLOCKS, BLOCK_ROWS, BLOCK_OFFSETS].map(Arg::Buffer).into(),
+                [FIRST_BLOCKS, BLOCK_ROWS, BLOCK_OFFSETS, NUM_OTHERS].map(Arg::Buffer).into(),
             ]
             .concat(),
         ));
         let product = csr_product_args(config);
         let offset_bytes = types.offset.size() as u32;
         Plan {
-            multiply: vec![pass(
-                "spmv_csr_adaptive",
-                num_blocks(),
-                [product, [BLOCK_ROWS, BLOCK_OFFSETS, PIECES, MEETINGS].map(Arg::Buffer).into()].concat(),
-            )],
-            counts: vec![Count { name: "num_blocks", buffer: COUNTS, entry: 0, after: counted }],
+            multiply: vec![
+                pass("spmv_csr_adaptive_halves", of_halves().minus(num_others() * of_halves()), product.clone()),
+                pass(
+                    "spmv_csr_adaptive",
+                    num_blocks().min(num_others() * num_blocks()),
+                    [product, [BLOCK_ROWS, BLOCK_OFFSETS, PIECES, MEETINGS].map(Arg::Buffer).into()].concat(),
+                ),
+            ],
+            counts: vec![
+                Count { name: "num_blocks", buffer: NUM_BLOCKS, entry: 0, after: counted },
+                Count { name: "num_others", buffer: NUM_OTHERS, entry: 0, after: found },
+            ],
             prepare,
             buffers: vec![
                 Buffer::new("num_blocks", 8).scratch(),
@@ -94,17 +105,18 @@ impl Plans for CsrAdaptive {
                 Buffer::new("block_offsets", (num_blocks() + 1) * offset_bytes),
                 Buffer::new("pieces", num_blocks() * types.accumulator.size() as u32),
                 Buffer::new("meetings", num_blocks() * types.accumulator.piece_word_bytes()).zeroed(),
+                Buffer::new("num_others", 8).zeroed().scratch(),
             ],
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
                 // A chain of a shared block and its tree; or a lane's steps of four of a row that half a warp has; or a
-                // thread's share of a row, whole or in parts, of which a lane of a warp adds every 32nd, and two trees. Then
-                // alpha, beta and two conversions.
+                // thread's share of a row, whole or in parts, of which a lane of a warp adds every 32nd, and two trees; one step
+                // more where the first is aligned. Then alpha, beta and two conversions.
                 summation_depth: Expr::from(Variable::RowNnz).min(LONGEST_CHAIN)
                     + Expr::from(Variable::RowNnz).div_ceil(threads_per_block.min(4 * 16))
-                    + (2 * 10 + 1 + 4 + 4),
+                    + (2 * 10 + 1 + 1 + 4 + 4),
                 operation: config.operation(),
             },
         }

@@ -132,9 +132,9 @@ impl Plans for Hybrid {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // Then the terms of a step, trees over lanes or threads, the last part's lane and the tree over parts, alpha,
-                // beta and two conversions.
-                summation_depth: of_a_group + NNZ_PER_THREAD / 4 + (4 + 10) + of_parts + (1 + 5) + 4,
+                // Then a step more where the first is aligned, the terms of a step, trees over lanes or threads, the last
+                // part's lane and the tree over parts, alpha, beta and two conversions.
+                summation_depth: of_a_group + NNZ_PER_THREAD / 4 + (1 + 4 + 10) + of_parts + (1 + 5) + 4,
                 operation: config.operation(),
             },
         }

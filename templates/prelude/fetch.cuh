@@ -79,7 +79,7 @@ __device__ __forceinline__ void multiply_row_of_block(uint32_t row, OffsetT begi
                                                       const ValueT* __restrict__ values, const XT* __restrict__ x,
                                                       YT* __restrict__ y, AccumT alpha, BetaT beta) {
   const AccumT share =
-      row_share<kThreadsPerBlock, 4, false, kSharesRounds>(threadIdx.x, begin, end, col_indices, values, x);
+      row_share<kThreadsPerBlock, 4, kAligned, kSharesRounds>(threadIdx.x, begin, end, col_indices, values, x);
   const AccumT sum = block_sum(share);
   if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);
   __syncthreads();

@@ -32,14 +32,15 @@ __device__ __forceinline__ const XT* x_behind(uint32_t bits, const XT* __restric
 // What a thread adds up of a row that kWidth threads share, of which it is the `lane`-th. Guarded, not peeled: the loads
 // of kUnroll terms are in flight together, in a row's last step too. The terms of a step are added up before they are
 // added to the sum: one sum takes fewer registers than a chain for every load, so more loads are under way. kAligned
-// starts at a multiple of kWidth entries, so that a step touches no line twice. Where kOrders, values are asked for with the
-// columns, however few the registers are; where these suffice, the compiler does better unasked.
+// starts at a multiple of as many entries as lanes of a warp share the row, so that what they load of a step touches no
+// line twice. Where kOrders, values are asked for with the columns, however few the registers are; where these suffice,
+// the compiler does better unasked.
 template <int kWidth, int kUnroll, bool kAligned, bool kOrders = false>
 __device__ __forceinline__ AccumT row_share(uint32_t lane, OffsetT begin, OffsetT end,
                                             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
                                             const XT* __restrict__ x) {
   constexpr int kStep = kWidth * kUnroll;
-  const OffsetT first = (kAligned ? begin & ~OffsetT(kWidth - 1) : begin) + lane;
+  const OffsetT first = (kAligned ? begin & ~OffsetT((kWidth < 32 ? kWidth : 32) - 1) : begin) + lane;
   bool is_before = kAligned && first < begin;
   col_indices += first;
   values += first;

@@ -11,7 +11,7 @@ __device__ __forceinline__ void add_row_part(const SpanningRows& spanning, const
   const OffsetT row_end = __ldg(row_offsets + row + 1);
   if (skips_product(alpha)) end = begin;
   const AccumT sum =
-      block_sum(row_share<kThreadsPerBlock, 4, false, sizeof(AccumT) == 4>(threadIdx.x, begin, end, col_indices, values, x));
+      block_sum(row_share<kThreadsPerBlock, 4, true, sizeof(AccumT) == 4>(threadIdx.x, begin, end, col_indices, values, x));
   if (threadIdx.x >= 32) return;
   if (row_end - row_begin <= kNnzPerPart) {
     if (threadIdx.x == 0) store_scaled(y, row, sum, alpha, beta);

@@ -325,6 +325,18 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     found(
         "csr_adaptive",
+        "half warps compute rows twice",
+        "const uint32_t num_halves = gridDim.x * (2 * kWarps);",
+        "const uint32_t num_halves = gridDim.x * kWarps;",
+    ),
+    found(
+        "csr_adaptive",
+        "half warps of a block that has others beside it leave out its last rows",
+        "for (uint32_t i = threadIdx.x / kWidth; i < rows; i += kThreadsPerBlock / kWidth) {",
+        "for (uint32_t i = threadIdx.x / kWidth; i + 1 < rows; i += kThreadsPerBlock / kWidth) {",
+    ),
+    found(
+        "csr_adaptive",
         "a part is stored as if it were the row",
         "if (row_end - row_begin <= kNnzPerPart) {",
         "if (true) {",

@@ -185,8 +185,8 @@ impl Contest {
                     self.entries[next].entered = true;
                     self.enter(next, lent.as_deref())?;
                 }
-                Next::Measure { runner, products } => {
-                    let time = self.products(runner, products, lent.as_deref_mut())?;
+                Next::Measure { runner, products, leads } => {
+                    let time = self.products(runner, products, leads, lent.as_deref_mut())?;
                     self.race.record(runner, products, time);
                     self.free_those_behind();
                 }
@@ -339,14 +339,20 @@ impl Contest {
         Ok(())
     }
 
-    /// What each of so many products of a runner takes; where another ran since its last, after one that is not timed and brings it
-    /// back into the caches.
-    fn products(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<f64, Error> {
+    /// What each of so many products of a runner takes; where it `leads` them, or another ran since its last, after one that is not
+    /// timed and brings it back into the caches.
+    fn products(
+        &mut self,
+        runner: usize,
+        products: u32,
+        leads: bool,
+        lent: Option<&mut Spmv>,
+    ) -> Result<f64, Error> {
         let device = self.matrix.device().clone();
         let (x, y) = (self.x.address(), self.y.address());
         let (one, zero) = (Scalar::F64(1.0).into(), Scalar::F64(0.0).into());
         let is_again = self.race.estimate(runner).is_some();
-        let untimed = u32::from(self.last_ran.replace(runner) != Some(runner) && is_again);
+        let untimed = u32::from(self.last_ran.replace(runner) != Some(runner) && is_again || leads);
         let entry = &mut self.entries[self.runners[runner]];
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();

@@ -11,9 +11,15 @@ const TURN: u32 = 3;
 /// Products of the first turn, after which most are clearly behind.
 const FIRST_TURN: u32 = 2;
 
-/// Milliseconds that a turn lasts at least, by more products, up to so many: starting and ending one takes some microseconds.
-const SHORTEST_TURN_MS: f64 = 0.03;
+/// Milliseconds up to which products are short beside what it takes to start a turn. Those of the fastest being so, a turn begins
+/// behind a product that is not timed and lasts as long, by more products, up to so many.
+const SHORT_MS: f64 = 0.015;
 const LONGEST_TURN: u32 = 12;
+
+/// Products of a first turn when products are short, and their time over that of the fastest, beyond which there is no second
+/// turn: behind one that is not timed, caches are warm.
+const FIRST_SHORT_TURN: u32 = 3;
+const BEHIND: f64 = 1.15;
 
 /// A first product over the time of the fastest, beyond which there is no second one: caches are cold.
 const FAR_BEHIND: f64 = 2.0;
@@ -41,8 +47,8 @@ const ALIKE: f64 = 1.02;
 pub(crate) enum Next {
     /// Let the next one enter.
     Enter,
-    /// Measure so many products of a runner, at first one.
-    Measure { runner: usize, products: u32 },
+    /// Measure so many products of a runner, behind one that is not timed where it `leads` them.
+    Measure { runner: usize, products: u32, leads: bool },
     /// Nothing more.
     Stop(Stop),
 }
@@ -96,7 +102,7 @@ impl Runner {
 
     /// Products of its next turn, at least so many.
     fn turn(&self, products: u32) -> u32 {
-        let needed = (SHORTEST_TURN_MS / self.quantile(0.5).max(f64::MIN_POSITIVE)).ceil();
+        let needed = (SHORT_MS / self.quantile(0.5).max(f64::MIN_POSITIVE)).ceil();
         products.max(needed.min(LONGEST_TURN.into()) as u32)
     }
 
@@ -145,11 +151,12 @@ impl Race {
         let entering = running().find(|(_, runner)| runner.times.len() < qualified);
         if let Some((runner, known)) = entering {
             let products = match known.times.len() {
+                0 if self.is_short() => FIRST_SHORT_TURN,
                 0 => 1,
                 1 => known.turn(FIRST_TURN),
                 _ => known.turn(TURN),
             };
-            return Next::Measure { runner, products };
+            return Next::Measure { runner, products, leads: self.is_short() };
         }
         let one_left = running().count() <= 1;
         if more && (one_left || left > 1.0 - ENTERING) {
@@ -161,23 +168,24 @@ impl Race {
         let fewest = running().min_by_key(|(_, runner)| runner.times.len());
         match fewest {
             Some((runner, known)) if !self.exact && known.times.len() < ENOUGH => {
-                Next::Measure { runner, products: known.turn(TURN) }
+                Next::Measure { runner, products: known.turn(TURN), leads: self.is_short() }
             }
             _ => Next::Stop(Stop::Alike),
         }
     }
 
-    /// What so many products of a runner took, each. Whoever is clearly behind by now, or far behind after the first product, runs
-    /// no more.
+    /// What so many products of a runner took, each. Whoever is clearly behind by now, or far behind after the first turn, runs no
+    /// more.
     pub(crate) fn record(&mut self, runner: usize, products: u32, time: f64) {
-        let fastest = self.best().map_or(f64::INFINITY, |(best, _)| self.runners[best].quantile(0.5));
+        let (fastest, is_short) = (self.fastest(), self.is_short());
         let known = &mut self.runners[runner].times;
-        if known.is_empty() && !self.exact {
-            known.push(time);
-            self.runners[runner].runs = time <= FAR_BEHIND * fastest + SLACK_MS;
+        let is_first = known.is_empty();
+        known.extend(std::iter::repeat_n(time, products as usize));
+        if is_first && !self.exact {
+            let longest = if is_short { BEHIND * fastest } else { FAR_BEHIND * fastest + SLACK_MS };
+            self.runners[runner].runs = time <= longest;
             return;
         }
-        known.extend(std::iter::repeat_n(time, products as usize));
         known.sort_by(f64::total_cmp);
         let Some((best, estimate)) = self.best() else { return };
         let margins: Vec<f64> = self.runners.iter().map(|runner| self.margin(runner, best)).collect();
@@ -211,6 +219,16 @@ impl Race {
         known.map(|(index, runner)| (index, runner.estimate())).min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
+    /// What a product of the fastest takes.
+    fn fastest(&self) -> f64 {
+        self.best().map_or(f64::INFINITY, |(best, _)| self.runners[best].quantile(0.5))
+    }
+
+    /// Whether products are short.
+    fn is_short(&self) -> bool {
+        !self.exact && self.fastest() < SHORT_MS
+    }
+
     /// What a product of a runner takes, with its share of making the plan, where it was measured.
     pub(crate) fn estimate(&self, runner: usize) -> Option<f64> {
         let runner = &self.runners[runner];
@@ -233,8 +251,11 @@ impl Race {
         let limit = match self.limit {
             Limit::Amount(amount) => amount,
             Limit::Products(products) => {
-                let fastest = self.best().map_or(f64::INFINITY, |(best, _)| self.runners[best].quantile(0.5));
-                if self.exact { f64::INFINITY } else { products * fastest }
+                if self.exact {
+                    f64::INFINITY
+                } else {
+                    products * self.fastest()
+                }
             }
         };
         if limit == f64::INFINITY { 1.0 } else { 1.0 - self.spent / limit.max(f64::MIN_POSITIVE) }
@@ -304,14 +325,14 @@ mod tests {
             loop {
                 match race.next(entered < self.times.len()) {
                     Next::Enter => entered = race.enter(0.0) + 1,
-                    Next::Measure { runner, products } => {
+                    Next::Measure { runner, products, leads } => {
                         let took = match self.noise {
                             0.0 => self.times[runner] * f64::from(products),
                             _ => (0..products).map(|_| self.product(runner)).sum(),
                         };
                         let time = took / f64::from(products);
                         let is_again = race.estimate(runner).is_some();
-                        let is_untimed = last_ran.replace(runner) != Some(runner) && is_again;
+                        let is_untimed = last_ran.replace(runner) != Some(runner) && is_again || leads;
                         race.spend(took + if is_untimed { time } else { 0.0 });
                         race.record(runner, products, time);
                     }
@@ -365,17 +386,36 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_short_products_are_long() {
-        for (time, expected) in [(1.0, [2, 3]), (0.012, [3, 3]), (0.004, [8, 8]), (0.001, [12, 12])] {
+    fn short_products_have_long_turns_that_another_leads() {
+        for (time, leads, first, later) in [
+            (1.0, false, 1, [2, 3]),
+            (0.012, true, 3, [2, 3]),
+            (0.004, true, 3, [4, 4]),
+            (0.001, true, 3, [12, 12]),
+        ] {
             let mut race = Race::new(Limit::Products(200.0), false);
             let runner = race.enter(0.0);
-            race.enter(0.0);
+            assert_eq!(
+                race.next(false),
+                Next::Measure { runner, products: 1, leads: false },
+                "nothing is known"
+            );
             race.record(runner, 1, time);
-            assert_eq!(race.next(false), Next::Measure { runner, products: expected[0] });
+            assert_eq!(race.next(false), Next::Measure { runner, products: later[0], leads });
             race.record(runner, 5, time);
-            (0..6).for_each(|_| race.record(runner + 1, 1, time));
-            assert_eq!(race.next(false), Next::Measure { runner, products: expected[1] });
+            let other = race.enter(0.0);
+            assert_eq!(race.next(false), Next::Measure { runner: other, products: first, leads });
+            race.record(other, 6, time);
+            assert_eq!(race.next(false), Next::Measure { runner, products: later[1], leads });
         }
+    }
+
+    #[test]
+    fn short_products_that_are_behind_have_one_turn() {
+        let (best, why, products) =
+            Device::new(&[0.004, 0.005, 0.0045, 0.0047], 0.001).race(Limit::Products(200.0));
+        assert_eq!((best, why), (0, Stop::OneLeft));
+        assert_eq!(products[1..], [3, 7, 3]);
     }
 
     #[test]
