@@ -28,7 +28,9 @@ impl MergePath {
 impl Plans for MergePath {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
         let size = config.types().accumulator.size() as u32;
-        let bytes = self.tile_items(config) * size + config.threads_per_block() / 32 * (size + 4);
+        let (threads, warps) = (config.threads_per_block(), config.threads_per_block() / 32);
+        // Products, row ends by threads and warps, and what warps leave to those behind them.
+        let bytes = self.tile_items(config) * size + (threads + warps) * 4 + warps * (size + 4);
         shared_memory::check(config, "items_per_thread", bytes)
     }
 

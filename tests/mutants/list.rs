@@ -174,14 +174,32 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "merge_path",
         "the barrier behind staging is lost",
-        "    stage_row_ends(slots, tile_nnz, items, first_nnz, row_ends);\n  }\n  __syncthreads();",
-        "    stage_row_ends(slots, tile_nnz, items, first_nnz, row_ends);\n  }",
+        "    stage_row_ends(slots, row_ends, tile_nnz, items, first_nnz, ends_at);\n  }\n  __syncthreads();",
+        "    stage_row_ends(slots, row_ends, tile_nnz, items, first_nnz, ends_at);\n  }",
+    ),
+    found(
+        "merge_path",
+        "row ends are marked where it is not clear yet",
+        "  const OffsetT* ends_at = row_offsets + first_row + 1;\n  __syncthreads();",
+        "  const OffsetT* ends_at = row_offsets + first_row + 1;",
+    ),
+    found(
+        "merge_path",
+        "row ends of earlier warps are forgotten",
+        "if (warp < threadIdx.x / 32) sum += of_warps[warp];",
+        "",
+    ),
+    found(
+        "merge_path",
+        "slots are taken for nonzeros that are row ends",
+        "tile_nnz >= kFilled * kThreadsPerBlock",
+        "tile_nnz >= (kFilled - 1) * kThreadsPerBlock",
     ),
     found(
         "merge_path",
         "the carry is dropped",
-        "slots[row++].sum = reduce(carry, sums[k]);",
-        "slots[row++].sum = sums[k];",
+        "slots[row++] = reduce(carry, sums[k]);",
+        "slots[row++] = sums[k];",
     ),
     found(
         "merge_path",
