@@ -108,7 +108,7 @@ mod tests {
         let refused = config(6, 1024).unwrap_err();
         assert_eq!(refused.key(), "items_per_thread");
         assert!(
-            refused.to_string().contains("49536 bytes") && refused.to_string().contains("49152"),
+            refused.to_string().contains("53760 bytes") && refused.to_string().contains("49152"),
             "{refused}"
         );
     }
