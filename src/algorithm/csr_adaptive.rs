@@ -85,7 +85,11 @@ impl Plans for CsrAdaptive {
         let offset_bytes = types.offset.size() as u32;
         Plan {
             multiply: vec![
-                pass("spmv_csr_adaptive_halves", of_halves().minus(num_others() * of_halves()), product.clone()),
+                pass(
+                    "spmv_csr_adaptive_halves",
+                    of_halves().minus(num_others() * of_halves()),
+                    product.clone(),
+                ),
                 pass(
                     "spmv_csr_adaptive",
                     num_blocks().min(num_others() * num_blocks()),
