@@ -337,15 +337,18 @@ fn queued(device: &Device, mut multiply: impl FnMut() -> Result<(), Error>) -> R
     let gate = std::ptr::from_ref(&all_queued).cast_mut().cast();
     // SAFETY: the flag outlives the wait, because the device is waited for below, whatever comes of the launches.
     unsafe { result::stream::launch_host_function(stream.cu_stream(), wait, gate) }.expect("a host function");
+    // Nothing here may panic: the device would wait for ever.
+    let mut recorded = Vec::new();
     let launched = multiply().and_then(|()| {
-        before.record(stream).expect("the start is recorded");
+        recorded.push(before.record(stream));
         let launched = (0..PRODUCTS).try_for_each(|_| multiply());
-        after.record(stream).expect("the end is recorded");
+        recorded.push(after.record(stream));
         launched
     });
     all_queued.store(true, Ordering::Release);
     device.synchronize()?;
     launched?;
+    recorded.into_iter().for_each(|recorded| recorded.expect("an event is recorded"));
     Ok(f64::from(before.elapsed_ms(&after).expect("both were recorded")) / f64::from(PRODUCTS))
 }
 

@@ -250,13 +250,8 @@ impl Race {
     pub(crate) fn left(&self) -> f64 {
         let limit = match self.limit {
             Limit::Amount(amount) => amount,
-            Limit::Products(products) => {
-                if self.exact {
-                    f64::INFINITY
-                } else {
-                    products * self.fastest()
-                }
-            }
+            Limit::Products(_) if self.exact => f64::INFINITY,
+            Limit::Products(products) => products * self.fastest(),
         };
         if limit == f64::INFINITY { 1.0 } else { 1.0 - self.spent / limit.max(f64::MIN_POSITIVE) }
     }
