@@ -194,6 +194,11 @@ impl Compiler {
         let mut origin = Origin::Memory;
         let artifact = self.artifacts.get_or_make((key.clone(), target.clone(), images), || {
             let nvrtc = Nvrtc::find()?;
+            if let (Images::Any, Some(artifact)) =
+                (images, self.artifacts.get(&(key.clone(), target.clone(), Images::One)))
+            {
+                return Ok(artifact);
+            }
             let request = request(&key, &target, &nvrtc)?;
             if let Lookup::Hit(artifact) = self.disk.get(&request)
                 && (images == Images::Any || artifact.images.len() == 1)
@@ -292,6 +297,13 @@ impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
         Ok(made)
     }
 
+    /// What was made, unless somebody makes it just now.
+    fn get(&self, key: &K) -> Option<V> {
+        let slot = self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.clone();
+        let value = slot.try_lock().ok()?;
+        value.clone()
+    }
+
     pub(crate) fn remove(&self, key: &K) {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
@@ -357,8 +369,13 @@ mod tests {
         let (one, origin) = compiler().compile(&config, "sm_90").unwrap();
         assert_eq!((one.images.len(), origin), (1, Origin::Compiled));
         assert_eq!(one.kernels, several.kernels);
-        let (any, origin) = compiler().artifact(key, target).unwrap();
+        let (any, origin) = compiler().artifact(key.clone(), target.clone()).unwrap();
         assert_eq!((any, origin), (one, Origin::Disk));
+        // What is in memory serves without a disk as well.
+        let alone = Compiler::new(DiskCache::open(&CacheLocation::off()));
+        let (one, _) = alone.compile(&config, "sm_90").unwrap();
+        let (any, origin) = alone.artifact(key, target).unwrap();
+        assert!(Arc::ptr_eq(&any, &one) && origin == Origin::Memory);
     }
 
     #[test]
