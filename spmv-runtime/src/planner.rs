@@ -7,8 +7,9 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use spmv_codegen::{
-    Algorithm, Arg, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Loads, Operation,
-    PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, SymDia, Types, Variable, special_layout,
+    Algorithm, Arg, Bsr, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Loads,
+    Operation, PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, SymDia, Types, Variable,
+    special_layout,
 };
 
 use crate::device::Device;
@@ -210,6 +211,17 @@ fn listed(
             config.map(|config| Candidate::new(config, "rows repeat: a byte a row is all that is read"));
         if is_beyond_l2 || to_measure {
             found.splice(..0, candidate).for_each(drop);
+        }
+    }
+    if to_measure && has_prices && pays {
+        // What would be chosen is measured first.
+        let place = found.len().min(1);
+        for (algorithm, reason) in blocks_without_fill(features) {
+            let config = typed(KernelConfig::builder(algorithm).build()?, types, operation).ok();
+            let known = |config: &KernelConfig| found.iter().any(|candidate| candidate.config == *config);
+            let candidate =
+                config.filter(|config| !known(config)).map(|config| Candidate::new(config, reason));
+            found.splice(place..place, candidate).for_each(drop);
         }
     }
     let rules = rules(operation, features, types, constraints).into_iter();
@@ -459,6 +471,17 @@ fn rules(
     }
 }
 
+/// `bsr` in blocks without fill, the largest that all entries are in, and in columns of these: where there are such blocks, either may
+/// be the fastest of a small matrix, of which prices know too few.
+fn blocks_without_fill(features: &Features) -> Vec<(Algorithm, String)> {
+    const ROWS: [u32; 5] = [8, 6, 4, 3, 2];
+    let is_full = |rows: &u32| features.slots_per_entry((*rows, *rows)) == Some(1.0);
+    let of = |rows: u32| [1, 0].map(|cols| Bsr { block_rows: rows, block_cols: cols });
+    let found = ROWS.into_iter().find(is_full).map(of);
+    let reason = |bsr: Bsr| format!("blocks of {0} x {0} without fill", bsr.block_rows);
+    found.into_iter().flatten().map(|bsr| (bsr.into(), reason(bsr))).collect()
+}
+
 /// Where one triangle is stored and lies on few diagonals, what reads each of its values once.
 fn mirrored_diagonals(
     operation: Operation,
@@ -618,6 +641,32 @@ mod tests {
         };
         assert_eq!([place(true, 50 << 20), place(false, 50 << 20)], [Some(1), None]);
         assert_eq!([place(true, 1 << 20), place(false, 1 << 20)], [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn blocks_without_fill_are_measured_early() {
+        let mut features = Features::of_size((3 << 12, 3 << 12), 81 << 12);
+        (features.longest_row, features.grouped) = (81, 900);
+        features.warp_steps = Features::THREADS_PER_ROW.map(|threads| 81 * 96 * u64::from(threads));
+        let types = KernelConfig::named("csr_vector").unwrap().build().unwrap().types();
+        let constraints = Constraints::default();
+        let places = |to_measure, features: &Features| {
+            let list = if to_measure { candidates_to_measure } else { candidates };
+            let found = list(features, types, Operation::NonTranspose, 50 << 20, &constraints).unwrap();
+            let is_of_blocks = |cols, candidate: &Candidate| match candidate.config.algorithm() {
+                Algorithm::Bsr(bsr) => (bsr.block_rows, bsr.block_cols) == (3, cols),
+                _ => false,
+            };
+            [0, 1].map(|cols| found.iter().position(|candidate| is_of_blocks(cols, candidate)))
+        };
+        for (index, (rows, cols)) in Features::BLOCK_SHAPES.into_iter().enumerate() {
+            let fill = if (rows, cols) == (3, 3) { 1 } else { 2 };
+            features.blocks[index] = fill * 900 / u64::from(rows * cols);
+        }
+        assert_eq!(places(true, &features), [Some(1), Some(2)]);
+        assert_eq!(places(false, &features), [None, None]);
+        features.blocks[1] += 1;
+        assert_eq!(places(true, &features), [None, None]);
     }
 
     #[test]
