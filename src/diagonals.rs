@@ -9,7 +9,7 @@ use crate::program::{Arg, Buffer, Count, Guarantees, Pass, Slots};
 use crate::types::{IndexType, ValueKind, ValueType};
 
 /// Entries of `buffers`.
-const OFFSETS: usize = 0;
+const OFFSETS: usize = Diagonals::OFFSETS;
 const SLOT_VALUES: usize = 1;
 const BITS: usize = 2;
 const RANKS: usize = 3;
@@ -30,9 +30,9 @@ const MOST_DISTINCT: u32 = 255;
 
 /// Rows whose columns do not rise; diagonals that hold an entry; diagonals with those that are stored again for
 /// positions that are there several times.
-const NUM_DISORDERED: Variable = Variable::Count(0);
+const NUM_DISORDERED: Variable = Diagonals::NUM_DISORDERED;
 const NUM_OCCUPIED: Variable = Variable::Count(1);
-const NUM_DIAGONALS: Variable = Variable::Count(2);
+const NUM_DIAGONALS: Variable = Diagonals::NUM_DIAGONALS;
 /// Values that are not kept as f32, or that differ.
 const NUM_OTHERS: Variable = Variable::Count(3);
 
@@ -75,6 +75,13 @@ pub(crate) struct Diagonals {
 }
 
 impl Diagonals {
+    /// The buffer that says how far each diagonal is above the main one.
+    pub(crate) const OFFSETS: usize = 0;
+    /// Rows whose columns do not rise.
+    pub(crate) const NUM_DISORDERED: Variable = Variable::Count(0);
+    /// Diagonals that are stored.
+    pub(crate) const NUM_DIAGONALS: Variable = Variable::Count(2);
+
     fn value_encoding(&self, config: &KernelConfig) -> ValueEncoding {
         let table = ValueTable { most_distinct: MOST_DISTINCT, table: TABLE, hashed: HASHED };
         ValueEncoding::new(self.encoding, config, Some(table), OTHERS, NUM_OTHERS.into())

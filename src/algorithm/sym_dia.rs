@@ -5,7 +5,8 @@ use crate::config::{ConfigError, KernelConfig};
 use crate::diagonals::Diagonals;
 use crate::expr::{Expr, Variable};
 use crate::parameter::parameters;
-use crate::program::Slots;
+use crate::program::{Arg, Buffer, Count, Pass, Slots};
+use crate::types::IndexType;
 
 parameters! {
     /// Diagonals of the lower triangle, stored whole and without columns: every slot comes from memory once, for both halves.
@@ -14,6 +15,8 @@ parameters! {
         unroll = 2, one of [1, 2, 3, 4];
         /// Values: 0 as they are, 1 as f32 where every f64 is one, 2 by places in a table of 255, 3 whole ones up to 127 as bytes.
         encoding = 0, one of [0, 1, 2, 3];
+        /// Blocks that walk along a farthest diagonal that lies alone, over those that are resident, where values are as they are; 0 none.
+        walk = 1, one of [0, 1, 2, 4, 8];
     }
 }
 
@@ -21,6 +24,43 @@ impl SymDia {
     fn diagonals(&self) -> Diagonals {
         Diagonals { encoding: self.encoding, most_packs: 2 }
     }
+}
+
+/// Adds the pass that finds out whether threads walk, and the product in which they do, in place of the one with values as they are.
+/// Blocks are as many as these, over those that are resident.
+fn walk(plan: &mut Plan, waves: u32) {
+    let walks = plan.buffers.len();
+    plan.buffers.push(Buffer::new("walks", 3 * 8).zeroed().scratch());
+    let size = |variable: Variable| Arg::Size(variable.into(), IndexType::U32);
+    let [usual, ..] = &mut plan.multiply[..] else { return };
+    plan.prepare.push(Pass {
+        kernel: "spmv_sym_dia_walks".into(),
+        grid: 1.into(),
+        threads_per_block: usual.threads_per_block,
+        shared_bytes: 0,
+        args: vec![
+            size(Variable::NumRows),
+            size(Diagonals::NUM_DIAGONALS),
+            size(Diagonals::NUM_DISORDERED),
+            Arg::Buffer(Diagonals::OFFSETS),
+            Arg::Buffer(walks),
+        ],
+    });
+    let after = plan.prepare.len() - 1;
+    let count = |entry| Variable::Count((plan.counts.len() + entry) as u8);
+    let [distance, side, blocks] = [0, 1, 2].map(count);
+    plan.counts.push(Count { name: "walked_distance", buffer: walks, entry: 0, after });
+    plan.counts.push(Count { name: "walking_blocks_a_step", buffer: walks, entry: 1, after });
+    plan.counts.push(Count { name: "walking_blocks", buffer: walks, entry: 2, after });
+    let is_walked = || Expr::from(1).min(distance);
+    let mut walk = Pass { kernel: "spmv_sym_dia_walk".into(), ..usual.clone() };
+    walk.args.extend([size(distance), size(side)]);
+    let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
+    let blocks = Expr::from(blocks).min((resident * waves).max(side));
+    // Where values are encoded, no block has those as they are.
+    walk.grid = blocks.clone().min(usual.grid.clone() * blocks);
+    usual.grid = usual.grid.clone().minus(usual.grid.clone() * is_walked());
+    plan.multiply.insert(1, walk);
 }
 
 impl Plans for SymDia {
@@ -34,6 +74,11 @@ impl Plans for SymDia {
 
     fn plan(&self, config: &KernelConfig) -> Plan {
         // A chain for each half, to which fill adds exact zeros, their sum, alpha, beta and two conversions.
-        self.diagonals().plan(config, Expr::from(Variable::RowNnz) + 6)
+        let mut plan = self.diagonals().plan(config, Expr::from(Variable::RowNnz) + 6);
+        // Rows of slots of 1 or 2 bytes are not a thread's own wherever it goes.
+        if self.walk > 0 && config.types().value.size() >= 4 {
+            walk(&mut plan, self.walk);
+        }
+        plan
     }
 }

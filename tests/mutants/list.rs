@@ -691,6 +691,48 @@ pub const MUTANTS: &[Mutant] = &[
         "int64_t(warp_row) + In::kWarpRows - 1",
     ),
     found(
+        "sym_dia",
+        "before the first step of a walk nothing is read",
+        "walked.slots[r] = is_there ? __ldcs(slots + row + 32 * r) : SlotT(0);",
+        "walked.slots[r] = SlotT(0);",
+    ),
+    found(
+        "sym_dia",
+        "a walk begins with columns before the first one",
+        "walked.before[r] = is_there && row + 32 * r >= distance ?",
+        "walked.before[r] = is_there ?",
+    ),
+    found(
+        "sym_dia",
+        "a walk ends with rows behind the last one",
+        "const bool is_next_there = kIsInside || (is_there && row + apart + distance < num_rows);",
+        "const bool is_next_there = kIsInside || is_there;",
+    ),
+    found(
+        "sym_dia",
+        "rows as far as the farthest diagonal are another thread's",
+        "if (32 * r < num_own && row + 32 * r < num_rows) {",
+        "if (row + 32 * r < num_rows) {",
+    ),
+    found(
+        "sym_dia",
+        "what a row mirrors is forgotten on the way to the next",
+        "slots[r] = loaded.next[r];",
+        "",
+    ),
+    found(
+        "sym_dia",
+        "the last step of a walk counts as inside",
+        "(num_rows - reach) / distance + 1",
+        "(num_rows - reach) / distance + 2",
+    ),
+    found(
+        "sym_dia",
+        "the first step of a walk counts as inside",
+        "begin + (begin * distance + warp_place < farthest)",
+        "begin",
+    ),
+    found(
         "sym_dia unroll=4",
         "diagonals that are left over are left out",
         "add_both_to<In, kAreInside, kCount - 1>(end, d, rows, offsets, slots, stride, table, x, lower_sums, upper_sums);",

@@ -184,5 +184,15 @@ pub fn all() -> Vec<Structure> {
     let neighbours = |i: u32| (i.saturating_sub(1)..(i + 2).min(700)).collect();
     let rows = (0..700).map(neighbours).collect();
     structures.push(Structure { name: "constant", num_cols: 700, rows, zero_every: 0, is_constant: true });
+    // The farthest diagonal lies alone, and blocks find rows enough on the way to it.
+    let half = |i: u32| [300, 1, 0].into_iter().filter_map(|distance| i.checked_sub(distance)).collect();
+    let rows = (0..1490).map(half).collect();
+    structures.push(Structure {
+        name: "half_of_a_grid",
+        num_cols: 1490,
+        rows,
+        zero_every: 0,
+        is_constant: false,
+    });
     structures
 }

@@ -1,7 +1,8 @@
-//! The formats of `sym_csr`'s plan, and what the algorithm takes.
+//! The formats of `sym_csr`'s plan, and what the algorithm takes; where threads of `sym_dia` walk, and that it changes no bit.
 
-use spmv_codegen::{Algorithm, KernelConfig, Operation, StorageFormat, SymCsr, ValueType};
+use spmv_codegen::{Algorithm, KernelConfig, Operation, StorageFormat, SymCsr, SymDia, ValueType};
 use spmv_matrix::{Complex64, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial_symmetric};
+use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Element, Scalar, Spmv, Vector};
 
 /// A lower triangle whose row `i` has the columns `columns(i)`, with whole numbers that sums hold exactly: those of
@@ -116,4 +117,91 @@ fn one_triangle_is_what_it_takes() {
             )
         );
     }
+}
+
+/// Multiplies in blocks of 32 threads that walk so many steps where they can, compares with the product in which nobody walks, bit
+/// for bit, and says how far they walked.
+fn walked<V: Element<Sum = V> + Into<Scalar>>(
+    device: &Device,
+    a: &SymmetricCsr<V>,
+    walk: u32,
+    number: impl Fn(usize, usize) -> V,
+) -> u64 {
+    let n = a.num_rows();
+    let x: Vec<V> = (0..n).map(|i| number(i, i % 13)).collect();
+    let (alpha, beta) = (number(5, 2), number(2, 7));
+    let product = |walk: u32| {
+        let algorithm = SymDia { walk, ..SymDia::default() };
+        let config = KernelConfig::builder(algorithm).value(V::TYPE);
+        let config = config.threads_per_block(32).build().unwrap();
+        let mut plan = Spmv::with(device, a, config).unwrap();
+        let mut y = Vector::from_slice(device, &x).unwrap();
+        let device_x = Vector::from_slice(device, &x).unwrap();
+        plan.apply(alpha, &device_x, beta, &mut y).unwrap();
+        plan.apply(alpha, &device_x, beta, &mut y).unwrap();
+        let distance = plan.counts().find(|(name, _)| *name == "walked_distance").map(|(_, count)| count);
+        (y.to_vec().unwrap(), distance)
+    };
+    let (still, distance) = product(0);
+    assert_eq!(distance, None);
+    let (y, distance) = product(walk);
+    assert!(y == still, "{n} rows, {walk} steps");
+    distance.unwrap()
+}
+
+#[test]
+fn walking_along_the_farthest_diagonal_changes_no_bit() {
+    let hashed = |row: usize, col: usize| {
+        let mixed = (row as u64 * 0x9e37_79b9 + col as u64 * 0x85eb_ca6b).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        (mixed >> 40) as f64 / 8192.0 - 1000.3
+    };
+    let mixed = |row: usize, col: usize| {
+        Complex64::new(hashed(row, col), if row == col { 0.0 } else { hashed(col + 1, row) })
+    };
+    let devices = [Schedule::Natural, Schedule::Adversarial(3)].map(Device::simulator_with);
+    let gpu = Device::cuda(0).ok();
+    for device in devices.iter().chain(&gpu) {
+        // Points, distances of what is stored below the main diagonal, whether the main one is, and whether that is walked: last
+        // steps and stretches that are cut short, a distance as long as half of the rows and as almost all, too short a one, two
+        // that lie together, and more than can be.
+        for (n, distances, has_main, walks) in [
+            (37 * 21, &[1, 37][..], true, true),
+            (40 * 9 * 8 + 3, &[1, 9, 360], true, true),
+            (700, &[64], true, true),
+            (700, &[65], false, true),
+            (700, &[3, 350], false, true),
+            (300, &[1, 299], true, true),
+            (64 * 50, &[1, 64], true, true),
+            (500, &[1, 20], true, false),
+            (2000, &[1, 98, 99], true, false),
+            (3000, &[1, 2, 3, 300], true, false),
+            (400, &[], true, false),
+        ] {
+            let columns = |row: usize| {
+                let below = distances.iter().rev().filter_map(|distance| row.checked_sub(*distance));
+                // Some are missing, as at the edges of a grid.
+                let below = below.filter(|col| (row + col) % 11 != 0);
+                below.chain(has_main.then_some(row)).collect::<Vec<_>>()
+            };
+            for walk in [1, 8] {
+                let expected = if walks { *distances.last().unwrap() as u64 } else { 0 };
+                for symmetry in [Symmetry::Symmetric, Symmetry::SkewSymmetric] {
+                    if symmetry == Symmetry::SkewSymmetric && has_main {
+                        continue;
+                    }
+                    let a = triangle(symmetry, n, hashed, columns);
+                    assert_eq!(walked(device, &a, walk, hashed), expected, "{n} {distances:?}");
+                    let single = |row, col| hashed(row, col) as f32;
+                    let a = triangle(symmetry, n, single, columns);
+                    assert_eq!(walked(device, &a, walk, single), expected, "{n} {distances:?}");
+                }
+                let a = triangle(Symmetry::Hermitian, n, mixed, columns);
+                assert_eq!(walked(device, &a, walk, mixed), expected, "{n} {distances:?}");
+            }
+        }
+    }
+    // Rows that hold a position twice are not walked.
+    let twice = |row: usize| if row >= 40 { vec![row - 40, row - 40, row] } else { vec![row] };
+    let a = triangle(Symmetry::Symmetric, 400, hashed, twice);
+    assert_eq!(walked(&devices[0], &a, 8, hashed), 0);
 }
