@@ -180,7 +180,7 @@ fn walking_along_the_farthest_diagonal_changes_no_bit() {
             let columns = |row: usize| {
                 let below = distances.iter().rev().filter_map(|distance| row.checked_sub(*distance));
                 // Some are missing, as at the edges of a grid.
-                let below = below.filter(|col| (row + col) % 11 != 0);
+                let below = below.filter(|col| !(row + col).is_multiple_of(11));
                 below.chain(has_main.then_some(row)).collect::<Vec<_>>()
             };
             for walk in [1, 8] {
