@@ -437,6 +437,9 @@ __device__ __forceinline__ void put_partials(uint32_t tile, uint32_t num_slots, 
   }
 }
 
+// Waits for all warps of the block, which may be at other copies of this: the loop over rounds has three, and warps have unlike many.
+__device__ __forceinline__ void await_warps() { asm volatile("barrier.sync 0;" ::: "memory"); }
+
 template <typename StoredT>
 __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
                                          const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
@@ -493,7 +496,7 @@ __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, 
   uint2 cell;
   const auto begin_cell = [&] {
     await_copies<0>();
-    __syncthreads();
+    await_warps();
     cell = known_cells[c % kKnown];
     rounds = rounds_of(c);
     stage(c + 1);
@@ -507,7 +510,7 @@ __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, 
       const uint32_t tile = cell.x & ~kIsStaged;
       const bool is_last = ++c == end;
       if (is_last || (known_cells[c % kKnown].x & ~kIsStaged) != tile) {
-        __syncthreads();
+        await_warps();
         put_partials(tile, num_slots, stride, slots, partials);
       }
       if (is_last) return false;

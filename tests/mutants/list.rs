@@ -1016,8 +1016,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "cache_blocked",
         "what is copied is not waited for",
-        "    await_copies<0>();\n    __syncthreads();\n    cell = known_cells[c % kKnown];",
-        "    __syncthreads();\n    cell = known_cells[c % kKnown];",
+        "    await_copies<0>();\n    await_warps();\n    cell = known_cells[c % kKnown];",
+        "    await_warps();\n    cell = known_cells[c % kKnown];",
     ),
     found(
         "cache_blocked",
