@@ -119,8 +119,8 @@ fn one_triangle_is_what_it_takes() {
     }
 }
 
-/// Multiplies in blocks of 32 threads that walk so many steps where they can, compares with the product in which nobody walks, bit
-/// for bit, and says how far they walked.
+/// Multiplies in blocks of 32 threads, so many that walk over those that are resident, compares with the product in which nobody
+/// walks, bit for bit, and says how far a step of the walk is; 0 where nobody walked.
 fn walked<V: Element<Sum = V> + Into<Scalar>>(
     device: &Device,
     a: &SymmetricCsr<V>,
@@ -145,7 +145,7 @@ fn walked<V: Element<Sum = V> + Into<Scalar>>(
     let (still, distance) = product(0);
     assert_eq!(distance, None);
     let (y, distance) = product(walk);
-    assert!(y == still, "{n} rows, {walk} steps");
+    assert!(y == still, "{n} rows, walk = {walk}");
     distance.unwrap()
 }
 

@@ -193,12 +193,12 @@ impl Compiler {
     ) -> Result<(Arc<Artifact>, Origin), Error> {
         let mut origin = Origin::Memory;
         let artifact = self.artifacts.get_or_make((key.clone(), target.clone(), images), || {
-            let nvrtc = Nvrtc::find()?;
             if let (Images::Any, Some(artifact)) =
                 (images, self.artifacts.get(&(key.clone(), target.clone(), Images::One)))
             {
                 return Ok(artifact);
             }
+            let nvrtc = Nvrtc::find()?;
             let request = request(&key, &target, &nvrtc)?;
             if let Lookup::Hit(artifact) = self.disk.get(&request)
                 && (images == Images::Any || artifact.images.len() == 1)

@@ -138,8 +138,8 @@ pub fn candidates(
     listed(false, features, types, operation, l2_bytes, constraints)
 }
 
-/// As [`candidates`], for measuring them: what would be chosen, then by what is expected of them the others and the
-/// configurations without which some matrix would lack a kernel as fast as its fastest.
+/// As [`candidates`], for measuring them: what would be chosen, `bsr` where there are blocks without fill, then by what is expected
+/// of them the others and the configurations without which some matrix would lack a kernel as fast as its fastest.
 ///
 /// # Errors
 /// As [`candidates`].
