@@ -27,6 +27,7 @@ const HELPERS: &[(&str, &str)] = &[
     (SCALING, include_str!("../templates/prelude/scaling.cuh")),
     (DOT, include_str!("../templates/prelude/dot.cuh")),
     ("prelude/group.cuh", include_str!("../templates/prelude/group.cuh")),
+    ("prelude/group_rows.cuh", include_str!("../templates/prelude/group_rows.cuh")),
     ("prelude/unsigned.cuh", include_str!("../templates/prelude/unsigned.cuh")),
     ("prelude/stream.cuh", include_str!("../templates/prelude/stream.cuh")),
     ("prelude/loaded.cuh", include_str!("../templates/prelude/loaded.cuh")),

@@ -1,4 +1,4 @@
-// csr_adaptive: a block computes many short rows through shared memory, a row with each warp or half of one, one long row, or a part of a very long one.
+// csr_adaptive: a block computes many short rows through shared memory, a row with each warp, half or quarter of one, one long row, or a part of a very long one.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Greathouse and Daga 2014, 2015 (CSR-Stream, CSR-Vector, CSR-VectorL); Hiranandani, IV.C
@@ -6,7 +6,7 @@
 // Suffers:   matrices so small that there are fewer blocks than multiprocessors
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset + 2 * sum) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, or 2 * rows_per_half_warp times as many, kept by the plan
 // Guarantee: bit-reproducible; a row within a block is summed in chains of at most 16 products and a tree, parts of a row are summed in a fixed order
-// Launch:    row blocks are found by four passes once for a structure; where all rows are about as long as their neighbours, 32 nonzeros and more, and have 64 on average, half a warp a row, grid stride, rows_per_half_warp a half; else a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
+// Launch:    row blocks are found by four passes once for a structure; where all rows are about as long as their neighbours, 32 nonzeros and more, and have 64 on average, half a warp a row, grid stride, rows_per_half_warp a half; where they have 8 and more and 16 on average, eight lanes a row; else a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerBlock = 1024;
@@ -14,6 +14,7 @@ constexpr int kRowsPerHalfWarp = 1;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
+#include "prelude/group_rows.cuh"
 #include "prelude/spanning_row.cuh"
 #include "prelude/block.cuh"
 #include "prelude/row_part.cuh"
@@ -39,28 +40,38 @@ constexpr uint32_t kShortestForHalf = 64;
 // Half a warp would take many steps for rows of this average, and few blocks would have much each.
 constexpr uint32_t kTooLongForHalf = 512;
 
+// Where all rows are about as long as their neighbours and of this average, eight lanes have each: they read most in a step.
+constexpr uint32_t kShortestForEight = 16;
+constexpr uint32_t kTooLongForEight = 128;
+
 // How many blocks begin with this row: a long row has its own.
 struct BlocksBegun {
   const OffsetT* row_offsets;
   uint64_t num_rows;
   __device__ __forceinline__ OffsetT length(uint32_t row) const { return row_offsets[row + 1] - row_offsets[row]; }
+  __device__ __forceinline__ OffsetT longest(uint32_t rows, uint32_t first) const {
+    OffsetT longest = 0;
+#pragma unroll 4
+    for (uint32_t i = 0; i < rows; ++i) longest = max(longest, length(first + i));
+    return longest;
+  }
   // Whether so many rows from this one on are on average long enough, not too long, and about equally long.
   __device__ __forceinline__ bool are_alike(uint32_t rows, uint32_t first, OffsetT shortest, OffsetT too_long) const {
     if (uint64_t(first) + rows > num_rows) return false;
     const OffsetT nnz = row_offsets[first + rows] - row_offsets[first];
     if (nnz < rows * shortest || nnz / rows >= too_long) return false;
-    OffsetT longest = 0;
-#pragma unroll 4
-    for (uint32_t i = 0; i < rows; ++i) longest = max(longest, length(first + i));
-    return longest <= kNnzPerPart && longest <= 2 * (nnz / rows);
+    return longest(rows, first) <= min(OffsetT(kNnzPerPart), 2 * (nnz / rows));
   }
   __device__ __forceinline__ bool is_for_halves(uint32_t first) const {
     return are_alike(kRowsForHalves, first, kShortestForHalf, kTooLongForHalf);
   }
-  // Whether half warps may have these rows where all of the matrix are theirs: a little shorter ones, and the few at the end.
-  __device__ __forceinline__ bool may_be_for_halves(uint32_t first) const {
-    if (num_rows - first >= kRowsForHalves) return are_alike(kRowsForHalves, first, kShortestForHalf / 2, kTooLongForHalf);
-    return row_offsets[num_rows] - row_offsets[first] < kTooLongForHalf * (num_rows - first);
+  // Whether groups of so many lanes may have these rows where all of the matrix are theirs: a little shorter ones, and the few at
+  // the end.
+  __device__ __forceinline__ bool may_be_for(uint32_t lanes, uint32_t first) const {
+    const OffsetT too_long = lanes == 16 ? kTooLongForHalf : kTooLongForEight;
+    const uint32_t rest = uint32_t(num_rows) - first;
+    if (rest < kRowsForHalves) return longest(rest, first) < 2 * too_long;
+    return are_alike(kRowsForHalves, first, (lanes == 16 ? kShortestForHalf : kShortestForEight) / 2, too_long);
   }
   __device__ __forceinline__ bool is_for_warps(uint32_t first) const {
     return are_alike(kWarps, first, kShortestForWarp, ~OffsetT(0));
@@ -98,22 +109,31 @@ spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uin
   scan_chunk(num_rows, partials, first_blocks, BlocksBegun{row_offsets, num_rows});
 }
 
-// The first row and the first nonzero of every block, the end behind the last; *num_others <- 1 unless half warps may have all
-// rows.
+// A flag that many set: reading is cheaper.
+__device__ __forceinline__ void set_once(uint64_t* flag) {
+  if (*static_cast<volatile uint64_t*>(flag) == 0) atomicMax(flag, uint64_t(1));
+}
+
+// The first row and the first nonzero of every block, the end behind the last; others[0] <- 1 unless half warps may have all
+// rows, others[1] <- 1 unless eight lanes each may.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* row_offsets,
                          const uint32_t* first_blocks, uint32_t* block_rows, OffsetT* block_offsets,
-                         uint64_t* num_others) {
+                         uint64_t* others) {
   await_stream();
   const uint32_t block = blockIdx.x * kThreadsPerBlock + threadIdx.x;
   if (block > num_blocks) return;
   const BlocksBegun begun{row_offsets, num_rows};
-  bool all_alike = num_rows >= kRowsForHalves && row_offsets[num_rows] / kShortestForHalf >= num_rows;
+  const OffsetT nnz = row_offsets[num_rows];
+  const auto has_on_average = [&](uint32_t shortest) { return num_rows >= kRowsForHalves && nnz / shortest >= num_rows; };
+  const uint32_t lanes = has_on_average(kShortestForHalf) ? 16 : has_on_average(kShortestForEight) ? 8 : 0;
+  bool all_alike = lanes > 0;
   for (uint64_t first = uint64_t(block) * kRowsForHalves; all_alike && first < num_rows;
        first += (num_blocks + uint64_t(1)) * kRowsForHalves) {
-    all_alike = begun.may_be_for_halves(uint32_t(first));
+    all_alike = begun.may_be_for(lanes, uint32_t(first));
   }
-  if (!all_alike && *static_cast<volatile uint64_t*>(num_others) == 0) atomicMax(num_others, uint64_t(1));
+  if (lanes != 16 || !all_alike) set_once(others);
+  if (lanes != 8 || !all_alike) set_once(others + 1);
   if (block == num_blocks) {
     block_rows[block] = num_rows;
     block_offsets[block] = row_offsets[num_rows];
@@ -181,14 +201,16 @@ spmv_csr_adaptive_halves(uint32_t num_rows, const OffsetT* __restrict__ row_offs
                          const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                          BetaT beta) {
   await_stream();
-  const uint32_t mask = group_mask<16>();
-  const uint32_t num_halves = gridDim.x * (2 * kWarps);
-  for (uint32_t row = blockIdx.x * (2 * kWarps) + threadIdx.x / 16; row < num_rows; row += num_halves) {
-    const OffsetT begin = __ldg(row_offsets + row), next = __ldg(row_offsets + row + 1);
-    const OffsetT end = skips_product(alpha) ? begin : next;
-    const AccumT sum = group_row_product<16, 4, true>(begin, end, col_indices, values, x, mask);
-    if (threadIdx.x % 16 == 0) store_scaled(y, row, sum, alpha, beta);
-  }
+  multiply_rows_by_groups<16, 4, true>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
+}
+
+// The product by groups of eight lanes alone, where they may have all rows.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_csr_adaptive_eights(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                         const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
+                         BetaT beta) {
+  await_stream();
+  multiply_rows_by_groups<8, 4, false>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
 }
 
 // Narrow sums are computed by as many threads as a multiprocessor holds; for wide ones the compiler does better unasked.

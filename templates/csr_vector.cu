@@ -15,6 +15,7 @@ constexpr int kAligned = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
+#include "prelude/group_rows.cuh"
 #endif
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
@@ -22,13 +23,5 @@ spmv_csr_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, cons
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                 BetaT beta) {
   await_stream();
-  constexpr uint32_t kRowsPerBlock = kThreadsPerBlock / kThreadsPerVector;
-  const uint32_t mask = group_mask<kThreadsPerVector>();
-  const uint32_t num_groups = gridDim.x * kRowsPerBlock;
-  for (uint32_t row = blockIdx.x * kRowsPerBlock + threadIdx.x / kThreadsPerVector; row < num_rows; row += num_groups) {
-    const OffsetT begin = __ldg(row_offsets + row), next = __ldg(row_offsets + row + 1);
-    const OffsetT end = skips_product(alpha) ? begin : next;
-    const AccumT sum = group_row_product<kThreadsPerVector, kUnroll, kAligned>(begin, end, col_indices, values, x, mask);
-    if (threadIdx.x % kThreadsPerVector == 0) store_scaled(y, row, sum, alpha, beta);
-  }
+  multiply_rows_by_groups<kThreadsPerVector, kUnroll, kAligned>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
 }

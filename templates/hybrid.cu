@@ -6,7 +6,7 @@
 // Suffers:   rows of few lengths beside each other (their bins read the same lines, and the order of the rows)
 // Bytes:     nnz * (value + index) + rows * (offset + 6 + y), or without 6 where one bin has all rows, + x once; the plan keeps offset + 6 a row and (4 + 2 * offset + 2 * sum) a part of a long row
 // Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
-// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; one kernel, whose blocks find their bin: long rows first, then all bins side by side in stripes; a row in several parts is finished by the block that brings the last
+// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; where all rows are in the bin of the fewest lanes, a kernel for their order, grid stride; else one whose blocks find their bin: long rows first, then all bins side by side in stripes; a row in several parts is finished by the block that brings the last
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerLane = 4;
@@ -15,6 +15,7 @@ constexpr int kNnzPerWarp = 512;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
+#include "prelude/group_rows.cuh"
 #include "prelude/spanning_row.cuh"
 #include "prelude/block.cuh"
 #include "prelude/row_part.cuh"
@@ -173,6 +174,15 @@ __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uin
   return true;
 }
 
+// The product where all rows are in the bin of the fewest lanes: their order is that of the matrix, and nothing is to be looked for.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_hybrid_alike(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+                  const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
+                  BetaT beta) {
+  await_stream();
+  multiply_rows_by_groups<kFewestLanes, 4, (kFewestLanes >= 16)>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
+}
+
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
             const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha, BetaT beta,
@@ -191,20 +201,6 @@ spmv_hybrid(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const In
     return;
   }
   uint32_t block = blockIdx.x - num_parts;
-  // All rows in the bin of the fewest lanes are in their own order, and nothing is to be looked for.
-  const uint32_t rows_of_fewest = kFewestLanes == 1    ? rows_1
-                                  : kFewestLanes == 2  ? rows_2
-                                  : kFewestLanes == 4  ? rows_4
-                                  : kFewestLanes == 8  ? rows_8
-                                  : kFewestLanes == 16 ? rows_16
-                                                       : rows_32;
-  if (rows_of_fewest == num_rows) {
-    const uint32_t row = block * (kThreadsPerBlock / kFewestLanes) + threadIdx.x / kFewestLanes;
-    if (row >= num_rows) return;
-    multiply_row<kFewestLanes>(row, __ldg(row_offsets + row), __ldg(row_offsets + row + 1), col_indices, values, x, y,
-                               alpha, beta);
-    return;
-  }
   // Division, without what the compiler makes of it: a block begins with this.
   uint32_t stripe = 0;
 #pragma unroll

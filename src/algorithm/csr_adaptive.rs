@@ -31,7 +31,7 @@ const BLOCK_ROWS: usize = 3;
 const BLOCK_OFFSETS: usize = 4;
 const PIECES: usize = 5;
 const MEETINGS: usize = 6;
-const NUM_OTHERS: usize = 7;
+const OTHERS: usize = 7;
 
 impl Plans for CsrAdaptive {
     fn check(&self, config: &KernelConfig) -> Result<(), ConfigError> {
@@ -46,9 +46,11 @@ impl Plans for CsrAdaptive {
         let types = config.types();
         let num_rows = || Expr::from(Variable::NumRows);
         let num_blocks = || Expr::from(Variable::Count(0));
-        // 0: half warps compute all rows, and row blocks none.
-        let num_others = || Expr::from(Variable::Count(1));
+        // 0: half warps compute all rows, or eight lanes each, and row blocks none.
+        let are_not_for_halves = || Expr::from(Variable::Count(1));
+        let are_not_for_eights = || Expr::from(Variable::Count(2));
         let of_halves = || num_rows().div_ceil(threads_per_block / 16 * self.rows_per_half_warp);
+        let of_eights = || num_rows().div_ceil(threads_per_block / 8);
         let pass = |kernel: &str, grid: Expr, args: Vec<Arg>| Pass {
             kernel: kernel.into(),
             grid,
@@ -77,7 +79,7 @@ impl Plans for CsrAdaptive {
                     Arg::Size(num_rows(), IndexType::U32),
                     Arg::RowOffsets,
                 ],
-                [FIRST_BLOCKS, BLOCK_ROWS, BLOCK_OFFSETS, NUM_OTHERS].map(Arg::Buffer).into(),
+                [FIRST_BLOCKS, BLOCK_ROWS, BLOCK_OFFSETS, OTHERS].map(Arg::Buffer).into(),
             ]
             .concat(),
         ));
@@ -87,18 +89,24 @@ impl Plans for CsrAdaptive {
             multiply: vec![
                 pass(
                     "spmv_csr_adaptive_halves",
-                    of_halves().minus(num_others() * of_halves()),
+                    of_halves().minus(are_not_for_halves() * of_halves()),
+                    product.clone(),
+                ),
+                pass(
+                    "spmv_csr_adaptive_eights",
+                    of_eights().minus(are_not_for_eights() * of_eights()),
                     product.clone(),
                 ),
                 pass(
                     "spmv_csr_adaptive",
-                    num_blocks().min(num_others() * num_blocks()),
+                    num_blocks().min(are_not_for_halves() * are_not_for_eights() * num_blocks()),
                     [product, [BLOCK_ROWS, BLOCK_OFFSETS, PIECES, MEETINGS].map(Arg::Buffer).into()].concat(),
                 ),
             ],
             counts: vec![
                 Count { name: "num_blocks", buffer: NUM_BLOCKS, entry: 0, after: counted },
-                Count { name: "num_others", buffer: NUM_OTHERS, entry: 0, after: found },
+                Count { name: "are_not_for_halves", buffer: OTHERS, entry: 0, after: found },
+                Count { name: "are_not_for_eights", buffer: OTHERS, entry: 1, after: found },
             ],
             prepare,
             buffers: vec![
@@ -109,15 +117,16 @@ impl Plans for CsrAdaptive {
                 Buffer::new("block_offsets", (num_blocks() + 1) * offset_bytes),
                 Buffer::new("pieces", num_blocks() * types.accumulator.size() as u32),
                 Buffer::new("meetings", num_blocks() * types.accumulator.piece_word_bytes()).zeroed(),
-                Buffer::new("num_others", 8).zeroed().scratch(),
+                Buffer::new("others", 2 * 8).zeroed().scratch(),
             ],
             guarantees: Guarantees {
                 bit_reproducible: true,
                 fill_touches_x: false,
                 splits_rows: true,
-                // A chain of a shared block and its tree; or a lane's steps of four of a row that half a warp has; or a
-                // thread's share of a row, whole or in parts, of which a lane of a warp adds every 32nd, and two trees; one step
-                // more where the first is aligned. Then alpha, beta and two conversions.
+                // A chain of a shared block and its tree; or a lane's steps of four of a row that half a warp has, or of one of
+                // fewer than 256 nonzeros that eight lanes have; or a thread's share of a row, whole or in parts, of which a lane
+                // of a warp adds every 32nd, and two trees; one step more where the first is aligned. Then alpha, beta and two
+                // conversions.
                 summation_depth: Expr::from(Variable::RowNnz).min(LONGEST_CHAIN)
                     + Expr::from(Variable::RowNnz).div_ceil(threads_per_block.min(4 * 16))
                     + (2 * 10 + 1 + 1 + 4 + 4),

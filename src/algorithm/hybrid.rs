@@ -91,7 +91,8 @@ impl Plans for Hybrid {
         parts.extend([FIRST_PARTS, PART_ROWS, PART_ENDS].map(Arg::Buffer));
         prepare.push(pass("spmv_hybrid_parts", num_parts().div_ceil(threads_per_block), parts));
 
-        let mut product = csr_product_args(config);
+        let alike = csr_product_args(config);
+        let mut product = alike.clone();
         product.extend([ROW_ORDER, ROW_BEGINS, ROW_LENGTHS].map(Arg::Buffer));
         product.extend((0..WIDTHS.len()).map(|bin| size(bin_rows(bin))));
         let blocks_per_stripe =
@@ -101,6 +102,11 @@ impl Plans for Hybrid {
         product.push(size(all_per_stripe.clone()));
         product.push(size(num_parts()));
         product.extend([PART_ROWS, PART_ENDS, PIECES, MEETINGS].map(Arg::Buffer));
+        // Rows of the bin of the fewest lanes are in their own order where all are in it, and have a kernel of their own.
+        let fewest = self.fewest_lanes.trailing_zeros() as usize;
+        let of_alike = || num_rows().div_ceil(threads_per_block / self.fewest_lanes);
+        let are_others = || Expr::from(1).min(num_rows().minus(bin_rows(fewest)));
+        let of_bins = || num_parts() + all_per_stripe.clone() * STRIPES;
         let bins =
             (0..BINS).map(|bin| Count { name: "bin_rows", buffer: BIN_COUNTS, entry: bin, after: binned });
         let counts = bins.chain([Count { name: "num_parts", buffer: NUM_PARTS, entry: 0, after: scanned }]);
@@ -111,7 +117,10 @@ impl Plans for Hybrid {
         let of_a_group = row_nnz().div_ceil(4).min(self.nnz_per_lane.max(self.nnz_per_warp / 32).div_ceil(4));
         let of_parts = row_nnz().div_ceil(NNZ_PER_THREAD * threads_per_block * 32);
         Plan {
-            multiply: vec![pass("spmv_hybrid", num_parts() + all_per_stripe * STRIPES, product)],
+            multiply: vec![
+                pass("spmv_hybrid_alike", of_alike().minus(are_others() * of_alike()), alike),
+                pass("spmv_hybrid", of_bins().min(are_others() * of_bins()), product),
+            ],
             prepare,
             counts: counts.collect(),
             buffers: vec![

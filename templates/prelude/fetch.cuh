@@ -170,7 +170,7 @@ __device__ __forceinline__ void multiply_rows_of_warps(uint32_t num_rows, const 
                                                        uint32_t* next_ticket) {
   const uint32_t num_fetchers = gridDim.x * (kThreadsPerBlock / 32);
   const Tickets tickets(num_rows, num_fetchers);
-  const bool draws = tickets.num > num_fetchers;
+  const bool draws = kResident && tickets.num > num_fetchers;
   const uint32_t group = threadIdx.x % 32 / kThreadsPerVector;
   uint32_t ticket = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
   while (ticket < tickets.num) {
