@@ -437,6 +437,10 @@ __device__ __forceinline__ void put_partials(uint32_t tile, uint32_t num_slots, 
   }
 }
 
+// Waits for all warps of the block, which may be at other copies of this: the loop over rounds has three, and warps have unlike
+// many. A loop with one copy waits for its loads where turns meet, and takes a third longer.
+__device__ __forceinline__ void await_warps() { __barrier_sync(0); }
+
 template <typename StoredT>
 __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, uint32_t stride, AlphaT alpha,
                                          const uint2* __restrict__ cells, const uint2* __restrict__ buckets,
@@ -489,42 +493,49 @@ __device__ __forceinline__ void multiply(uint32_t num_cols, uint32_t num_slots, 
   };
 #pragma unroll
   for (uint32_t i = 0; i < kRoundsAhead; ++i) load(entries[i]);
-  static_assert(kRoundsAhead == 3);
-  uint32_t turn = 0;
-  while (true) {
-    // Every warp takes part, whose rounds of the cell before are over.
+  // Every warp takes part, whose rounds of the cell before are over.
+  uint2 cell;
+  const auto begin_cell = [&] {
     await_copies<0>();
-    __syncthreads();
-    const uint2 cell = known_cells[c % kKnown];
+    await_warps();
+    cell = known_cells[c % kKnown];
     rounds = rounds_of(c);
     stage(c + 1);
     know(c + kRoundsAhead + 1);
     end_copies();
-    const auto take_round = [&](Entries<StoredT>& of_round) {
-      if (cell.x & kIsStaged) {
-        add_entries<true>(of_round, staged + c % kStages * kTileCols, cell.y, slots);
-      } else {
-        add_entries<false>(of_round, x + cell.y, cell.y, slots);
+  };
+  begin_cell();
+  // Whether there is one more round, of this cell or the next.
+  const auto begin_round = [&] {
+    if (rounds.left == 0) {
+      const uint32_t tile = cell.x & ~kIsStaged;
+      const bool is_last = ++c == end;
+      if (is_last || (known_cells[c % kKnown].x & ~kIsStaged) != tile) {
+        await_warps();
+        put_partials(tile, num_slots, stride, slots, partials);
       }
-      load(of_round);
-    };
-    do {
-      if (turn == 0) {
-        take_round(entries[0]);
-      } else if (turn == 1) {
-        take_round(entries[1]);
-      } else {
-        take_round(entries[2]);
-      }
-      turn = turn == 2 ? 0 : turn + 1;
-    } while (--rounds.left > 0);
-    const uint32_t tile = cell.x & ~kIsStaged;
-    const bool is_last = ++c == end;
-    if (is_last || (known_cells[c % kKnown].x & ~kIsStaged) != tile) {
-      __syncthreads();
-      put_partials(tile, num_slots, stride, slots, partials);
+      if (is_last) return false;
+      begin_cell();
     }
-    if (is_last) return;
+    --rounds.left;
+    return true;
+  };
+  const auto take_round = [&](Entries<StoredT>& of_round) {
+    if (cell.x & kIsStaged) {
+      add_entries<true>(of_round, staged + c % kStages * kTileCols, cell.y, slots);
+    } else {
+      add_entries<false>(of_round, x + cell.y, cell.y, slots);
+    }
+    load(of_round);
+  };
+  static_assert(kRoundsAhead == 3);
+  while (true) {
+    if (!begin_round()) return;
+    take_round(entries[0]);
+    if (!begin_round()) return;
+    take_round(entries[1]);
+    if (!begin_round()) return;
+    take_round(entries[2]);
   }
 }
 
