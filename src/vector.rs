@@ -16,7 +16,7 @@ pub enum VectorOp {
     Scale,
     /// y ← α·x + y.
     Axpy,
-    /// y ← y / x, entry by entry.
+    /// y ← y·x, entry by entry.
     Multiply,
     /// (α·x)·(α·y), summed in double precision in an order that depends on the length alone.
     Dot,

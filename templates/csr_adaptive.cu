@@ -5,7 +5,7 @@
 // Suits:     rows of uneven length, giants too: blocks have about equally many nonzeros
 // Suffers:   matrices so small that there are fewer blocks than multiprocessors
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset + 2 * sum) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, or 2 * rows_per_half_warp times as many, kept by the plan
-// Guarantee: bit-reproducible; a row within a block is summed in chains of at most 16 products and a tree, parts of a row are summed in a fixed order
+// Guarantee: bit-reproducible; how a row is summed follows from the lengths of all rows, parts of a row are summed in a fixed order
 // Launch:    row blocks are found by four passes once for a structure; where all rows are about as long as their neighbours, 32 nonzeros and more, and have 64 on average, half a warp a row, grid stride, rows_per_half_warp a half; where they have 8 and more and 16 on average, eight lanes a row; else a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"

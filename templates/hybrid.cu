@@ -5,7 +5,7 @@
 // Suits:     rows of very uneven length in any order: power laws, dense rows, giants
 // Suffers:   rows of few lengths beside each other (their bins read the same lines, and the order of the rows)
 // Bytes:     nnz * (value + index) + rows * (offset + 6 + y), or without 6 where one bin has all rows, + x once; the plan keeps offset + 6 a row and (4 + 2 * offset + 2 * sum) a part of a long row
-// Guarantee: bit-reproducible; how a row is summed depends on its length alone, parts are summed in a fixed order
+// Guarantee: bit-reproducible; how a row is summed depends on its length and on where it begins, parts are summed in a fixed order
 // Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; where all rows are in the bin of the fewest lanes, a kernel for their order, grid stride; else one whose blocks find their bin: long rows first, then all bins side by side in stripes; a row in several parts is finished by the block that brings the last
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"

@@ -5,7 +5,7 @@
 // Suits:     rows of uneven length: whoever is free takes the next rows
 // Suffers:   giant rows, on each of which one block works, or with rows_per_fetch one group
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and an atomic every threads_per_block / threads_per_vector rows, up to four times as many where there are many rows, or 32 / threads_per_vector * rows_per_fetch; none with resident = 0
-// Guarantee: bit-reproducible: how a row is summed depends on its length alone
+// Guarantee: bit-reproducible: how a row is summed depends on its length alone, with aligned = 1 also on where it begins
 // Launch:    as many blocks as are resident; a block draws up to four rows for each of its groups by one atomic two turns ahead, their row offsets come to shared memory one turn ahead, and all of it computes rows of more than 16 * threads_per_block nonzeros, or with rows_per_fetch a warp that many consecutive rows for each of its groups, the next while short rows are computed, or after long ones; a workspace of one counter, which returns to zero by itself; with resident = 0 a block, or with rows_per_fetch a warp, for every turn, and nothing is drawn; one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"

@@ -980,6 +980,17 @@ fn streams(device: &Device) -> Result<(), Failed> {
         }
         first.synchronize()?;
         second.synchronize()?;
+        // A stream that the user drops is there until the next product is ordered behind it.
+        let gone = device.new_stream()?;
+        product.apply_on(&gone, 1.0, &device_x, 0.0, &mut results[0])?;
+        gone.synchronize()?;
+        drop(gone);
+        product.apply(1.0, &device_x, 0.0, &mut results[1])?;
+        // After one that is captured, the next is ordered behind the one before that.
+        let graph = captured(&first, || product.apply_on(&first, 1.0, &device_x, 0.0, &mut results[2]))?;
+        product.apply_on(&first, 1.0, &device_x, 0.0, &mut results[3])?;
+        graph.launch()?;
+        first.synchronize()?;
         for y in &results {
             expect_eq(y.to_vec()? == expected, true)?;
         }
@@ -1082,7 +1093,9 @@ fn users_context_and_memory(_: &Device) -> Result<(), Failed> {
     let stream = context.default_stream();
     let own = Device::from_cuda(context.clone(), stream.clone())?;
     let a = csr::<f32>(3, &[&[(0, 1.0), (1, 3.0), (2, 2.0)], &[(1, 5.0)]]);
-    let x = Vector::from_cuda_slice(&own, stream.clone_htod(&[2.0f32, 1.0, 4.0])?)?;
+    // Of a stream other than the device's own: what runs is waited for before the memory is freed.
+    let others = context.new_stream()?;
+    let x = Vector::from_cuda_slice(&own, others.clone_htod(&[2.0f32, 1.0, 4.0])?)?;
     let memory = Vector::from_slice(&own, &[1.0f32, 2.0, 99.0])?;
     for config in every_default() {
         // SAFETY: the memory holds three entries and is used by nothing else while `y` lives.
@@ -1091,6 +1104,12 @@ fn users_context_and_memory(_: &Device) -> Result<(), Failed> {
         plan(&own, &a, config)?.apply(-1.0, &x, 2.0, &mut y)?;
         drop(y);
         expect_eq(memory.to_vec()?, vec![-11.0, -1.0, 99.0])?;
+        let mut y = Vector::from_cuda_slice(&own, others.clone_htod(&[1.0f32, 2.0])?)?;
+        plan(&own, &a, config)?.apply(1.0, &x, 1.0, &mut y)?;
+        let mut copied = Vector::<f32>::zeros(&own, 2)?;
+        copied.copy_from(&y)?;
+        drop(y);
+        expect_eq(copied.to_vec()?, vec![14.0, 7.0])?;
     }
     Ok(())
 }

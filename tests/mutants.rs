@@ -120,8 +120,10 @@ fn check_in<V: RealElement>(
         SymmetricCsr::new(symmetry, typed::folded(&a, symmetry)).expect("it is folded to a triangle")
     });
     let plan = match &triangle {
-        Some(triangle) => Spmv::with_source(device, triangle, config, source),
-        None => Spmv::with_source(device, &a, config, source),
+        // SAFETY: the device is a simulator, which checks what kernels do.
+        Some(triangle) => unsafe { Spmv::with_source(device, triangle, config, source) },
+        // SAFETY: as above.
+        None => unsafe { Spmv::with_source(device, &a, config, source) },
     };
     let mut plan = match plan {
         Err(Error::Fill { .. } | Error::Misfit { .. }) => return Ok(()),

@@ -132,7 +132,7 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
     /// # Errors
     ///
     /// [`MatrixError::NotSquare`], [`MatrixError::RealHermitian`]; [`MatrixError::NotSymmetric`] with the first entry, row by row, whose mirror image is
-    /// missing or another; those of [`CsrMatrix::transpose`].
+    /// missing or another; [`MatrixError::NoNegative`]; those of [`CsrMatrix::transpose`].
     pub fn from_csr(symmetry: Symmetry, a: &CsrMatrix<V, O>) -> Result<Self, MatrixError> {
         check(symmetry, a)?;
         let transpose = a.transpose()?;
@@ -158,8 +158,7 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
         values.truncate(nnz);
         col_indices.shrink_to_fit();
         values.shrink_to_fit();
-        let lower = CsrMatrix::from_checked(a.num_cols(), lower_offsets, col_indices, values);
-        Ok(Self { symmetry, lower })
+        Self::new(symmetry, CsrMatrix::from_checked(a.num_cols(), lower_offsets, col_indices, values))
     }
 
     /// The matrix that has the lower triangle of another, whatever that has above the diagonal. Where it is skew-symmetric,
@@ -167,7 +166,7 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
     ///
     /// # Errors
     ///
-    /// [`MatrixError::NotSquare`], [`MatrixError::RealHermitian`].
+    /// [`MatrixError::NotSquare`], [`MatrixError::RealHermitian`], [`MatrixError::NoNegative`].
     pub fn from_lower_of(symmetry: Symmetry, a: &CsrMatrix<V, O>) -> Result<Self, MatrixError> {
         check(symmetry, a)?;
         let (mut row_offsets, mut col_indices, mut values) = (vec![O::default()], vec![], vec![]);
@@ -185,7 +184,7 @@ impl<V: Entry, O: Offset> SymmetricCsr<V, O> {
             }
             row_offsets.push(O::of(values.len()));
         }
-        Ok(Self { symmetry, lower: CsrMatrix::from_checked(a.num_cols(), row_offsets, col_indices, values) })
+        Self::new(symmetry, CsrMatrix::from_checked(a.num_cols(), row_offsets, col_indices, values))
     }
 
     /// A lower triangle that is known to be one.

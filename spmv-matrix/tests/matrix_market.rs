@@ -482,6 +482,19 @@ fn whole_numbers_stay_what_they_are() {
 }
 
 #[test]
+fn whole_numbers_are_refused_where_half_precision_has_none() {
+    let read = |number: &str| {
+        let text = format!("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 {number}\n");
+        read_bytes::<spmv_matrix::f16, u32>(text.as_bytes())
+    };
+    assert_eq!(read("65504").unwrap().values(), [spmv_matrix::f16::from_f32(65504.0)]);
+    for number in ["70000", "-70000", "700000000000000000"] {
+        let error = read(number).unwrap_err().to_string();
+        assert!(error.contains(number) && error.contains("f16"), "{error}");
+    }
+}
+
+#[test]
 fn unsigned_entries_have_no_negative_mirror_images() {
     let text = "%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n2 1 3\n";
     let a = read_bytes::<i8, u32>(text.as_bytes()).unwrap();
@@ -499,6 +512,13 @@ fn unsigned_entries_have_no_negative_mirror_images() {
     assert!(SymmetricCsr::new(spmv_matrix::Symmetry::SkewSymmetric, lower(-127)).is_ok());
     let error = SymmetricCsr::new(spmv_matrix::Symmetry::SkewSymmetric, lower(-128)).unwrap_err().to_string();
     assert_eq!(error, "-128 at row 1, column 0: the negative, its mirror image, is no i8");
+    let error = SymmetricCsr::from_lower_of(spmv_matrix::Symmetry::SkewSymmetric, &lower(-128)).unwrap_err();
+    assert_eq!(error.to_string(), "-128 at row 1, column 0: the negative, its mirror image, is no i8");
+    // Of truth values either mirrors itself.
+    let both = CsrMatrix::<bool>::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![true, true]).unwrap();
+    assert!(SymmetricCsr::from_csr(spmv_matrix::Symmetry::Symmetric, &both).is_ok());
+    let error = SymmetricCsr::from_csr(spmv_matrix::Symmetry::SkewSymmetric, &both).unwrap_err().to_string();
+    assert_eq!(error, "true at row 1, column 0: the negative, its mirror image, is no bool");
 }
 
 #[test]

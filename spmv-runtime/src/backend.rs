@@ -104,8 +104,9 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Waits for everything on a stream.
     fn synchronize(&self, stream: StreamHandle) -> Result<(), Error>;
 
-    /// Makes what is launched on `after` from now on wait for what was launched on `before` until now.
-    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<(), Error>;
+    /// Makes what is launched on `after` from now on wait for what was launched on `before` until now. False where one of them is
+    /// being captured: then nothing does.
+    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<bool, Error>;
 
     /// Loads machine code or PTX.
     fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError>;

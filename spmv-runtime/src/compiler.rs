@@ -51,8 +51,14 @@ impl ProgramKey {
 pub(crate) enum Target {
     /// Machine code for this architecture, `sm_90` for example.
     Real(String),
-    /// PTX for the newest architecture that NVRTC knows, which a driver of this version compiles on.
-    Virtual((u32, u32)),
+    /// PTX for the newest architecture that NVRTC knows and that is no newer than this one, which a driver of this version
+    /// compiles on.
+    Virtual {
+        /// The device's architecture.
+        arch: String,
+        /// The driver's version.
+        driver: (u32, u32),
+    },
 }
 
 /// How many images an artifact may have.
@@ -238,7 +244,8 @@ impl Compiler {
     /// What a device of this architecture loads: machine code where NVRTC knows it, else PTX.
     pub(crate) fn target_for(&self, arch: &str, driver_version: (u32, u32)) -> Result<Target, Error> {
         let known = Nvrtc::find()?.check_arch(arch).is_ok();
-        Ok(if known { Target::Real(arch.to_owned()) } else { Target::Virtual(driver_version) })
+        let arch = arch.to_owned();
+        Ok(if known { Target::Real(arch) } else { Target::Virtual { arch, driver: driver_version } })
     }
 }
 
@@ -248,7 +255,7 @@ fn request(key: &ProgramKey, target: &Target, nvrtc: &Nvrtc) -> Result<CompileRe
             nvrtc.check_arch(arch)?;
             arch.clone()
         }
-        Target::Virtual(_) => format!("compute_{}", nvrtc.archs().iter().max().copied().unwrap_or_default()),
+        Target::Virtual { arch, .. } => format!("compute_{}", nvrtc.newest_up_to(arch)?),
     };
     Ok(CompileRequest {
         source: key.source(),
@@ -257,7 +264,7 @@ fn request(key: &ProgramKey, target: &Target, nvrtc: &Nvrtc) -> Result<CompileRe
         nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
         driver_version: match target {
             Target::Real(_) => None,
-            Target::Virtual(version) => Some(*version),
+            Target::Virtual { driver, .. } => Some(*driver),
         },
     })
 }

@@ -481,7 +481,7 @@ impl Backend for Cuda {
         self.check_on(stream, "cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw(stream)) })
     }
 
-    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<(), Error> {
+    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<bool, Error> {
         self.bind()?;
         let capturing = |stream: StreamHandle| {
             // SAFETY: as in `synchronize`.
@@ -493,7 +493,7 @@ impl Backend for Cuda {
         };
         // What is being captured does not run now, and a captured event cannot be waited for outside.
         if capturing(before)? || capturing(after)? {
-            return Ok(());
+            return Ok(false);
         }
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
         let event = self.check("cuEventCreate", result::event::create(flags))?;
@@ -509,7 +509,7 @@ impl Backend for Cuda {
                     result::stream::wait_event(self.raw(after), event, waits),
                 )
             });
-            ordered.and(self.check("cuEventDestroy", result::event::destroy(event)))
+            ordered.and(self.check("cuEventDestroy", result::event::destroy(event))).map(|()| true)
         }
     }
 

@@ -350,8 +350,9 @@ impl Device {
         let compiler = &self.inner.compiler;
         let native = self.target()?;
         let mut attempts = vec![native.clone()];
-        if native != Target::Virtual(properties.driver_version) {
-            attempts.push(Target::Virtual(properties.driver_version));
+        let ptx = Target::Virtual { arch: properties.arch.clone(), driver: properties.driver_version };
+        if native != ptx {
+            attempts.push(ptx);
         }
         let mut rejection = None;
         for target in attempts {
@@ -373,7 +374,7 @@ impl Device {
                         tracing::warn!(%error, origin = origin.name(), "the driver rejected a kernel");
                         compiler.forget(key.clone(), target.clone());
                         fresh = origin == Origin::Compiled;
-                        rejection = Some(error);
+                        rejection.get_or_insert(error);
                     }
                 }
             }
@@ -398,7 +399,8 @@ impl Device {
         if stream.context() != self.cuda_backend()?.context() {
             return Err(Error::OtherDevice { what: "the stream", with: "the device" });
         }
-        Ok(Stream { device: self.clone(), handle: stream_handle(&stream), cuda: stream })
+        let ordered = OrderedStream { handle: stream_handle(&stream), _alive: Some(stream.clone()) };
+        Ok(Stream { device: self.clone(), ordered, cuda: stream })
     }
 
     fn cuda_backend(&self) -> Result<&Arc<Cuda>, Error> {
@@ -419,8 +421,23 @@ const IN_MEMORY: Provenance =
 #[derive(Clone, Debug)]
 pub struct Stream {
     device: Device,
-    handle: StreamHandle,
+    ordered: OrderedStream,
     cuda: Arc<CudaStream>,
+}
+
+/// A stream that a later product is ordered behind: one of the user's is kept until then, the default is the device's own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OrderedStream {
+    pub(crate) handle: StreamHandle,
+    _alive: Option<Arc<CudaStream>>,
+}
+
+#[cfg(test)]
+impl OrderedStream {
+    /// A stream that is no more than its handle.
+    pub(crate) fn unowned(handle: u64) -> OrderedStream {
+        OrderedStream { handle: StreamHandle(handle), _alive: None }
+    }
 }
 
 impl Stream {
@@ -434,14 +451,14 @@ impl Stream {
     /// # Errors
     /// [`Error::Fault`] where a kernel faulted.
     pub fn synchronize(&self) -> Result<(), Error> {
-        self.device.backend().synchronize(self.handle)
+        self.device.backend().synchronize(self.ordered.handle)
     }
 
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
-    pub(crate) fn handle(&self) -> StreamHandle {
-        self.handle
+    pub(crate) fn ordered(&self) -> &OrderedStream {
+        &self.ordered
     }
 }

@@ -131,6 +131,11 @@ impl fmt::Debug for Nvrtc {
     }
 }
 
+/// The number of an architecture's name. A letter behind it asks for the features of that architecture alone: sm_90a.
+fn number_of(arch: &str) -> Option<u32> {
+    arch.strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()
+}
+
 impl Nvrtc {
     /// The NVRTC of this process, found on the first call that succeeds. Where a driver is present NVRTC's
     /// major version must not exceed the driver's: machine code of a newer major does not load.
@@ -270,18 +275,30 @@ impl Nvrtc {
         &self.archs
     }
 
+    /// The newest architecture that is known and no newer than this one: a driver compiles PTX for it on such a device.
+    ///
+    /// # Errors
+    /// [`NvrtcError::Arch`] where all that are known are newer, or the name is none.
+    pub(crate) fn newest_up_to(&self, arch: &str) -> Result<u32, NvrtcError> {
+        let known =
+            number_of(arch).and_then(|number| self.archs.iter().filter(|known| **known <= number).max());
+        known.copied().ok_or_else(|| self.unknown(arch))
+    }
+
+    fn unknown(&self, arch: &str) -> NvrtcError {
+        let allowed = self.archs.iter().map(|number| format!("sm_{number}")).collect();
+        NvrtcError::Arch { arch: arch.to_owned(), version: self.version, allowed }
+    }
+
     /// Checks an architecture's name, `sm_90` for example.
     ///
     /// # Errors
     /// [`NvrtcError::Arch`], with what this NVRTC compiles for.
     pub fn check_arch(&self, arch: &str) -> Result<(), NvrtcError> {
-        // A letter behind the number asks for the features of that architecture alone: sm_90a.
-        let number = arch.strip_prefix("sm_").map(|rest| rest.trim_end_matches(['a', 'f']));
-        if number.and_then(|number| number.parse().ok()).is_some_and(|number| self.archs.contains(&number)) {
-            return Ok(());
+        match number_of(arch).is_some_and(|number| self.archs.contains(&number)) {
+            true => Ok(()),
+            false => Err(self.unknown(arch)),
         }
-        let allowed = self.archs.iter().map(|number| format!("sm_{number}")).collect();
-        Err(NvrtcError::Arch { arch: arch.to_owned(), version: self.version, allowed })
     }
 
     /// Compiles one request to machine code and PTX, in one image.
@@ -512,6 +529,18 @@ pub(crate) fn options(arch: &str, version: Version, generated: bool) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ptx_is_for_no_newer_architecture() {
+        let nvrtc = Nvrtc::find().unwrap();
+        let newest = *nvrtc.archs().iter().max().unwrap();
+        for (arch, expected) in [("sm_90", 90), ("sm_90a", 90), ("sm_9999", newest)] {
+            assert_eq!(nvrtc.newest_up_to(arch).unwrap(), expected);
+        }
+        for arch in ["sm_10", "compute_90", "sm_"] {
+            assert!(matches!(nvrtc.newest_up_to(arch), Err(NvrtcError::Arch { .. })), "{arch}");
+        }
+    }
 
     #[test]
     fn options_are_those_that_a_version_knows() {

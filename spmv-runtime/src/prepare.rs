@@ -41,7 +41,7 @@ pub(crate) struct Purpose {
 }
 
 /// Allocates the workspace of a kernel and runs its `prepare` passes on the device's own stream. `sizes` has
-/// everything but buffers and counts. Waits for the passes, and for nothing where there are none. A layout that would
+/// everything but buffers and counts. Waits for the passes and for memory that is zeroed, and for nothing where there is none. A layout that would
 /// be mostly fill, or that the matrix has not, is refused as soon as the counts tell, before anything of its size is allocated.
 pub(crate) fn prepare(
     device: &Device,
@@ -81,7 +81,8 @@ pub(crate) fn prepare(
     }
     let (workspace_bytes, scratch_bytes) = workspace.free_scratch();
     let entries = Bindings { counts: &counts, ..sizes }.eval(&program.entries, || 0);
-    if prepares {
+    // A product that is captured next is ordered behind nothing.
+    if prepares || program.buffers.iter().any(|buffer| buffer.zeroed) {
         backend.synchronize(StreamHandle::default())?;
     }
     Ok(Prepared {

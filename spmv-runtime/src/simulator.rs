@@ -125,8 +125,8 @@ impl Backend for Simulated {
         Ok(())
     }
 
-    fn order(&self, _: StreamHandle, _: StreamHandle) -> Result<(), Error> {
-        Ok(())
+    fn order(&self, _: StreamHandle, _: StreamHandle) -> Result<bool, Error> {
+        Ok(true)
     }
 
     fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError> {

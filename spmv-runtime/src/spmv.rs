@@ -7,9 +7,8 @@ use spmv_codegen::{
     AlgorithmSpec, Arg, Coefficient, KernelConfig, Operation, Pass, Program, StorageFormat, ValueType,
 };
 
-use crate::backend::StreamHandle;
 use crate::compiler::Provenance;
-use crate::device::{Device, Kernel, Stream};
+use crate::device::{Device, Kernel, OrderedStream, Stream};
 use crate::error::Error;
 use crate::factor::{Factor, Passed};
 use crate::launcher::{Bindings, BoundPass, Operands};
@@ -48,7 +47,7 @@ pub struct Spmv {
     operands: BoundOperands,
     /// Where a product leaves what the configuration's dot adds up.
     dot: Option<Vector<f64>>,
-    last_stream: StreamHandle,
+    last_stream: OrderedStream,
     /// How often the matrix's values had been replaced when `prepare` passes copied them; `None` where they copy none.
     copied: Option<u64>,
     /// Faster plans that are being looked for.
@@ -99,19 +98,24 @@ impl Spmv {
     /// configuration, edited. It is compiled when the plan is made; its kernels have the names and arguments of the
     /// program's passes, and what the program guarantees is the author's to keep.
     ///
+    /// # Safety
+    /// Each kernel has the parameters of the generated one, in number, order and types, and reads and writes no memory but
+    /// what these give it, as far as that reaches.
+    ///
     /// ```no_run
     /// use spmv_runtime::{Device, KernelConfig, Spmv, matrix::matrix_market};
     ///
     /// let a = matrix_market::read_file::<f32, u32>("A.mtx")?;
     /// let config = KernelConfig::named("csr_vector")?.build()?;
     /// let edited = config.program().source.replace("__ldg(", "*(");
-    /// let spmv = Spmv::with_source(&Device::open()?, &a, config, &edited)?;
+    /// // SAFETY: loads that bypass a cache read what they read before.
+    /// let spmv = unsafe { Spmv::with_source(&Device::open()?, &a, config, &edited)? };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// As [`with`](Self::with); [`Error::Compile`] has NVRTC's messages, [`Error::MissingKernel`] names a kernel that is missing.
-    pub fn with_source(
+    pub unsafe fn with_source(
         device: &Device,
         a: &impl MatrixSource,
         config: KernelConfig,
@@ -244,7 +248,7 @@ impl Spmv {
             prepared,
             operands,
             dot: dot.map(|memory| Vector::in_allocation(device, 1, memory)),
-            last_stream: StreamHandle::default(),
+            last_stream: OrderedStream::default(),
             kernel,
             copied,
             pending: None,
@@ -255,6 +259,9 @@ impl Spmv {
     /// has rows. Returns when the kernels are launched, before they have
     /// finished; allocates nothing, waits for nothing, and can be captured in a CUDA graph. β = 0 stores: y is
     /// not read. α = 0 leaves β·y, whatever A and x hold.
+    ///
+    /// A captured graph holds addresses: the plan, the matrix, x, y and whatever else the product takes from memory must outlive
+    /// the graph's launches, which nothing checks.
     ///
     /// Where the configuration has an epilogue, its result is stored: α is 1 and β 0, and what it takes by name is bound
     /// before ([`set_vector`](Self::set_vector), [`set_scalar`](Self::set_scalar)). So it is with a dot, whose sum over the
@@ -280,7 +287,7 @@ impl Spmv {
         beta: impl Into<Factor<'a>>,
         y: &mut Vector<Y>,
     ) -> Result<(), Error> {
-        self.launch(StreamHandle::default(), alpha.into(), x, beta.into(), y)
+        self.launch(&OrderedStream::default(), alpha.into(), x, beta.into(), y)
     }
 
     /// As [`Spmv::apply`], on a stream of the user's. Vectors that other streams write or read are the user's
@@ -301,12 +308,12 @@ impl Spmv {
         if !stream.device().is(self.device()) {
             return Err(Error::OtherDevice { what: "the stream", with: "the plan" });
         }
-        self.launch(stream.handle(), alpha.into(), x, beta.into(), y)
+        self.launch(stream.ordered(), alpha.into(), x, beta.into(), y)
     }
 
     fn launch<X: Element, Y: Element>(
         &mut self,
-        stream: StreamHandle,
+        stream: &OrderedStream,
         alpha: Factor<'_>,
         x: &Vector<X>,
         beta: Factor<'_>,
@@ -338,7 +345,7 @@ impl Spmv {
     /// Launches the product's passes for operands that were checked.
     pub(crate) fn launch_on(
         &mut self,
-        stream: StreamHandle,
+        stream: &OrderedStream,
         x: u64,
         y: u64,
         alpha: Passed,
@@ -346,16 +353,17 @@ impl Spmv {
     ) -> Result<(), Error> {
         let operands = &Operands { x, y, alpha, beta, beside: self.operands.slots() };
         let backend = self.matrix.device().backend();
-        if stream != self.last_stream {
-            if !self.prepared.workspace.is_empty() {
-                backend.order(self.last_stream, stream)?;
-            }
-            self.last_stream = stream;
+        // A product that is captured does not run now: what follows is ordered behind the one before it.
+        if stream.handle != self.last_stream.handle
+            && !self.prepared.workspace.is_empty()
+            && backend.order(self.last_stream.handle, stream.handle)?
+        {
+            self.last_stream = stream.clone();
         }
         for pass in &mut self.multiply {
             // SAFETY: types, lengths and device of the operands were checked; matrix and workspace belong to the
             // plan, and freeing device memory waits for what uses it. y was borrowed mutably, so x is another.
-            unsafe { pass.launch(&**backend, stream, operands)? };
+            unsafe { pass.launch(&**backend, stream.handle, operands)? };
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::artifact::{Artifact, Image};
 use crate::backend::{self, Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
 use crate::cache::{CacheLocation, DiskCache};
 use crate::compiler::{Compiler, Origin, SingleFlight, Target};
-use crate::device::{Kernel, Native};
+use crate::device::{Kernel, Native, OrderedStream};
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::prepare::{Purpose, prepare};
 use crate::{Device, DeviceMatrix, Error, ErrorKind, Scalar, Spmv, Vector};
@@ -43,6 +43,8 @@ struct Recorder {
     functions: Arc<Mutex<Vec<String>>>,
     launches: Mutex<Vec<Launched>>,
     ordered: Mutex<Vec<(StreamHandle, StreamHandle)>>,
+    /// The stream that is being captured.
+    captured: AtomicU64,
     found: Mutex<Vec<Vec<u64>>>,
 }
 
@@ -62,6 +64,7 @@ impl Recorder {
             capacity: 1 << 20,
             rejections: AtomicUsize::new(0),
             loads: Mutex::default(),
+            captured: AtomicU64::new(u64::MAX),
             functions: Arc::default(),
             launches: Mutex::default(),
             ordered: Mutex::default(),
@@ -131,9 +134,13 @@ impl Backend for Recorder {
         Ok(())
     }
 
-    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<(), Error> {
+    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<bool, Error> {
+        let captured = self.captured.load(Ordering::Relaxed);
+        if [before.0, after.0].contains(&captured) {
+            return Ok(false);
+        }
         self.ordered.lock().unwrap().push((before, after));
-        Ok(())
+        Ok(true)
     }
 
     fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError> {
@@ -553,7 +560,14 @@ fn the_workspace_follows_a_change_of_stream() {
     let (x, y) = vectors(&device);
     let (x, y) = (x.address(), y.address());
     let run = |plan: &mut Spmv, stream| {
-        plan.launch_on(StreamHandle(stream), x, y, Scalar::F64(1.0).into(), Scalar::F64(0.0).into()).unwrap();
+        plan.launch_on(
+            &OrderedStream::unowned(stream),
+            x,
+            y,
+            Scalar::F64(1.0).into(),
+            Scalar::F64(0.0).into(),
+        )
+        .unwrap();
     };
     let mut with_workspace = Spmv::with(&device, &matrix(), config("light_vector")).unwrap();
     for stream in [0, 7, 7, 9, 0, 0] {
@@ -561,6 +575,15 @@ fn the_workspace_follows_a_change_of_stream() {
     }
     let ordered: Vec<_> = recorder.ordered.lock().unwrap().drain(..).map(|(a, b)| (a.0, b.0)).collect();
     assert_eq!(ordered, [(0, 7), (7, 9), (9, 0)]);
+    // What is captured does not run, so what follows is ordered behind the product before it.
+    run(&mut with_workspace, 0);
+    recorder.captured.store(7, Ordering::Relaxed);
+    run(&mut with_workspace, 7);
+    recorder.captured.store(u64::MAX, Ordering::Relaxed);
+    run(&mut with_workspace, 7);
+    let ordered: Vec<_> = recorder.ordered.lock().unwrap().drain(..).map(|(a, b)| (a.0, b.0)).collect();
+    assert_eq!(ordered, [(0, 7)]);
+    recorder.launches.lock().unwrap().drain(6..);
     let mut without = Spmv::with(&device, &matrix(), config("csr_scalar")).unwrap();
     for stream in [0, 7, 9] {
         run(&mut without, stream);

@@ -126,7 +126,7 @@ pub enum Outcome {
 
 impl Spmv {
     /// A plan for y ← α·A·x + β·y with the kernel that is the fastest for `a` of those that were measured within the budget,
-    /// and how it was found. x, y and the accumulator have the type of the values (sums of f16 and bf16 are in f32). While it
+    /// and how it was found. x, y and the accumulator have the type of the values (sums of f16 and bf16 are in f32, of i8 in i32). While it
     /// looks, up to six plans are on the device side by side.
     ///
     /// ```no_run

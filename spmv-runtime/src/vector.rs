@@ -31,6 +31,18 @@ pub(crate) enum Owner {
     Borrowed,
 }
 
+/// Memory that cudarc allocated, and frees in the order of its own stream, which knows nothing of products on others: so these
+/// are waited for first.
+struct UsersSlice<T>(CudaSlice<T>);
+
+impl<T> Drop for UsersSlice<T> {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.context().synchronize() {
+            tracing::warn!(%error, "what uses a vector could not be waited for before its memory is freed");
+        }
+    }
+}
+
 impl<T> fmt::Debug for Vector<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Vector of {} {} on {:?}", self.len, std::any::type_name::<T>(), self.device.backend())
@@ -59,7 +71,8 @@ impl<T: Element> Vector<T> {
         ))
     }
 
-    /// A vector in memory that cudarc allocated. What was launched on the slice's stream before is waited for.
+    /// A vector in memory that cudarc allocated. What was launched on the slice's stream before is waited for, and whatever runs
+    /// in its context before it is freed.
     ///
     /// # Errors
     /// [`Error::OtherDevice`] where the slice belongs to another context than the device.
@@ -73,7 +86,7 @@ impl<T: Element> Vector<T> {
         let stream = slice.stream().clone();
         device.stream(stream.clone())?.synchronize()?;
         let (address, len) = (slice.device_ptr(&stream).0, slice.len());
-        let owner = Owner::Users(Box::new(slice));
+        let owner = Owner::Users(Box::new(UsersSlice(slice)));
         Ok(Vector { device: device.clone(), address, len, owner: Arc::new(owner), entries: PhantomData })
     }
 

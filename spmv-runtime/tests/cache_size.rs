@@ -183,6 +183,13 @@ fn verify_deletes_what_is_damaged() {
     assert_eq!(present(&fixture, 0..5), [0, 4]);
     let again = cache.verify().unwrap();
     assert_eq!((again.ok, again.bytes, again.damaged.len()), (2, fixture.entry_bytes(), 0));
+    // An entry of another format is another version's.
+    let mut bytes = fs::read(fixture.entry(&request(4))).unwrap();
+    bytes[8] += 1;
+    fixture.plant(&request(4), &bytes);
+    let others = cache.verify().unwrap();
+    assert_eq!((others.ok, others.damaged.len()), (1, 0));
+    assert!(fixture.entry(&request(4)).exists());
 }
 
 #[test]

@@ -344,6 +344,10 @@ fn choices_are_exported_and_imported() {
     }
     let other = Choice { config: builder.build().unwrap(), ..choice.clone() };
     assert_eq!(Choice::import(&Choice::export(std::slice::from_ref(&other))).unwrap(), [other]);
+    let mut narrow = choice.clone();
+    narrow.config = narrow.config.to_builder().index(IndexType::U16).build().unwrap();
+    narrow.question.types = narrow.config.types();
+    assert_eq!(Choice::import(&Choice::export(std::slice::from_ref(&narrow))).unwrap(), [narrow]);
     assert!(matches!(
         error(&format!("{}\nfew\tvalues\n", lines[0])),
         ChoiceError::Values { line: 2, found: 2 }

@@ -40,10 +40,16 @@ impl Plan for Circuit {
     }
 }
 
+/// Entries of a row on average: no more than there are columns, which is what a row is made of before what is twice goes.
+fn per_row(settings: &Settings, num_cols: usize) -> usize {
+    settings.count("per_row").min(num_cols.max(1))
+}
+
 pub(super) fn circuit(settings: &Settings) -> Result<Box<dyn Plan>, GenerateError> {
+    let n = settings.count("n");
     Ok(Box::new(Circuit {
-        n: settings.count("n"),
-        per_row: settings.count("per_row"),
+        n,
+        per_row: per_row(settings, n),
         dense_rows: settings.count("dense_rows"),
         dense_length: settings.count("dense_length"),
     }))
@@ -87,8 +93,7 @@ impl Plan for GiantRow {
 
 pub(super) fn giant_row(settings: &Settings) -> Result<Box<dyn Plan>, GenerateError> {
     let (n, giant) = (settings.count("n"), settings.count("giant"));
-    let (per_row, empty) = (settings.count("per_row"), settings.real("empty"));
-    Ok(Box::new(GiantRow { n, per_row, giant, empty }))
+    Ok(Box::new(GiantRow { n, per_row: per_row(settings, n), giant, empty: settings.real("empty") }))
 }
 
 struct Rail {
@@ -200,5 +205,6 @@ impl Plan for Chemistry {
 }
 
 pub(super) fn chemistry(settings: &Settings) -> Result<Box<dyn Plan>, GenerateError> {
-    Ok(Box::new(Chemistry { n: settings.count("n"), per_row: settings.count("per_row") }))
+    let n = settings.count("n");
+    Ok(Box::new(Chemistry { n, per_row: per_row(settings, n) }))
 }

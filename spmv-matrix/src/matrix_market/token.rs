@@ -146,8 +146,11 @@ fn integer<R: crate::Value>(text: &[u8], at: &mut usize) -> Option<R> {
     match index(text, &mut end) {
         // Up to 15 digits are exact in double precision.
         Some(number) if end - start <= 15 => {
-            *at = end;
             let number = R::from_f64(number as f64);
+            if !number.to_f64().is_finite() {
+                return None;
+            }
+            *at = end;
             Some(if negative { number.negated() } else { number })
         }
         _ => long_integer(text, at),

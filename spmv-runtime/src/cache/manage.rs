@@ -101,6 +101,8 @@ impl DiskCache {
                 report.bytes += listed.bytes;
                 false
             }
+            // Another version's, which shares the folder.
+            Err(Damage::OtherFormat { .. }) => false,
             Err(damage) => {
                 report.damaged.push((path, damage));
                 true

@@ -13,7 +13,7 @@ use crate::spmv::Spmv;
 impl Spmv {
     /// A plan for y ← α·A·x + β·y with the kernel that is expected to be the fastest for `a`: looks at the structure on the
     /// device, predicts ([`planner`](crate::planner)), and makes the plan. x, y and the accumulator have the type of the
-    /// values (sums of f16 and bf16 are in f32). Nothing is measured: the same matrix always gets the same kernel on
+    /// values (sums of f16 and bf16 are in f32, of i8 in i32). Nothing is measured: the same matrix always gets the same kernel on
     /// devices of the same kind.
     ///
     /// ```no_run
@@ -73,7 +73,7 @@ pub fn refusal(plan: &Spmv, constraints: &Constraints) -> Option<String> {
 /// What lists candidates for features.
 type Lists = fn(&Features, Types, Operation, u64, &Constraints) -> Result<Vec<Candidate>, ConfigError>;
 
-/// The types of a product where nobody says: vectors and sums as the values, sums of f16 and bf16 in f32.
+/// The types of a product where nobody says: vectors and sums as the values, sums of f16 and bf16 in f32, of i8 in i32.
 pub(crate) fn usual_types(a: &impl MatrixSource) -> Result<Types, ConfigError> {
     let builder = KernelConfig::named("csr_vector")?.value(a.value_type()).offset(a.offset_type());
     Ok(builder.index(a.index_type()).build()?.types())

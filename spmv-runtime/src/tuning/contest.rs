@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use spmv_codegen::{KernelConfig, Operation};
 
-use crate::backend::{Allocation, StreamHandle};
+use crate::backend::Allocation;
+use crate::device::OrderedStream;
 use crate::error::Error;
 use crate::matrix_source::DeviceMatrix;
 use crate::planner::{Candidate, Constraints, neighbours, refusal};
@@ -251,26 +252,29 @@ impl Contest {
     }
 
     /// Gives the plan of the fastest candidate for the one that is lent, where that is another: whether it did. A plan that
-    /// cannot have the values by which those of the matrix were replaced since is refused.
+    /// cannot have the values by which those of the matrix were replaced since is refused, and the next fastest is asked.
     pub(super) fn swap_best(&mut self, lent: &mut Spmv) -> Result<bool, Error> {
-        let best = self.race.best().map(|(best, _)| self.runners[best]);
-        let (Some(best), Some(before)) = (best, self.lent) else { return Ok(false) };
-        let Some(mut plan) = self.entries[best].plan.take() else { return Ok(false) };
-        match plan.refresh() {
-            Ok(()) => {}
-            Err(error) if error.is_of_one_kernel() => {
-                self.entries[best].outcome = Outcome::Refused(error.to_string());
-                return Ok(false);
+        while let (Some((runner, _)), Some(before)) = (self.race.best(), self.lent) {
+            let best = self.runners[runner];
+            let Some(mut plan) = self.entries[best].plan.take() else { return Ok(false) };
+            match plan.refresh() {
+                Ok(()) => {}
+                Err(error) if error.is_of_one_kernel() => {
+                    self.entries[best].outcome = Outcome::Refused(error.to_string());
+                    self.race.withdraw(runner);
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
+            std::mem::swap(lent, &mut plan);
+            let still_runs = self.runners.iter().position(|index| *index == before);
+            if still_runs.is_some_and(|runner| self.race.runs(runner)) {
+                self.entries[before].plan = Some(plan);
+            }
+            self.lent = Some(best);
+            return Ok(true);
         }
-        std::mem::swap(lent, &mut plan);
-        let still_runs = self.runners.iter().position(|index| *index == before);
-        if still_runs.is_some_and(|runner| self.race.runs(runner)) {
-            self.entries[before].plan = Some(plan);
-        }
-        self.lent = Some(best);
-        Ok(true)
+        Ok(false)
     }
 
     /// Makes the candidate's plan. One that cannot have its memory, whose layout is refused or that turns out not to keep the
@@ -356,7 +360,7 @@ impl Contest {
         let entry = &mut self.entries[self.runners[runner]];
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
-        let multiply = &mut || plan.launch_on(StreamHandle::default(), x, y, one, zero);
+        let multiply = &mut || plan.launch_on(&OrderedStream::default(), x, y, one, zero);
         let time = device.backend().time(untimed, products, multiply)?;
         let of_host = started.elapsed().as_secs_f64() * 1e3;
         let counted = if device.backend().counts_cost() { products } else { untimed + products };

@@ -235,6 +235,11 @@ impl Race {
         (!runner.times.is_empty()).then(|| runner.estimate())
     }
 
+    /// Takes a runner out of the race.
+    pub(crate) fn withdraw(&mut self, runner: usize) {
+        self.runners[runner].runs = false;
+    }
+
     /// Whether a runner is still in the race.
     pub(crate) fn runs(&self, runner: usize) -> bool {
         self.runners[runner].runs
@@ -428,6 +433,19 @@ mod tests {
         }
         assert_eq!((0..20).filter(|runner| race.runs(*runner)).count(), MOST_RUNNERS);
         assert!(race.runs(0));
+    }
+
+    #[test]
+    fn who_is_withdrawn_is_fastest_no_more() {
+        let mut race = Race::new(Limit::Products(200.0), false);
+        let (fast, slow) = (race.enter(0.0), race.enter(0.0));
+        race.record(fast, 6, 1.0);
+        race.record(slow, 6, 1.01);
+        assert_eq!(race.best().unwrap().0, fast);
+        race.withdraw(fast);
+        assert_eq!(race.best().unwrap().0, slow);
+        race.withdraw(slow);
+        assert_eq!(race.best(), None);
     }
 
     #[test]

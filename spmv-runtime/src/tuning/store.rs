@@ -87,7 +87,7 @@ pub enum ChoiceError {
 }
 
 /// The values of a choice, those of the question first.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "fingerprint",
     "storage",
     "operation",
@@ -104,6 +104,7 @@ const NAMES: [&str; 21] = [
     "arch",
     "device",
     "version",
+    "index",
     "algorithm",
     "settings",
     "product",
@@ -112,7 +113,7 @@ const NAMES: [&str; 21] = [
 ];
 
 /// Of them, those of the question.
-const NUM_ASKED: usize = 16;
+const NUM_ASKED: usize = 17;
 
 impl Question {
     /// What to ask for a product with this matrix on its device.
@@ -161,13 +162,13 @@ impl Question {
     /// The values of [`NAMES`] that are asked with.
     fn text(&self) -> String {
         let Question { fingerprint, storage, operation, types, constraints, arch, device, version } = self;
-        let Types { value, x, y, accumulator, offset, .. } = types;
+        let Types { value, x, y, accumulator, offset, index, .. } = types;
         let Constraints { deterministic, max_extra_bytes, fill_touches_x, values_change, products } =
             constraints;
         let most = max_extra_bytes.map_or("any".to_owned(), |bytes| bytes.to_string());
         format!(
             "{fingerprint}\t{storage}\t{operation}\t{value}\t{x}\t{y}\t{accumulator}\t{offset}\t{deterministic}\t{most}\t\
-             {fill_touches_x}\t{values_change}\t{products}\t{arch}\t{device}\t{version}"
+             {fill_touches_x}\t{values_change}\t{products}\t{arch}\t{device}\t{version}\t{index}"
         )
     }
 }
@@ -242,9 +243,11 @@ impl Choice {
         let storage: StorageFormat = values[1].parse().map_err(|_| wrong(1))?;
         let operation: Operation = values[2].parse().map_err(|_| wrong(2))?;
         let offset: IndexType = values[7].parse().map_err(|_| wrong(7))?;
+        let index: IndexType = values[16].parse().map_err(|_| wrong(16))?;
         let failed = |source| ChoiceError::Config { line, source };
         let typed = |builder: spmv_codegen::KernelConfigBuilder| {
-            let builder = builder.offset(offset).value(value_type(3)?).x(value_type(4)?).y(value_type(5)?);
+            let builder =
+                builder.offset(offset).index(index).value(value_type(3)?).x(value_type(4)?).y(value_type(5)?);
             Ok(builder.accumulator(value_type(6)?))
         };
         let types =
