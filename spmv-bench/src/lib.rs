@@ -17,6 +17,7 @@ mod instruments;
 mod join;
 mod layout;
 mod machine;
+pub mod memory;
 mod ours;
 pub mod plot;
 pub mod problem;

@@ -17,6 +17,8 @@ use spmv_runtime::matrix::generate::{GenerateError, Generator, Values};
 use spmv_runtime::matrix::matrix_market::{self, ReadError};
 use spmv_runtime::matrix::{CsrMatrix, Value, scipy};
 
+use crate::memory;
+
 mod tables;
 
 /// What the names of matrix files end in.
@@ -80,6 +82,22 @@ pub enum SuiteError {
     /// A folder holds no matrix.
     #[error("{}: no file of it or of its folders ends in .mtx, .mtx.gz or .npz", .0.display())]
     NoMatrices(PathBuf),
+    /// A matrix and its vectors take more memory than there is.
+    #[error(
+        "{name}: {rows} rows and {cols} columns need {needed} bytes of memory, and {available} are available"
+    )]
+    Memory {
+        /// The matrix.
+        name: String,
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        cols: usize,
+        /// Bytes that rows and columns take.
+        needed: u64,
+        /// Bytes that there are.
+        available: u64,
+    },
     /// A matrix cannot be made.
     #[error("{name}: {source}")]
     Generate {
@@ -254,7 +272,8 @@ impl Entry {
     /// Makes or reads the matrix.
     ///
     /// # Errors
-    /// [`SuiteError::Generate`], [`SuiteError::Read`] and [`SuiteError::ReadScipy`], with the matrix's name.
+    /// [`SuiteError::Generate`], [`SuiteError::Read`], [`SuiteError::ReadScipy`] and [`SuiteError::Memory`], with the matrix's
+    /// name.
     pub fn load<V: Value>(&self) -> Result<CsrMatrix<V, u32>, SuiteError> {
         let name = || self.name.clone();
         match &self.source {
@@ -264,12 +283,35 @@ impl Entry {
             Source::File(path) => {
                 let scipy = |error| SuiteError::ReadScipy { name: name(), source: Box::new(error) };
                 // A pipe can be read only once, and is no archive.
+                let read = |source| SuiteError::Read { name: name(), source };
                 if path.is_file() && scipy::is_archive(path).map_err(scipy)? {
-                    scipy::read_file(path).map_err(scipy)
-                } else {
-                    matrix_market::read_file(path).map_err(|source| SuiteError::Read { name: name(), source })
+                    let header = scipy::Header::read_file(path).map_err(scipy)?;
+                    self.check_memory(header.num_rows, header.num_cols)?;
+                    return scipy::read_file(path).map_err(scipy);
                 }
+                if path.is_file() {
+                    let header = matrix_market::Header::read_file(path).map_err(read)?;
+                    self.check_memory(header.num_rows, header.num_cols)?;
+                }
+                matrix_market::read_file(path).map_err(read)
             }
+        }
+    }
+}
+
+/// Bytes of the host for a row or column while a matrix is measured: offsets, x, y and what is expected of it, with copies.
+const BYTES_PER_PLACE: u64 = 64;
+
+impl Entry {
+    /// Refuses what rows and columns alone take more memory for than there is; what is promised of entries is not allocated
+    /// before they are read.
+    fn check_memory(&self, rows: usize, cols: usize) -> Result<(), SuiteError> {
+        let needed = (rows as u64).saturating_add(cols as u64).saturating_mul(BYTES_PER_PLACE);
+        match memory::available() {
+            Some(available) if needed > available => {
+                Err(SuiteError::Memory { name: self.name.clone(), rows, cols, needed, available })
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -18,6 +18,11 @@ pub fn output(name: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(if name == "-" { STDOUT } else { name }))
 }
 
+/// Whether a file to read is standard input, which can be read once.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new(STDIN)
+}
+
 /// Whether a file to write is standard output, where nothing else may go then.
 pub fn is_stdout(path: &Path) -> bool {
     path == Path::new(STDOUT)

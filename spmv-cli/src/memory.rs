@@ -1,17 +1,10 @@
 //! Host memory, predicted before it is taken.
 
-use std::fs;
+pub use spmv_bench::memory::available;
 
 use crate::failure::{Failure, Kind};
 use crate::quantity;
 use crate::reading::Header;
-
-/// Bytes that the system could give, where it says so.
-pub fn available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
 
 /// Refuses a matrix whose rows and columns alone take more than there is. Entries are not counted: what a header
 /// promises of them is not allocated before they are read.

@@ -1,7 +1,11 @@
 //! Matrix files: read with a progress bar, and what is known of them afterwards.
 
+use std::collections::HashMap;
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -61,31 +65,55 @@ impl From<scipy::Header> for Header {
             num_cols: header.num_cols,
             num_entries: header.num_stored,
             complex: header.complex,
-            whole: false,
+            whole: header.whole,
         }
     }
 }
 
-/// The head of a file. A pipe can be read only once, so it has none.
+/// What came through pipes: each can be read only once, and a matrix is read twice, its head first.
+static PIPED: Mutex<Option<HashMap<PathBuf, File>>> = Mutex::new(None);
+
+/// The regular file that a matrix is read from: the file itself, or what came through a pipe, in a file without a name.
+fn regular(path: &Path) -> Result<PathBuf, Failure> {
+    // Whoever opens a descriptor's place in /proc reads its file from the beginning; elsewhere it is what was read so far.
+    let is_pipe = cfg!(target_os = "linux")
+        && std::fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
+    if !is_pipe {
+        return Ok(path.to_owned());
+    }
+    let failed =
+        |error| Failure::new(Kind::Input, format!("{}: could not be read", path.display())).because(error);
+    let mut piped = PIPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let piped = piped.get_or_insert_default();
+    if !piped.contains_key(path) {
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        io::copy(&mut File::open(path).map_err(failed)?, &mut file).map_err(failed)?;
+        piped.insert(path.to_owned(), file);
+    }
+    Ok(format!("/proc/self/fd/{}", piped[path].as_raw_fd()).into())
+}
+
+/// The head of a file; none of a pipe where that can be read only once.
 pub fn header(path: &Path) -> Result<Option<Header>, Failure> {
-    match std::fs::metadata(path) {
+    let from = &regular(path)?;
+    match std::fs::metadata(from) {
         Ok(data) if data.is_dir() => {
             Err(Failure::new(Kind::Input, format!("{}: is a folder, not a matrix", path.display())))
         }
         Ok(data) if !data.is_file() => Ok(None),
-        _ if is_scipy(path)? => scipy::Header::read_file(path)
+        _ if is_scipy(from, path)? => scipy::Header::read_file(from)
             .map(|header| Some(header.into()))
             .map_err(|error| in_scipy_file(path, error)),
-        _ => matrix_market::Header::read_file(path)
+        _ => matrix_market::Header::read_file(from)
             .map(|header| Some(header.into()))
             .map_err(|error| in_file(path, error)),
     }
 }
 
-/// Whether a regular file is one of SciPy's, whatever its name.
-fn is_scipy(path: &Path) -> Result<bool, Failure> {
-    let regular = std::fs::metadata(path).is_ok_and(|data| data.is_file());
-    Ok(regular && scipy::is_archive(path).map_err(|error| in_scipy_file(path, error))?)
+/// Whether a regular file is one of SciPy's, whatever its name; errors name the path.
+fn is_scipy(from: &Path, path: &Path) -> Result<bool, Failure> {
+    let regular = std::fs::metadata(from).is_ok_and(|data| data.is_file());
+    Ok(regular && scipy::is_archive(from).map_err(|error| in_scipy_file(path, error))?)
 }
 
 /// The offset type that serves however many entries a file has.
@@ -110,9 +138,10 @@ pub fn read<V: Entry, O: Offset>(path: &Path) -> Result<(CsrMatrix<V, O>, f64), 
     let tell = |read: matrix_market::Progress| progress.bytes(read.done, read.total);
     let started = Instant::now();
     let options = ReadOptions::new().progress(&tell);
-    let matrix = match is_scipy(path)? {
-        true => scipy::read_file_with(path, &options).map_err(|error| in_scipy_file(path, error))?,
-        false => matrix_market::read_file_with(path, &options).map_err(|error| in_file(path, error))?,
+    let from = &regular(path)?;
+    let matrix = match is_scipy(from, path)? {
+        true => scipy::read_file_with(from, &options).map_err(|error| in_scipy_file(path, error))?,
+        false => matrix_market::read_file_with(from, &options).map_err(|error| in_file(path, error))?,
     };
     Ok((matrix, quantity::in_ms(started.elapsed())))
 }
@@ -131,7 +160,7 @@ pub fn read_symmetric<V: Entry, O: Offset>(path: &Path) -> Result<(SymmetricCsr<
     let said = header(path)?.and_then(|header| header.symmetry);
     let matrix = match said {
         Some(symmetry) if has_triangle(symmetry) => {
-            matrix_market::read_symmetric_file(path, &ReadOptions::new().progress(&tell))
+            matrix_market::read_symmetric_file(&regular(path)?, &ReadOptions::new().progress(&tell))
                 .map_err(|error| in_file(path, error))?
         }
         _ => SymmetricCsr::from_csr(matrix::Symmetry::Symmetric, &read(path)?.0)

@@ -45,7 +45,12 @@ fn dense<V: Entry>(
             }
         }
     }
+    // As in a matrix: a path that is not known yet is infinitely long.
+    let has_infinity = matches!(value.kind(), ValueKind::Float | ValueKind::Complex);
     for (place, number) in entries.iter_mut().enumerate() {
+        if has_infinity && !number.is_finite() {
+            continue;
+        }
         *number = number_of(value, *number).ok_or_else(|| {
             let message =
                 format!("entry {} of {name} is {number}, no number of type {value}", place / width + 1);

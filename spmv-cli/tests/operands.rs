@@ -97,6 +97,48 @@ fn vectors_are_read_and_the_product_is_written() {
     assert_eq!(whole, "%%MatrixMarket matrix array integer general\n2 1\n15\n-28\n");
 }
 
+/// Whole numbers stay exact, complex ones complex, and a triangle is one, as from a file.
+#[test]
+#[cfg(target_os = "linux")]
+fn pipes_say_what_files_say() {
+    let shell = Shell::new();
+    let exact = WHOLE.replace("1 1 3", "1 1 9007199254740993");
+    assert!(shell.right("matrix convert - -", &exact).ends_with("\n1 1 9007199254740993\n2 2 -4\n"));
+    assert!(shell.right("inspect -", COMPLEX).contains("(complex, general)"));
+    let complex = shell.right("run - --repeat 0 --device sim -o -", COMPLEX);
+    assert_eq!(complex, shell.right("run complex.mtx --repeat 0 --device sim -o -", ""));
+    let skew = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n";
+    shell.right("run - --storage symmetric --repeat 0 --device sim", skew);
+    let output = shell.run("run - --x - --device sim", MATRIX);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("two inputs are standard input"));
+}
+
+#[test]
+fn paths_that_are_not_known_are_infinite() {
+    let shell = Shell::new();
+    shell.file("start.mtx", "%%MatrixMarket matrix array real general\n2 1\n0\ninf\n");
+    shell.file("steps.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1.5\n2 1 2.5\n");
+    let run = "run steps.mtx --semiring min_plus --x start.mtx --repeat 0 --device sim";
+    assert!(shell.right(&format!("{run} -o -"), "").ends_with("\ninf\n2.5\n"));
+    let (code, said) = shell.refused(&format!("{run} --value i32"));
+    assert_eq!(code, Some(3), "{said}");
+}
+
+#[test]
+fn complex_values_are_not_rounded_to_real_ones() {
+    let shell = Shell::new();
+    for value in ["f16", "f32", "f64"] {
+        let (code, said) = shell.refused(&format!("matrix convert complex.mtx o.mtx --value {value}"));
+        assert_eq!(code, Some(2));
+        assert!(
+            said.contains(&format!("the matrix is complex, and {value} has no imaginary part")),
+            "{said}"
+        );
+    }
+    assert!(shell.right("matrix convert complex.mtx - --value c32", "").contains("\n1 1 1.0 2.0\n"));
+}
+
 #[test]
 fn vectors_that_do_not_fit_are_refused() {
     let shell = Shell::new();

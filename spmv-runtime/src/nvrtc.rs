@@ -181,7 +181,7 @@ impl Nvrtc {
                 Err(problem) => problems.push(format!("{}: {problem}", candidate.path.display())),
             }
         }
-        if let Some(path) = named.filter(|_| looked.is_empty()) {
+        if let Some(path) = named.as_ref().filter(|_| looked.is_empty()) {
             problems.push(format!("{NVRTC_VARIABLE} = {}: no libnvrtc.so there", path.display()));
         }
         if problems.is_empty() {
@@ -189,6 +189,9 @@ impl Nvrtc {
             return Err(NvrtcError::NotFound { looked });
         }
         let help = match driver {
+            _ if named.is_some() => {
+                format!("{NVRTC_VARIABLE} names it: name another library or its folder there, or unset it")
+            }
             Some(driver) => format!(
                 "Run `make nvrtc`, or set {NVRTC_VARIABLE} to an NVRTC of CUDA {} or older",
                 driver.major

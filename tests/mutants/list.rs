@@ -94,8 +94,8 @@ pub const MUTANTS: &[Mutant] = &[
     stays(
         "csr_vector",
         "every lane but the first of a group stores",
-        "if (threadIdx.x % kThreadsPerVector == 0) store_scaled",
-        "if (threadIdx.x % kThreadsPerVector == 1) store_scaled",
+        "if (threadIdx.x % kWidth == 0) store_scaled",
+        "if (threadIdx.x % kWidth == 1) store_scaled",
         "every lane of a group has the sum",
     ),
     found(
@@ -343,9 +343,21 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     found(
         "csr_adaptive",
-        "half warps compute rows twice",
-        "const uint32_t num_halves = gridDim.x * (2 * kWarps);",
-        "const uint32_t num_halves = gridDim.x * kWarps;",
+        "groups that have all rows compute some twice",
+        "const uint32_t num_groups = gridDim.x * kRowsPerBlock;",
+        "const uint32_t num_groups = gridDim.x * kRowsPerBlock / 2;",
+    ),
+    found(
+        "csr_adaptive",
+        "half warps that have all rows leave out the last",
+        "multiply_rows_by_groups<16, 4, true>(num_rows,",
+        "multiply_rows_by_groups<16, 4, true>(num_rows - 1,",
+    ),
+    found(
+        "csr_adaptive",
+        "groups of eight lanes that have all rows leave out the last",
+        "multiply_rows_by_groups<8, 4, false>(num_rows,",
+        "multiply_rows_by_groups<8, 4, false>(num_rows - 1,",
     ),
     found(
         "csr_adaptive",
@@ -370,6 +382,12 @@ pub const MUTANTS: &[Mutant] = &[
         "the last part of a row is thought to be one earlier",
         "const uint32_t last = first + uint32_t((row_end - row_begin - 1) / kNnzPerPart);",
         "const uint32_t last = first + max(uint32_t((row_end - row_begin - 1) / kNnzPerPart), 2u) - 1;",
+    ),
+    found(
+        "hybrid fewest_lanes=4",
+        "the bin that has all rows leaves out the last",
+        "multiply_rows_by_groups<kFewestLanes, 4, (kFewestLanes >= 16)>(num_rows,",
+        "multiply_rows_by_groups<kFewestLanes, 4, (kFewestLanes >= 16)>(num_rows - 1,",
     ),
     found(
         "hybrid",

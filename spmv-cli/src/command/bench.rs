@@ -316,22 +316,9 @@ impl Bench {
                 _ => {}
             }
         });
-        told?;
         save_all(&record)?;
-        if let Some(folder) = self.record.as_ref().filter(|_| tell) {
-            let file = folder.join(place_of(&record.head));
-            fact(&mut io::stdout().lock(), "recorded in", file.display())?;
-        }
-        match tell {
-            true => {
-                let mut out = io::stdout().lock();
-                ending(&mut out, &record)?;
-                for table in experiment.iter().flat_map(|experiment| experiment.tables(&record)) {
-                    write!(out, "\n{table}")?;
-                }
-            }
-            false => print_json(&record)?,
-        }
+        // The verdict counts whether or not somebody reads to the end.
+        let told = told.map_err(Failure::from).and_then(|()| self.end(&record, experiment));
         let wrong = record.rows.iter().find(|row| row.is_generated() && row.status.starts_with("wrong"));
         if let Some(row) = wrong {
             let message = format!("{} of {} {}: {}", row.label(), row.value, row.matrix, row.status);
@@ -339,8 +326,24 @@ impl Bench {
         }
         match first_unreadable {
             Some(message) => Err(Failure::new(Kind::Input, message)),
-            None => Ok(()),
+            None => told,
         }
+    }
+
+    /// Tells what is told at the end.
+    fn end(&self, record: &Record, experiment: Option<&Experiment>) -> Result<(), Failure> {
+        if self.output.json {
+            return print_json(record);
+        }
+        let mut out = io::stdout().lock();
+        if let Some(folder) = &self.record {
+            fact(&mut out, "recorded in", folder.join(place_of(&record.head)).display())?;
+        }
+        ending(&mut out, record)?;
+        for table in experiment.iter().flat_map(|experiment| experiment.tables(record)) {
+            write!(out, "\n{table}")?;
+        }
+        Ok(())
     }
 }
 
@@ -455,7 +458,9 @@ fn summary(out: &mut dyn Write, rows: &[Row], details: bool) -> io::Result<()> {
     if let Some(why) = first.status.strip_prefix("skipped: ").filter(|_| outcome(rows).is_empty())
         && rows.iter().all(|row| row.time_ms().is_none())
     {
-        writeln!(out, "  nothing was measured: {}: {why}", first.label())?;
+        let who = first.label();
+        let separator = if who.is_empty() { "" } else { ": " };
+        writeln!(out, "  nothing was measured: {who}{separator}{why}")?;
     }
     for row in rows.iter().filter(|row| details || row.status.starts_with("wrong")) {
         detail(out, row)?;

@@ -76,16 +76,19 @@ impl Compare {
             .fail_on_slower
             .map_or(Vec::new(), |percent| comparison.slower_by(percent / 100.0).cloned().collect());
         let report = CompareReport { comparison, too_slow, all: self.all };
-        self.output.print(&report)?;
-        match self.fail_on_slower {
-            Some(percent) => report.judge(percent),
-            None => Ok(()),
-        }
+        // The verdict counts whether or not somebody reads to the end.
+        let printed = self.output.print(&report);
+        self.fail_on_slower.map_or(Ok(()), |percent| report.judge(percent))?;
+        printed
     }
 }
 
 impl CompareReport {
     fn judge(&self, percent: f64) -> Result<(), Failure> {
+        if self.comparison.overall.is_none() {
+            let message = "nothing was compared: no row has a right result and a time in both records";
+            return Err(Failure::new(Kind::Slower, message));
+        }
         let (slow, broken) = (self.too_slow.len(), self.comparison.broken.len());
         if slow + broken == 0 {
             return Ok(());

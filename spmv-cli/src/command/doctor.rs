@@ -122,7 +122,7 @@ impl Doctor {
             Err(problem) => CusparseFacts { version: None, library: None, problem: Some(problem) },
         };
         let compile = nvrtc.compile_ms.is_some();
-        self.output.print(&DoctorReport {
+        let printed = self.output.print(&DoctorReport {
             ready_for: ReadyFor {
                 compile,
                 gpu: compile && !devices.is_empty(),
@@ -135,9 +135,9 @@ impl Doctor {
             nvrtc,
             cusparse,
             cache: CacheFacts::of(&DiskCache::from_env()),
-        })?;
+        });
         if compile {
-            return Ok(());
+            return printed;
         }
         Err(Failure::new(
             Kind::Environment,

@@ -14,7 +14,7 @@ use spmv_runtime::matrix::{
     Complex32, Complex64, CsrMatrix, Entry, Statistics, Value, bf16, f16, matrix_market, scipy,
 };
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::files;
 use crate::memory;
 use crate::progress::Progress;
@@ -157,8 +157,13 @@ impl Matrix {
                     (_, ValueType::I64) => convert.run::<i64>(),
                     (_, ValueType::U32) => convert.run::<u32>(),
                     (_, ValueType::Bool) => convert.run::<bool>(),
-                    (_, ValueType::C32) | (true, ValueType::F32) => convert.run::<Complex32>(),
-                    (_, _) => convert.run::<Complex64>(),
+                    (_, ValueType::C32) => convert.run::<Complex32>(),
+                    (true, ValueType::F64) if convert.value.is_none() => convert.run::<Complex64>(),
+                    (_, ValueType::C64) => convert.run::<Complex64>(),
+                    (_, value) => {
+                        let message = format!("the matrix is complex, and {value} has no imaginary part");
+                        Err(Failure::new(Kind::Usage, message).help("--value takes c32 and c64 here"))
+                    }
                 }
             }
             Action::Classes(classes) => classes.run(),

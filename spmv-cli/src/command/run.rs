@@ -357,6 +357,11 @@ struct Simulation {
 impl Run {
     pub fn run(mut self) -> Result<(), Failure> {
         self.check()?;
+        let inputs = [Some(&self.matrix), self.x.as_ref(), self.y.as_ref()];
+        if inputs.into_iter().flatten().filter(|path| files::is_stdin(path)).count() > 1 {
+            return Err(Failure::new(Kind::Usage, "two inputs are standard input, which can be read once")
+                .help("name a file for one of them"));
+        }
         let header = reading::header(&self.matrix)?;
         let (value, offset) = self.settings.types_of_file(header.as_ref())?;
         let numbers = parts(value) as u64;
@@ -495,8 +500,10 @@ impl Run {
             performance: computed.performance,
             report: counters.filter(|_| self.report),
         };
-        self.output.print_beside(takes_stdout, &report)?;
-        outcome
+        // The verdict counts whether or not somebody reads to the end.
+        let printed = self.output.print_beside(takes_stdout, &report);
+        outcome?;
+        printed
     }
 
     fn read<V: Multiplied, O: DeviceOffset>(&self) -> Result<Read<V, O>, Failure> {

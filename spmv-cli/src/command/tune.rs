@@ -55,8 +55,8 @@ pub struct Tune {
     /// Where to measure: a GPU, or the simulator, which counts
     #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto", value_parser = parse_device)]
     device: DeviceChoice,
-    /// Write all that was kept to this file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["matrix", "import"])]
+    /// Write all that was kept to this file; - is standard output
+    #[arg(long, value_name = "FILE", value_parser = files::output, conflicts_with_all = ["matrix", "import"])]
     export: Option<PathBuf>,
     /// Keep what another machine found, from a file that --export wrote
     #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
@@ -245,9 +245,12 @@ impl Tune {
 
     fn export(&self, path: &Path) -> Result<(), Failure> {
         let choices = Choice::kept(&DiskCache::from_env())?;
-        std::fs::write(path, Choice::export(&choices)).map_err(|error| Failure::unwritable(path, error))?;
+        files::write(path, Choice::export(&choices).as_bytes())
+            .map_err(|error| Failure::unwritable(path, error))?;
+        let takes_stdout = files::is_stdout(path);
         let path = path.display().to_string();
-        self.output.print(&MovedReport { path, choices: choices.len(), done: "written to" })
+        self.output
+            .print_beside(takes_stdout, &MovedReport { path, choices: choices.len(), done: "written to" })
     }
 
     fn import(&self, path: &Path) -> Result<(), Failure> {

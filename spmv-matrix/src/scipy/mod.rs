@@ -88,6 +88,8 @@ pub struct Header {
     pub value_type: String,
     /// Whether values have an imaginary part.
     pub complex: bool,
+    /// Whether values are whole numbers: integers and truth values.
+    pub whole: bool,
     /// The number of rows.
     pub num_rows: usize,
     /// The number of columns.

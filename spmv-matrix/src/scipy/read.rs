@@ -104,6 +104,7 @@ impl<R: Read + Seek> Parts<R> {
             layout,
             value_type: data.dtype.to_string(),
             complex: data.dtype.kind == Kind::Complex,
+            whole: matches!(data.dtype.kind, Kind::Int | Kind::Uint | Kind::Bool),
             num_rows,
             num_cols,
             num_stored: data.len(),
