@@ -58,6 +58,15 @@ pub fn parse_whole<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     })
 }
 
+/// Reads a whole number from `least` to `most`, and says what is allowed where it is none.
+pub fn between<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+        let number = number.and_then(|number| number.try_into().ok());
+        number.ok_or_else(|| format!("allowed are whole numbers from {least} to {most}"))
+    }
+}
+
 /// Milliseconds as `12.3 µs`, `4.56 ms` or `1.23 s`.
 pub fn milliseconds(ms: f64) -> String {
     if ms < 1.0 {

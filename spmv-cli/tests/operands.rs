@@ -148,6 +148,7 @@ fn vectors_that_do_not_fit_are_refused() {
         ("--y short.mtx", 2, "--y is what beta is multiplied with"),
         ("--x missing.mtx", 3, "missing.mtx: could not be read"),
         ("-o no/such/y.mtx", 4, "there is no folder no/such"),
+        ("-o y.mtx.gz", 2, "-o writes Matrix Market text, and no .gz"),
     ] {
         let (exit, text) = shell.refused(&format!("run a.mtx --device sim --repeat 0 {arguments}"));
         assert_eq!(exit, Some(code), "{arguments}: {text}");

@@ -41,8 +41,9 @@ pub(crate) struct Purpose {
 }
 
 /// Allocates the workspace of a kernel and runs its `prepare` passes on the device's own stream. `sizes` has
-/// everything but buffers and counts. Waits for the passes and for memory that is zeroed, and for nothing where there is none. A layout that would
-/// be mostly fill, or that the matrix has not, is refused as soon as the counts tell, before anything of its size is allocated.
+/// everything but buffers and counts. Waits for the passes and for memory that is zeroed, and for nothing where there is none.
+/// A layout that would be mostly fill, or that the matrix has not, is refused as soon as the counts tell, before anything of its
+/// size is allocated.
 pub(crate) fn prepare(
     device: &Device,
     kernel: &Kernel,

@@ -73,10 +73,10 @@ pub struct Bench {
     #[arg(long, value_name = "auto|cuda[:N]|sim|cpu", default_value = "auto", value_parser = parse_device)]
     device: DeviceChoice,
     /// Samples that a median is taken of; who is 30 times slower than the best gets 3
-    #[arg(long, value_name = "N", default_value_t = 15, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(3..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 15, allow_negative_numbers = true, value_parser = quantity::between::<u32>(3, 1000))]
     samples: u32,
     /// Milliseconds that a contender may take on a matrix; it gets 3 samples all the same
-    #[arg(long, value_name = "MS", default_value_t = 500, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    #[arg(long, value_name = "MS", default_value_t = 500, allow_negative_numbers = true, value_parser = quantity::between::<u64>(1, 600_000))]
     time_limit_per_contender: u64,
     /// alpha
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]

@@ -43,7 +43,7 @@ pub struct Compare {
     old: PathBuf,
     /// The record that is judged
     new: PathBuf,
-    /// Exit with 1 where a row is slower by more than this, or broken
+    /// Exit with 1 where a row is slower by more than this, or broken, or nothing can be compared
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_on_slower: Option<f64>,
     /// List pairs that noise explains too

@@ -357,6 +357,13 @@ struct Simulation {
 impl Run {
     pub fn run(mut self) -> Result<(), Failure> {
         self.check()?;
+        let packed = self.file.as_ref().and_then(|path| path.extension()?.to_str());
+        if let Some(ending) = packed.filter(|ending| ["gz", "npz", "npy"].contains(ending)) {
+            let message = format!("-o writes Matrix Market text, and no .{ending}");
+            return Err(
+                Failure::new(Kind::Usage, message).help("name it .mtx; `spmv matrix convert` packs it")
+            );
+        }
         let inputs = [Some(&self.matrix), self.x.as_ref(), self.y.as_ref()];
         if inputs.into_iter().flatten().filter(|path| files::is_stdin(path)).count() > 1 {
             return Err(Failure::new(Kind::Usage, "two inputs are standard input, which can be read once")

@@ -13,8 +13,8 @@ use crate::spmv::Spmv;
 impl Spmv {
     /// A plan for y ← α·A·x + β·y with the kernel that is expected to be the fastest for `a`: looks at the structure on the
     /// device, predicts ([`planner`](crate::planner)), and makes the plan. x, y and the accumulator have the type of the
-    /// values (sums of f16 and bf16 are in f32, of i8 in i32). Nothing is measured: the same matrix always gets the same kernel on
-    /// devices of the same kind.
+    /// values (sums of f16 and bf16 are in f32, of i8 in i32). Nothing is measured: the same matrix always gets the same kernel
+    /// on devices of the same kind.
     ///
     /// ```no_run
     /// use spmv_runtime::{Device, Spmv, Vector, matrix::CooMatrix};
