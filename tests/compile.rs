@@ -171,7 +171,7 @@ fn the_hash_of_structures_compiles() {
 fn errors_carry_the_log_with_template_lines() {
     let nvrtc = Nvrtc::find().unwrap();
     let source = KernelConfig::named("csr_vector").unwrap().build().unwrap().program().source;
-    let line = source.lines().skip_while(|line| !line.contains("\"csr_vector.cu\"")).skip(1);
+    let line = source.lines().skip_while(|line| !line.contains("\"prelude/group_rows.cuh\"")).skip(1);
     let wanted = line.enumerate().find(|(_, line)| line.contains("store_scaled")).unwrap().0 + 1;
     let request = spmv_runtime::CompileRequest {
         source: source
@@ -182,7 +182,7 @@ fn errors_carry_the_log_with_template_lines() {
         driver_version: None,
     };
     let error = nvrtc.compile(&request).unwrap_err();
-    assert!(error.log.contains(&format!("csr_vector.cu({wanted}): error")), "{error}");
+    assert!(error.log.contains(&format!("prelude/group_rows.cuh({wanted}): error")), "{error}");
     assert!(error.to_string().contains("summ"), "{error}");
 }
 
