@@ -763,7 +763,7 @@ fn a_counter_that_does_not_begin_anew() {
 /// Where groups that are through have exited nobody waits for them: naming them is allowed there.
 #[test]
 fn a_mask_of_all_lanes() {
-    let mask = "const uint32_t mask = group_mask<kThreadsPerVector>();";
+    let mask = "const uint32_t mask = group_mask<kWidth>();";
     for outcome in outcomes(&vectors_of_8("csr_vector"), mask, "const uint32_t mask = 0xffffffffu;", 0.0) {
         assert!(!outcome.found(), "a false alarm: {outcome}");
     }
