@@ -190,7 +190,9 @@ impl Nvrtc {
         }
         let help = match driver {
             _ if named.is_some() => {
-                format!("{NVRTC_VARIABLE} names it: name another library or its folder there, or unset it")
+                format!(
+                    "{NVRTC_VARIABLE} names it: name another library or its folder there, or unset it and run `make nvrtc`"
+                )
             }
             Some(driver) => format!(
                 "Run `make nvrtc`, or set {NVRTC_VARIABLE} to an NVRTC of CUDA {} or older",
