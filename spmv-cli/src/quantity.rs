@@ -51,11 +51,7 @@ pub fn parse_number(text: &str) -> Result<f64, String> {
 
 /// A whole number of a type without signs, and what is allowed where it is none.
 pub fn parse_whole<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    let number = text.parse::<u64>().ok().and_then(|number| number.try_into().ok());
-    number.ok_or_else(|| {
-        let most = u64::MAX >> (u64::BITS - 8 * size_of::<T>() as u32);
-        format!("allowed are whole numbers from 0 to {most}")
-    })
+    between(0, u64::MAX >> (u64::BITS - 8 * size_of::<T>() as u32))(text)
 }
 
 /// Reads a whole number from `least` to `most`, and says what is allowed where it is none.

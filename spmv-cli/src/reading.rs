@@ -1,6 +1,6 @@
 //! Matrix files: read with a progress bar, and what is known of them afterwards.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -71,7 +71,7 @@ impl From<scipy::Header> for Header {
 }
 
 /// What came through pipes: each can be read only once, and a matrix is read twice, its head first.
-static PIPED: Mutex<Option<HashMap<PathBuf, File>>> = Mutex::new(None);
+static PIPED: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
 
 /// The regular file that a matrix is read from: the file itself, or what came through a pipe, in a file without a name.
 fn regular(path: &Path) -> Result<PathBuf, Failure> {
@@ -84,7 +84,6 @@ fn regular(path: &Path) -> Result<PathBuf, Failure> {
     let failed =
         |error| Failure::new(Kind::Input, format!("{}: could not be read", path.display())).because(error);
     let mut piped = PIPED.lock().unwrap_or_else(PoisonError::into_inner);
-    let piped = piped.get_or_insert_default();
     if !piped.contains_key(path) {
         let mut file = tempfile::tempfile().map_err(failed)?;
         io::copy(&mut File::open(path).map_err(failed)?, &mut file).map_err(failed)?;

@@ -241,8 +241,14 @@ fn a_reader_that_leaves_changes_no_verdict() {
     };
     assert_eq!(code(&old, &old), Some(0));
     assert_eq!(code(&old, &new), Some(1));
-    // Nothing that could be compared is no verdict that all is well.
     assert_eq!(code(&old, &failed), Some(1));
+    // Nothing that could be compared is no verdict that all is well.
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.csv");
+    let head: Vec<_> =
+        fs::read_to_string(&old).unwrap().lines().take(2).map(|line| format!("{line}\n")).collect();
+    fs::write(&empty, head.concat()).unwrap();
+    assert_eq!(code(&old, &empty), Some(1));
 }
 
 #[test]

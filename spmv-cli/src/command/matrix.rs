@@ -143,27 +143,28 @@ impl Matrix {
             Action::Convert(convert) => {
                 let header = reading::header(&convert.input)?;
                 memory::check(header.as_ref(), ROW_BYTES, 0)?;
+                let is_complex = reading::is_complex(header.as_ref());
                 let usual = match header.as_ref().is_some_and(|header| header.whole) {
+                    _ if is_complex => ValueType::C64,
                     true => ValueType::I64,
                     false => ValueType::F64,
                 };
-                match (reading::is_complex(header.as_ref()), convert.value.unwrap_or(usual)) {
-                    (false, ValueType::F16) => convert.run::<f16>(),
-                    (false, ValueType::Bf16) => convert.run::<bf16>(),
-                    (false, ValueType::F32) => convert.run::<f32>(),
-                    (false, ValueType::F64) => convert.run::<f64>(),
-                    (_, ValueType::I8) => convert.run::<i8>(),
-                    (_, ValueType::I32) => convert.run::<i32>(),
-                    (_, ValueType::I64) => convert.run::<i64>(),
-                    (_, ValueType::U32) => convert.run::<u32>(),
-                    (_, ValueType::Bool) => convert.run::<bool>(),
-                    (_, ValueType::C32) => convert.run::<Complex32>(),
-                    (true, ValueType::F64) if convert.value.is_none() => convert.run::<Complex64>(),
-                    (_, ValueType::C64) => convert.run::<Complex64>(),
-                    (_, value) => {
+                match convert.value.unwrap_or(usual) {
+                    ValueType::C32 => convert.run::<Complex32>(),
+                    ValueType::C64 => convert.run::<Complex64>(),
+                    value if is_complex => {
                         let message = format!("the matrix is complex, and {value} has no imaginary part");
                         Err(Failure::new(Kind::Usage, message).help("--value takes c32 and c64 here"))
                     }
+                    ValueType::F16 => convert.run::<f16>(),
+                    ValueType::Bf16 => convert.run::<bf16>(),
+                    ValueType::F32 => convert.run::<f32>(),
+                    ValueType::I8 => convert.run::<i8>(),
+                    ValueType::I32 => convert.run::<i32>(),
+                    ValueType::I64 => convert.run::<i64>(),
+                    ValueType::U32 => convert.run::<u32>(),
+                    ValueType::Bool => convert.run::<bool>(),
+                    _ => convert.run::<f64>(),
                 }
             }
             Action::Classes(classes) => classes.run(),

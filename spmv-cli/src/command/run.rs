@@ -357,18 +357,6 @@ struct Simulation {
 impl Run {
     pub fn run(mut self) -> Result<(), Failure> {
         self.check()?;
-        let packed = self.file.as_ref().and_then(|path| path.extension()?.to_str());
-        if let Some(ending) = packed.filter(|ending| ["gz", "npz", "npy"].contains(ending)) {
-            let message = format!("-o writes Matrix Market text, and no .{ending}");
-            return Err(
-                Failure::new(Kind::Usage, message).help("name it .mtx; `spmv matrix convert` packs it")
-            );
-        }
-        let inputs = [Some(&self.matrix), self.x.as_ref(), self.y.as_ref()];
-        if inputs.into_iter().flatten().filter(|path| files::is_stdin(path)).count() > 1 {
-            return Err(Failure::new(Kind::Usage, "two inputs are standard input, which can be read once")
-                .help("name a file for one of them"));
-        }
         let header = reading::header(&self.matrix)?;
         let (value, offset) = self.settings.types_of_file(header.as_ref())?;
         let numbers = parts(value) as u64;
@@ -405,6 +393,18 @@ impl Run {
         if self.y.is_some() && self.beta == 0.0 {
             let message = "--y is what beta is multiplied with, and --beta 0 stores y without reading it";
             return Err(Failure::new(Kind::Usage, message).help("give --beta too"));
+        }
+        let packed = self.file.as_ref().and_then(|path| path.extension()?.to_str());
+        if let Some(ending) = packed.filter(|ending| ["gz", "npz", "npy"].contains(ending)) {
+            let message = format!("-o writes Matrix Market text, and no .{ending}");
+            return Err(
+                Failure::new(Kind::Usage, message).help("name it .mtx; `spmv matrix convert` packs it")
+            );
+        }
+        let inputs = [Some(&self.matrix), self.x.as_ref(), self.y.as_ref()];
+        if inputs.into_iter().flatten().filter(|path| files::is_stdin(path)).count() > 1 {
+            return Err(Failure::new(Kind::Usage, "two inputs are standard input, which can be read once")
+                .help("name a file for one of them"));
         }
         self.settings.check_keys()?;
         // Wrong names and values are told before a large file is read.
