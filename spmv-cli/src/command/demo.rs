@@ -266,7 +266,7 @@ fn title(out: &mut dyn Write, title: &str, about: &str) -> io::Result<()> {
     writeln!(out, "{space}== {title} {}\n{about}\n", "=".repeat(90usize.saturating_sub(title.len())))
 }
 
-/// What was generated for this configuration, and the kernel; not the helpers between them.
+/// What was generated for this configuration, and the kernel; of the helpers between them what the kernel ends with.
 fn kernel_text(out: &mut dyn Write, config: &KernelConfig, reason: &str, source: &str) -> io::Result<()> {
     fact(out, "kernel", config_text(config))?;
     fact(out, "", format_args!("because {reason}"))?;
@@ -276,6 +276,10 @@ fn kernel_text(out: &mut dyn Write, config: &KernelConfig, reason: &str, source:
         writeln!(out, "  {line}")?;
     }
     writeln!(out, "  ...")?;
+    if let Some(helper) = last_helper(source) {
+        helper.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        writeln!(out, "  ...")?;
+    }
     for line in kernel {
         writeln!(out, "  {line}")?;
     }
@@ -288,6 +292,20 @@ fn excerpts(source: &str) -> (impl Iterator<Item = &str>, impl Iterator<Item = &
     let constants = generated.skip(1).take_while(|line| !line.starts_with("#line "));
     let kernel = source.lines().skip_while(|line| !line.starts_with("extern \"C\" __global__"));
     (constants, kernel)
+}
+
+/// The function that the last kernel ends with, with the lines in front of it that belong to it; none where it ends otherwise.
+fn last_helper(source: &str) -> Option<Vec<&str>> {
+    let lines: Vec<&str> = source.lines().collect();
+    let end = lines.iter().rposition(|line| *line == "}")?;
+    let statement = lines[..end].last()?.strip_prefix("  ")?;
+    let name = statement.strip_suffix(");")?.split(['<', '(']).next()?;
+    let named = format!("__device__ __forceinline__ void {name}(");
+    let at = lines.iter().position(|line| line.starts_with(&named))?;
+    let begins = |line: &&&str| line.starts_with("//") || line.starts_with("template ");
+    let first = at - lines[..at].iter().rev().take_while(begins).count();
+    let last = at + lines[at..].iter().position(|line| *line == "}")?;
+    Some(lines[first..=last].to_vec())
 }
 
 /// The command line that prints the text of a configuration.
@@ -415,5 +433,16 @@ mod tests {
             assert!(constants.len() < 30, "{constants:?}");
             assert!(kernel.count() >= 6, "{}", spec.name);
         }
+    }
+
+    #[test]
+    fn what_a_kernel_ends_with_is_shown() {
+        let source = |name| KernelConfig::named(name).unwrap().build().unwrap().program().source;
+        let of_vector = source("csr_vector");
+        let helper = last_helper(&of_vector).unwrap();
+        assert!(helper[0].starts_with("//") && helper[1].starts_with("template "), "{helper:?}");
+        assert!(helper.iter().any(|line| line.contains("group_row_product<")), "{helper:?}");
+        assert_eq!(helper.iter().filter(|line| **line == "}").count(), 1);
+        assert_eq!(last_helper(&source("csr_scalar")), None);
     }
 }
