@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use spmv_codegen::Pass;
+
 use crate::artifact::{Artifact, Image};
 use crate::error::Error;
 
@@ -187,9 +189,9 @@ pub(crate) enum LoadError {
 pub(crate) trait Module: Debug + Send + Sync {
     fn function(&self, name: &str) -> Result<Function, Error>;
 
-    /// Lets launches of a kernel, of any module of the device, have so much dynamic shared memory a block; the error says what
-    /// the device has.
-    fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error>;
+    /// Lets launches of a pass's kernel, of any module of the device, have the shared memory that the pass asks for; the error
+    /// says what the device has.
+    fn allow_shared(&self, function: Function, pass: &Pass) -> Result<(), Error>;
 
     /// Blocks of a kernel, of any module of the device, that are resident on one multiprocessor at a time.
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error>;
@@ -219,8 +221,8 @@ impl Module for Modules {
         self.modules[image].function(name)
     }
 
-    fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
-        self.modules[0].allow_shared(function, kernel, bytes)
+    fn allow_shared(&self, function: Function, pass: &Pass) -> Result<(), Error> {
+        self.modules[0].allow_shared(function, pass)
     }
 
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, CudaStream, sys};
+use spmv_codegen::Pass;
 
 use crate::artifact::Image;
 use crate::backend::{
@@ -666,27 +667,49 @@ impl Module for CudaModule {
         Ok(function)
     }
 
-    fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
-        use sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as PER_BLOCK;
+    fn allow_shared(&self, function: Function, pass: &Pass) -> Result<(), Error> {
+        use sys::CUdevice_attribute::{
+            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as PER_BLOCK,
+            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR as PER_MULTIPROCESSOR,
+            CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK as RESERVED,
+        };
         use sys::CUfunction_attribute::{
             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as DYNAMIC,
+            CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT as CARVEOUT,
             CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES as STATIC,
         };
-        if bytes == 0 {
+        bind(&self.context, &self.health)?;
+        let kernel = function.handle as sys::CUfunction;
+        let of_device = |attribute| {
+            let value = self.check("cuDeviceGetAttribute", self.context.attribute(attribute))?;
+            Ok::<u32, Error>(u32::try_from(value).unwrap_or(0))
+        };
+        let set = |attribute, value: u32| {
+            // SAFETY: the function belongs to this module; the driver allows what the device has.
+            let done = unsafe { result::function::set_function_attribute(kernel, attribute, value as i32) };
+            self.check("cuFuncSetAttribute", done)
+        };
+        // SAFETY: the function belongs to this module.
+        let fixed = unsafe { result::function::get_function_attribute(kernel, STATIC) };
+        let fixed = u32::try_from(self.check("cuFuncGetAttribute", fixed)?).unwrap_or(0);
+        if pass.shared_bytes > 0 {
+            let available = of_device(PER_BLOCK)?.saturating_sub(fixed);
+            if pass.shared_bytes > available {
+                let (kernel, needed) = (pass.kernel.clone(), pass.shared_bytes);
+                return Err(Error::SharedMemory { kernel, needed, available });
+            }
+            set(DYNAMIC, pass.shared_bytes)?;
+        }
+        // Shared memory and L1 are one memory, of which the driver may share more than the resident blocks use. It decides well
+        // for blocks that use little, and a plan that sizes shared memory itself leaves nothing unused.
+        if fixed < 1024 || pass.shared_bytes > 0 {
             return Ok(());
         }
-        bind(&self.context, &self.health)?;
-        let function = function.handle as sys::CUfunction;
-        let limit = self.check("cuDeviceGetAttribute", self.context.attribute(PER_BLOCK))?;
-        // SAFETY: the function belongs to this module.
-        let used = unsafe { result::function::get_function_attribute(function, STATIC) };
-        let available = limit.saturating_sub(self.check("cuFuncGetAttribute", used)?).max(0) as u32;
-        if bytes > available {
-            return Err(Error::SharedMemory { kernel: kernel.into(), needed: bytes, available });
-        }
-        // SAFETY: as above; the driver allows as much as the device has.
-        let allowed = unsafe { result::function::set_function_attribute(function, DYNAMIC, bytes as i32) };
-        self.check("cuFuncSetAttribute", allowed)
+        set(CARVEOUT, 100)?;
+        let blocks = self.resident_blocks(function, pass.threads_per_block, 0)?;
+        let used = blocks * (fixed.next_multiple_of(128) + of_device(RESERVED)?);
+        let percent = (100 * u64::from(used)).div_ceil(u64::from(of_device(PER_MULTIPROCESSOR)?.max(1)));
+        set(CARVEOUT, percent.min(100) as u32)
     }
 
     fn resident_blocks(&self, function: Function, threads: u32, shared_bytes: u32) -> Result<u32, Error> {

@@ -91,7 +91,7 @@ pub(crate) struct Found {
 impl Found {
     pub(crate) fn new(pass: &Pass, module: &dyn Module) -> Result<Found, Error> {
         let function = module.function(&pass.kernel)?;
-        module.allow_shared(function, &pass.kernel, pass.shared_bytes)?;
+        module.allow_shared(function, pass)?;
         let resident = module.resident_blocks(function, pass.threads_per_block, pass.shared_bytes)?;
         Ok(Found { function, resident })
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ptx_sim::{Arg, Counters, Schedule, Simulator};
+use spmv_codegen::Pass;
 
 use crate::artifact::Image;
 use crate::backend::{
@@ -194,7 +195,8 @@ impl Module for SimulatedModule {
         Ok(Function { handle: index as u64, awaits_stream: false })
     }
 
-    fn allow_shared(&self, function: Function, kernel: &str, bytes: u32) -> Result<(), Error> {
+    fn allow_shared(&self, function: Function, pass: &Pass) -> Result<(), Error> {
+        let (kernel, bytes) = (&pass.kernel, pass.shared_bytes);
         let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         let used =
             functions[function.handle as usize].0.kernel(kernel).map_or(0, |kernel| kernel.shared_bytes);
@@ -202,7 +204,7 @@ impl Module for SimulatedModule {
         if bytes <= available {
             return Ok(());
         }
-        Err(Error::SharedMemory { kernel: kernel.into(), needed: bytes, available })
+        Err(Error::SharedMemory { kernel: kernel.clone(), needed: bytes, available })
     }
 
     fn resident_blocks(&self, _: Function, threads: u32, _: u32) -> Result<u32, Error> {

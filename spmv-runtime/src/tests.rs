@@ -195,7 +195,7 @@ impl Module for RecorderModule {
         Ok(Function { handle: functions.len() as u64 - 1, awaits_stream: false })
     }
 
-    fn allow_shared(&self, _: Function, _: &str, _: u32) -> Result<(), Error> {
+    fn allow_shared(&self, _: Function, _: &Pass) -> Result<(), Error> {
         Ok(())
     }
 
