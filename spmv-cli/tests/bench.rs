@@ -118,3 +118,16 @@ fn the_cpu_has_no_transpose_and_runs_no_kernels() {
         assert!(row["status"].as_str().unwrap().starts_with("skipped: "), "{row}");
     }
 }
+
+#[test]
+fn a_record_on_standard_output_is_alone_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let cpu = ["--device", "cpu", "--contenders", "cpu:serial", "--csv", "-"];
+    let output = bench(&folder, &cpu);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let record = spmv_bench::record::Record::read(&output.stdout[..]).unwrap();
+    assert_eq!(record.rows.len(), 2);
+    let output = bench(&folder, &[&cpu[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("both write to standard output"), "{}", text(&output.stderr));
+}

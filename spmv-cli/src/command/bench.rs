@@ -17,6 +17,7 @@ use spmv_runtime::ptx_sim::Schedule;
 
 use crate::device::{DeviceChoice, Opened, open, parse_device};
 use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::{OutputArgs, fact, print_json};
@@ -96,8 +97,8 @@ pub struct Bench {
     /// Compute and check one product of each contender and time nothing: for profilers
     #[arg(long)]
     once: bool,
-    /// Write the record to a file
-    #[arg(long, value_name = "FILE")]
+    /// Write the record to this file; - is standard output, where nothing else goes then
+    #[arg(long, value_name = "FILE", value_parser = files::output)]
     csv: Option<PathBuf>,
     /// Write the record below FOLDER, in a CSV file named by GPU, date and commit
     #[arg(long, value_name = "FOLDER")]
@@ -181,6 +182,9 @@ fn parse_variants(text: &str) -> Result<Variants, String> {
 
 impl Bench {
     pub fn run(self, verbose: bool) -> Result<(), Failure> {
+        if self.output.json && self.csv_takes_stdout() {
+            return Err(Failure::new(Kind::Usage, "--json and --csv - both write to standard output"));
+        }
         if self.paper.as_deref() == Some("list") {
             let list = experiment::list();
             return match self.output.json {
@@ -283,14 +287,15 @@ impl Bench {
         experiment: Option<&Experiment>,
         verbose: bool,
     ) -> Result<(), Failure> {
-        let tell = !self.output.json;
+        let tell = !self.output.json && !self.csv_takes_stdout();
         let mut doing: Option<Progress> = None;
         let mut what = String::new();
         let mut first_unreadable = None;
         // Written after each matrix, so that a run that is broken off leaves what it has measured.
         let save_all = |record: &Record| {
             let in_folder = self.record.as_ref().map(|folder| folder.join(place_of(&record.head)));
-            self.csv.iter().cloned().chain(in_folder).try_for_each(|file| save(record, &file))
+            let csv = self.csv.iter().filter(|file| !files::is_stdout(file)).cloned();
+            csv.chain(in_folder).try_for_each(|file| save(record, &file))
         };
         let mut told: io::Result<()> = if tell { heading(&mut io::stdout().lock()) } else { Ok(()) };
         let record = bench::run(request, &mut |event| {
@@ -330,10 +335,19 @@ impl Bench {
         }
     }
 
+    fn csv_takes_stdout(&self) -> bool {
+        self.csv.as_deref().is_some_and(files::is_stdout)
+    }
+
     /// Tells what is told at the end.
     fn end(&self, record: &Record, experiment: Option<&Experiment>) -> Result<(), Failure> {
         if self.output.json {
             return print_json(record);
+        }
+        if self.csv_takes_stdout() {
+            let mut text = Vec::new();
+            record.write(&mut text).map_err(|error| Failure::new(Kind::Environment, error.to_string()))?;
+            return Ok(io::stdout().lock().write_all(&text)?);
         }
         let mut out = io::stdout().lock();
         if let Some(folder) = &self.record {
