@@ -221,46 +221,11 @@ impl Record {
         }
         Ok(writer.flush()?)
     }
-
-    /// Writes the record's file, its folder too.
-    ///
-    /// # Errors
-    /// [`RecordError`], with the path.
-    pub fn save(&self, path: &Path) -> Result<(), RecordError> {
-        let failed = |source| RecordError::File { path: path.display().to_string(), source };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        // Pipes and devices are written to as they are.
-        if std::fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir()) {
-            return self.write(std::fs::File::create(path).map_err(failed)?);
-        }
-        // What is there stays until the new one is whole.
-        let part = path.with_extension("part");
-        self.write(std::fs::File::create(&part).map_err(failed)?)?;
-        std::fs::rename(&part, path).map_err(failed)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pipe_gets_what_a_file_gets() {
-        let folder = tempfile::tempdir().unwrap();
-        let [pipe, file] = ["pipe", "file"].map(|name| folder.path().join(name));
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let reader = std::thread::spawn({
-            let pipe = pipe.clone();
-            move || std::fs::read(pipe).unwrap()
-        });
-        let record = Record::default();
-        record.save(&pipe).unwrap();
-        record.save(&file).unwrap();
-        assert!(!std::fs::metadata(pipe).unwrap().is_file(), "the pipe is still there");
-        assert_eq!(reader.join().unwrap(), std::fs::read(file).unwrap());
-    }
 
     #[test]
     fn comes_back_as_it_went() {

@@ -92,7 +92,7 @@ fn the_section_of_results_comes_and_goes_with_the_record() {
     for (name, date) in [("a.csv", "2026-03-01T00:00:00Z"), ("b.csv", "2026-01-01T00:00:00Z")] {
         let mut record = Record::default();
         record.head.date = date.into();
-        record.save(&folder.path().join(name)).unwrap();
+        record.write(std::fs::File::create(folder.path().join(name)).unwrap()).unwrap();
     }
     std::fs::write(folder.path().join("other.csv"), "kernel,matrix\n").unwrap();
     let record = newest_record(folder.path()).unwrap();

@@ -73,4 +73,18 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(write(&folder.path().join("missing/y.mtx"), b"").is_err());
     }
+
+    #[test]
+    fn pipes_are_written_to_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        write(&pipe, b"content").unwrap();
+        assert!(!fs::metadata(pipe).unwrap().is_file(), "the pipe is still there");
+        assert_eq!(reader.join().unwrap(), b"content");
+    }
 }

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spmv_bench::bench::{self, Event};
 use spmv_bench::experiment::{self, Experiment, ExperimentError};
 use spmv_bench::geomean;
-use spmv_bench::record::{Head, Record, RecordError, Row};
+use spmv_bench::record::{Head, Record, Row};
 use spmv_bench::request::{Configuration, Effort, Operation, Place, Request, Selection, Variants};
 use spmv_bench::suite::{self, Entry, SuiteError};
 use spmv_runtime::codegen::{KernelConfig, ValueType};
@@ -344,10 +344,8 @@ impl Bench {
         if self.output.json {
             return print_json(record);
         }
-        if self.csv_takes_stdout() {
-            let mut text = Vec::new();
-            record.write(&mut text).map_err(|error| Failure::new(Kind::Environment, error.to_string()))?;
-            return Ok(io::stdout().lock().write_all(&text)?);
+        if let Some(stdout) = self.csv.as_deref().filter(|file| files::is_stdout(file)) {
+            return save(record, stdout);
         }
         let mut out = io::stdout().lock();
         if let Some(folder) = &self.record {
@@ -378,10 +376,12 @@ fn no_experiment(error: ExperimentError) -> Failure {
 }
 
 fn save(record: &Record, file: &Path) -> Result<(), Failure> {
-    record.save(file).map_err(|error| match error {
-        RecordError::File { source, .. } => Failure::unwritable(file, source),
-        error => Failure::new(Kind::Environment, error.to_string()),
-    })
+    let mut text = Vec::new();
+    record.write(&mut text).map_err(|error| Failure::new(Kind::Environment, error.to_string()))?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| files::write(file, &text))
+        .map_err(|error| Failure::unwritable(file, error))
 }
 
 /// `nvidia-h200/2026-01-31T12-00-00-0123456.csv`.
