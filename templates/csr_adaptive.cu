@@ -1,4 +1,4 @@
-// csr_adaptive: a block computes many short rows through shared memory, a row with each warp, half or quarter of one, one long row, or a part of a very long one.
+// csr_adaptive: a block computes many short rows through shared memory, a row with each warp or a group of 16, eight or four lanes, one long row, or a part of a very long one.
 //
 // Formula:   y[r] <- alpha * sum over j in [row_offsets[r], row_offsets[r+1]) of values[j] * x[col_indices[j]] + beta * y[r]
 // Paper:     Greathouse and Daga 2014, 2015 (CSR-Stream, CSR-Vector, CSR-VectorL); Hiranandani, IV.C
@@ -6,11 +6,12 @@
 // Suffers:   matrices so small that there are fewer blocks than multiprocessors
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset + 2 * sum) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, or 2 * rows_per_half_warp times as many, kept by the plan
 // Guarantee: bit-reproducible; how a row is summed follows from the lengths of all rows, parts of a row are summed in a fixed order
-// Launch:    row blocks are found by four passes once for a structure; where all rows are about as long as their neighbours, 32 nonzeros and more, and have 64 on average, half a warp a row, grid stride, rows_per_half_warp a half; where they have 8 and more and 16 on average, eight lanes a row; else a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
+// Launch:    row blocks are found by four passes once for a structure; where all rows are about as long as their neighbours, 32 nonzeros and more, and have 64 on average, half a warp a row, grid stride, rows_per_half_warp a half; where they have 8 and more and 16 on average, eight lanes a row, or with fewest_lanes = 4 these four, also where all have 16 at most and 2 on average; else a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerBlock = 1024;
 constexpr int kRowsPerHalfWarp = 1;
+constexpr int kFewestLanes = 8;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
@@ -40,9 +41,11 @@ constexpr uint32_t kShortestForHalf = 64;
 // Half a warp would take many steps for rows of this average, and few blocks would have much each.
 constexpr uint32_t kTooLongForHalf = 512;
 
-// Where all rows are about as long as their neighbours and of this average, eight lanes have each: they read most in a step.
-constexpr uint32_t kShortestForEight = 16;
-constexpr uint32_t kTooLongForEight = 128;
+// Where all rows are about as long as their neighbours and of this average, the fewest lanes have each: they read most in a
+// step, and where they read each in a step, rows need not be alike.
+constexpr uint32_t kShortestForFewest = kFewestLanes == 4 ? 2 : 16;
+constexpr uint32_t kTooLongForFewest = 128;
+constexpr uint32_t kStepOfFewest = 4 * kFewestLanes;
 
 // How many blocks begin with this row: a long row has its own.
 struct BlocksBegun {
@@ -68,10 +71,11 @@ struct BlocksBegun {
   // Whether groups of so many lanes may have these rows where all of the matrix are theirs: a little shorter ones, and the few at
   // the end.
   __device__ __forceinline__ bool may_be_for(uint32_t lanes, uint32_t first) const {
-    const OffsetT too_long = lanes == 16 ? kTooLongForHalf : kTooLongForEight;
+    const OffsetT too_long = lanes == 16 ? kTooLongForHalf : kTooLongForFewest;
     const uint32_t rest = uint32_t(num_rows) - first;
     if (rest < kRowsForHalves) return longest(rest, first) < 2 * too_long;
-    return are_alike(kRowsForHalves, first, (lanes == 16 ? kShortestForHalf : kShortestForEight) / 2, too_long);
+    if (lanes < 16 && longest(kRowsForHalves, first) <= kStepOfFewest) return true;
+    return are_alike(kRowsForHalves, first, (lanes == 16 ? kShortestForHalf : kShortestForFewest) / 2, too_long);
   }
   __device__ __forceinline__ bool is_for_warps(uint32_t first) const {
     return are_alike(kWarps, first, kShortestForWarp, ~OffsetT(0));
@@ -115,7 +119,7 @@ __device__ __forceinline__ void set_once(uint64_t* flag) {
 }
 
 // The first row and the first nonzero of every block, the end behind the last; others[0] <- 1 unless half warps may have all
-// rows, others[1] <- 1 unless eight lanes each may.
+// rows, others[1] <- 1 unless the fewest lanes each may.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* row_offsets,
                          const uint32_t* first_blocks, uint32_t* block_rows, OffsetT* block_offsets,
@@ -126,14 +130,14 @@ spmv_csr_adaptive_blocks(uint32_t num_blocks, uint32_t num_rows, const OffsetT* 
   const BlocksBegun begun{row_offsets, num_rows};
   const OffsetT nnz = row_offsets[num_rows];
   const auto has_on_average = [&](uint32_t shortest) { return num_rows >= kRowsForHalves && nnz / shortest >= num_rows; };
-  const uint32_t lanes = has_on_average(kShortestForHalf) ? 16 : has_on_average(kShortestForEight) ? 8 : 0;
+  const uint32_t lanes = has_on_average(kShortestForHalf) ? 16 : has_on_average(kShortestForFewest) ? kFewestLanes : 0;
   bool all_alike = lanes > 0;
   for (uint64_t first = uint64_t(block) * kRowsForHalves; all_alike && first < num_rows;
        first += (num_blocks + uint64_t(1)) * kRowsForHalves) {
     all_alike = begun.may_be_for(lanes, uint32_t(first));
   }
   if (lanes != 16 || !all_alike) set_once(others);
-  if (lanes != 8 || !all_alike) set_once(others + 1);
+  if (lanes != kFewestLanes || !all_alike) set_once(others + 1);
   if (block == num_blocks) {
     block_rows[block] = num_rows;
     block_offsets[block] = row_offsets[num_rows];
@@ -204,13 +208,13 @@ spmv_csr_adaptive_halves(uint32_t num_rows, const OffsetT* __restrict__ row_offs
   multiply_rows_by_groups<16, 4, true>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
 }
 
-// The product by groups of eight lanes alone, where they may have all rows.
+// The product by groups of the fewest lanes alone, where they may have all rows.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_csr_adaptive_eights(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
+spmv_csr_adaptive_fewest(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                          const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                          BetaT beta) {
   await_stream();
-  multiply_rows_by_groups<8, 4, false>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
+  multiply_rows_by_groups<kFewestLanes, 4, false>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
 }
 
 // Narrow sums are computed by as many threads as a multiprocessor holds; for wide ones the compiler does better unasked.

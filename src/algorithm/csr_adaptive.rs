@@ -17,6 +17,8 @@ parameters! {
         nnz_per_block = 1024, one of [512, 1024, 2048, 4096];
         /// Rows of 64 nonzeros and more, about equally long, that half a warp computes one after the other.
         rows_per_half_warp = 1, one of [1, 2, 4];
+        /// Lanes of the smallest group; 4 also takes rows of 16 nonzeros and fewer from shared memory.
+        fewest_lanes = 8, one of [4, 8];
     }
 }
 
@@ -46,11 +48,11 @@ impl Plans for CsrAdaptive {
         let types = config.types();
         let num_rows = || Expr::from(Variable::NumRows);
         let num_blocks = || Expr::from(Variable::Count(0));
-        // 0: half warps compute all rows, or eight lanes each, and row blocks none.
+        // 0: half warps compute all rows, or groups of the fewest lanes, and row blocks none.
         let are_not_for_halves = || Expr::from(Variable::Count(1));
-        let are_not_for_eights = || Expr::from(Variable::Count(2));
+        let are_not_for_fewest = || Expr::from(Variable::Count(2));
         let of_halves = || num_rows().div_ceil(threads_per_block / 16 * self.rows_per_half_warp);
-        let of_eights = || num_rows().div_ceil(threads_per_block / 8);
+        let of_fewest = || num_rows().div_ceil(threads_per_block / self.fewest_lanes);
         let pass = |kernel: &str, grid: Expr, args: Vec<Arg>| Pass {
             kernel: kernel.into(),
             grid,
@@ -93,20 +95,20 @@ impl Plans for CsrAdaptive {
                     product.clone(),
                 ),
                 pass(
-                    "spmv_csr_adaptive_eights",
-                    of_eights().minus(are_not_for_eights() * of_eights()),
+                    "spmv_csr_adaptive_fewest",
+                    of_fewest().minus(are_not_for_fewest() * of_fewest()),
                     product.clone(),
                 ),
                 pass(
                     "spmv_csr_adaptive",
-                    num_blocks().min(are_not_for_halves() * are_not_for_eights() * num_blocks()),
+                    num_blocks().min(are_not_for_halves() * are_not_for_fewest() * num_blocks()),
                     [product, [BLOCK_ROWS, BLOCK_OFFSETS, PIECES, MEETINGS].map(Arg::Buffer).into()].concat(),
                 ),
             ],
             counts: vec![
                 Count { name: "num_blocks", buffer: NUM_BLOCKS, entry: 0, after: counted },
                 Count { name: "are_not_for_halves", buffer: OTHERS, entry: 0, after: found },
-                Count { name: "are_not_for_eights", buffer: OTHERS, entry: 1, after: found },
+                Count { name: "are_not_for_fewest", buffer: OTHERS, entry: 1, after: found },
             ],
             prepare,
             buffers: vec![
@@ -124,7 +126,7 @@ impl Plans for CsrAdaptive {
                 fill_touches_x: false,
                 splits_rows: true,
                 // A chain of a shared block and its tree; or a lane's steps of four of a row that half a warp has, or of one of
-                // fewer than 256 nonzeros that eight lanes have; or a thread's share of a row, whole or in parts, of which a lane
+                // fewer than 256 nonzeros that the fewest lanes have; or a thread's share of a row, whole or in parts, of which a lane
                 // of a warp adds every 32nd, and two trees; one step more where the first is aligned. Then alpha, beta and two
                 // conversions.
                 summation_depth: Expr::from(Variable::RowNnz).min(LONGEST_CHAIN)

@@ -355,9 +355,15 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     found(
         "csr_adaptive",
-        "groups of eight lanes that have all rows leave out the last",
-        "multiply_rows_by_groups<8, 4, false>(num_rows,",
-        "multiply_rows_by_groups<8, 4, false>(num_rows - 1,",
+        "groups of the fewest lanes that have all rows leave out the last",
+        "multiply_rows_by_groups<kFewestLanes, 4, false>(num_rows,",
+        "multiply_rows_by_groups<kFewestLanes, 4, false>(num_rows - 1,",
+    ),
+    found(
+        "csr_adaptive fewest_lanes=4",
+        "groups of four lanes that have all rows leave out the last",
+        "multiply_rows_by_groups<kFewestLanes, 4, false>(num_rows,",
+        "multiply_rows_by_groups<kFewestLanes, 4, false>(num_rows - 1,",
     ),
     found(
         "csr_adaptive",
