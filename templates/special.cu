@@ -574,7 +574,10 @@ __device__ __forceinline__ void multiply(uint32_t num_pieces, uint32_t num_parts
     AccumT sums[kRowsPerLane][kBlock];
 #pragma unroll
     for (int r = 0; r < kRowsPerLane * kBlock; ++r) sums[r / kBlock][r % kBlock] = kIdentity;
-    if (in_packets) {
+    // What is known here is not compiled twice.
+    if constexpr (kXPacket<kBlock> == 1) {
+      add_steps<kSteps, true>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
+    } else if (in_packets) {
       add_steps<kSteps, true>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
     } else {
       add_steps<kSteps, false>(sums, begin, end, lane, bases, cols, upper_cols, values, table, x);
