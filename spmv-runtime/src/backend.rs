@@ -121,9 +121,9 @@ pub(crate) trait Backend: Debug + Send + Sync {
     unsafe fn launch(&self, launch: Launch<'_>, stream: StreamHandle) -> Result<(), Error>;
 
     /// Does `work`, which launches on the default stream, `untimed` and then so many `times`, one after the other, and says what
-    /// each of these took. A GPU is timed by events around all of them, in milliseconds, and kept busy before, so that it does
-    /// not wait for the host; a device that says [`Backend::counts_cost`] gives what the launches counted, which is the same
-    /// every time.
+    /// each of these took. A GPU is timed by events around all of them, in milliseconds, and begins when all are queued, so that
+    /// it does not wait for the host, but for a single one: a kernel's first launch may wait for the device itself. A device that
+    /// says [`Backend::counts_cost`] gives what the launches counted, which is the same every time.
     fn time(
         &self,
         untimed: u32,

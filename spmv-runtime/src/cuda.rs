@@ -3,8 +3,9 @@
 use std::ffi::{CString, c_void};
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, CudaStream, sys};
@@ -32,9 +33,9 @@ const CAPTURES_EARLY_LAUNCHES_FROM: (u32, u32) = (12, 3);
 /// Longer reads do not go through page-locked memory: what the detour costs is little of them.
 const STAGING_BYTES: usize = 16 << 10;
 
-/// What is copied to the device to keep it busy while the host queues what is timed: some 80 us, or 360 where the bus is slow. With
-/// a quarter of it, products that were timed while all cores compiled seemed 3 us longer.
-const BUSY_BYTES: usize = 4 << 20;
+/// How long a device waits at most until the host has queued what is timed, which takes some microseconds a launch: a launch that
+/// itself waits for the device ends then.
+const LONGEST_QUEUEING: Duration = Duration::from_millis(10);
 
 /// The newest CUDA version that the installed driver supports.
 ///
@@ -151,8 +152,6 @@ pub(crate) struct Cuda {
     stream: Arc<CudaStream>,
     /// What short reads go through, from the first on.
     staging: Mutex<Option<PageLocked>>,
-    /// What keeps the device busy, from the first time that something is timed.
-    busy: Mutex<Option<Busy>>,
     properties: DeviceProperties,
 }
 
@@ -193,7 +192,7 @@ impl Cuda {
         let health = Health::of(context.ordinal());
         health.usable()?;
         let properties = properties(context.cu_device(), driver_version()?)?;
-        Ok(Cuda { context, health, stream, staging: Mutex::default(), busy: Mutex::default(), properties })
+        Ok(Cuda { context, health, stream, staging: Mutex::default(), properties })
     }
 
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
@@ -229,18 +228,26 @@ impl Cuda {
         self.health.check(call, Some(self.raw(stream)), result)
     }
 
-    /// Lets the device's own stream copy something, so that what is queued next is there when the device gets to it.
-    fn keep_busy(&self) -> Result<(), Error> {
-        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        let Busy { host, device } = match &mut *busy {
-            Some(busy) => busy,
-            none => none.insert(Busy::new(self.context.clone(), &self.health)?),
+    /// Lets the device's own stream wait until all that `queue` queues is there.
+    fn queued(&self, queue: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let is_queued = Arc::new(AtomicBool::new(false));
+        let of_stream = Arc::into_raw(is_queued.clone());
+        // SAFETY: the function takes a flag that was made from an `Arc`, which is its own.
+        let waits = unsafe {
+            result::stream::launch_host_function(
+                self.stream.cu_stream(),
+                wait_until_queued,
+                of_stream.cast_mut().cast(),
+            )
         };
-        // SAFETY: so many bytes are there on both sides, and nobody else reads or writes them; they outlive the copy, because
-        // freeing the device's waits for it.
-        let copied =
-            unsafe { result::memcpy_htod_async(*device, host.as_mut_slice(), self.stream.cu_stream()) };
-        self.check_on(StreamHandle::default(), "cuMemcpyHtoDAsync", copied)
+        if waits.is_err() {
+            // SAFETY: nobody else has it: the function will not be called.
+            drop(unsafe { Arc::from_raw(of_stream) });
+        }
+        self.check_on(StreamHandle::default(), "cuLaunchHostFunc", waits)?;
+        let queued = queue();
+        is_queued.store(true, Ordering::Release);
+        queued
     }
 
     fn raw(&self, stream: StreamHandle) -> sys::CUstream {
@@ -296,30 +303,13 @@ impl Drop for PageLocked {
     }
 }
 
-/// Memory of the host and of the device, between which a copy takes a while.
-#[derive(Debug)]
-struct Busy {
-    host: PageLocked,
-    device: u64,
-}
-
-impl Busy {
-    /// The context is current.
-    fn new(context: Arc<CudaContext>, health: &Health) -> Result<Busy, Error> {
-        let host = PageLocked::new(context, health, BUSY_BYTES)?;
-        // SAFETY: a plain allocation in the current context.
-        let device = health.check("cuMemAlloc", None, unsafe { result::malloc_sync(BUSY_BYTES) })?;
-        Ok(Busy { host, device })
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let bound = self.host.context.bind_to_thread();
-        // SAFETY: the memory was allocated in this context; cuMemFree waits for the copies.
-        if let Err(error) = bound.and_then(|()| unsafe { result::free_sync(self.device) }) {
-            tracing::debug!(?error, "device memory was not freed");
-        }
+/// Called by the driver in the order of a stream: returns when the flag at `is_queued` is set, or after a while.
+unsafe extern "C" fn wait_until_queued(is_queued: *mut c_void) {
+    // SAFETY: `queued` made it from an `Arc` for this call.
+    let is_queued = unsafe { Arc::from_raw(is_queued.cast_const().cast::<AtomicBool>()) };
+    let began = Instant::now();
+    while !is_queued.load(Ordering::Acquire) && began.elapsed() < LONGEST_QUEUEING {
+        std::thread::yield_now();
     }
 }
 
@@ -598,11 +588,13 @@ impl Backend for Cuda {
             let recorded = unsafe { result::event::record(event.0, self.stream.cu_stream()) };
             self.check_on(StreamHandle::default(), "cuEventRecord", recorded)
         };
-        self.keep_busy()?;
-        (0..untimed).try_for_each(|_| work())?;
-        record(&before)?;
-        (0..times).try_for_each(|_| work())?;
-        record(&after)?;
+        let mut queue = || {
+            (0..untimed).try_for_each(|_| work())?;
+            record(&before)?;
+            (0..times).try_for_each(|_| work())?;
+            record(&after)
+        };
+        if untimed + times > 1 { self.queued(queue)? } else { queue()? }
         self.synchronize(StreamHandle::default())?;
         // SAFETY: both events were recorded and have been reached.
         let ms = unsafe { result::event::elapsed(before.0, after.0) };

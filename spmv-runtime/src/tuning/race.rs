@@ -1,34 +1,30 @@
 //! Which of several products is the fastest, found with few of them: decisions over measurements, and nothing else.
 //!
-//! Whoever enters multiplies once; where that takes far longer than the fastest, it is out. Else it is measured, and is out as
-//! soon as it is clearly behind the fastest. Those that are not are measured in turn, so that what disturbs the device for a
+//! Whoever enters multiplies once, which loads its kernels and brings its arrays into the caches; where that takes far longer than
+//! the fastest, it is out. Else it is measured, and is out as soon as it is clearly behind the fastest. Those that are not are measured in turn, so that what disturbs the device for a
 //! while disturbs all of them, until one is left, the difference is too small to matter, or the budget is spent. A runner's
 //! time is the median of its products: a few disturbed ones do not count.
 
 /// Products of a turn.
 const TURN: u32 = 3;
 
-/// Products of the first turn, after which most are clearly behind.
+/// Products of the first turn, after which most are clearly behind, and how many it has where products are short.
 const FIRST_TURN: u32 = 2;
+const FIRST_SHORT_TURN: u32 = 3;
 
-/// Milliseconds up to which products are short beside what it takes to start a turn. Those of the fastest being so, a turn begins
-/// behind a product that is not timed and lasts as long, by more products, up to so many.
+/// Milliseconds up to which products are short beside what it takes to start a turn. Turns of such last as long, by more products,
+/// up to so many.
 const SHORT_MS: f64 = 0.015;
 const LONGEST_TURN: u32 = 12;
 
-/// Products of a first turn when products are short, and their time over that of the fastest, beyond which there is no second
-/// turn: behind one that is not timed, caches are warm.
-const FIRST_SHORT_TURN: u32 = 3;
-const BEHIND: f64 = 1.15;
-
-/// A first product over the time of the fastest, beyond which there is no second one: caches are cold.
+/// A first product over the time of the fastest, beyond which there is no second one: caches are cold, and it waits for the host.
 const FAR_BEHIND: f64 = 2.0;
 
 /// Milliseconds that a first product may take longer for whatever reason.
 const SLACK_MS: f64 = 0.015;
 
-/// Products that a runner has when it is decided whether it stays for the turns.
-const QUALIFIED: usize = (1 + FIRST_TURN + TURN) as usize;
+/// Turns that a runner has when it is decided whether it stays for those that all have in turn.
+const QUALIFYING_TURNS: u32 = 2;
 
 /// Runners that stay at most: each keeps a plan in the device's memory.
 const MOST_RUNNERS: usize = 6;
@@ -47,8 +43,8 @@ const ALIKE: f64 = 1.02;
 pub(crate) enum Next {
     /// Let the next one enter.
     Enter,
-    /// Measure so many products of a runner, behind one that is not timed where it `leads` them.
-    Measure { runner: usize, products: u32, leads: bool },
+    /// Measure so many products of a runner: a single one is its first.
+    Measure { runner: usize, products: u32 },
     /// Nothing more.
     Stop(Stop),
 }
@@ -80,8 +76,11 @@ pub(crate) enum Limit {
 struct Runner {
     /// What a product's share of making the plan is.
     share: f64,
-    /// What its products took, each turn's on average, in ascending order.
+    /// What its first product took.
+    first: Option<f64>,
+    /// What its products took since, each turn's on average, in ascending order.
     times: Vec<f64>,
+    turns: u32,
     runs: bool,
 }
 
@@ -94,9 +93,9 @@ impl Runner {
         low + (high - low) * position.fract()
     }
 
-    /// What a product takes. Few products may all be disturbed, and nothing makes one faster: their least counts.
+    /// What a product takes. Few turns may all be disturbed, and nothing makes one faster: their least counts.
     fn estimate(&self) -> f64 {
-        let product = if self.times.len() < QUALIFIED { self.quantile(0.0) } else { self.quantile(0.5) };
+        let product = if self.turns <= QUALIFYING_TURNS { self.quantile(0.0) } else { self.quantile(0.5) };
         product + self.share
     }
 
@@ -135,7 +134,7 @@ impl Race {
 
     /// Enters one with this share of making the plan in a product, and says its number.
     pub(crate) fn enter(&mut self, share: f64) -> usize {
-        self.runners.push(Runner { share, times: Vec::new(), runs: true });
+        self.runners.push(Runner { share, first: None, times: Vec::new(), turns: 0, runs: true });
         self.runners.len() - 1
     }
 
@@ -147,16 +146,16 @@ impl Race {
         if left <= 0.0 && self.best().is_some() {
             return Next::Stop(Stop::Budget);
         }
-        let qualified = if self.exact { 1 } else { QUALIFIED };
-        let entering = running().find(|(_, runner)| runner.times.len() < qualified);
+        let qualifying = if self.exact { 1 } else { QUALIFYING_TURNS };
+        let entering = running().find(|(_, runner)| runner.turns < qualifying);
         if let Some((runner, known)) = entering {
-            let products = match known.times.len() {
-                0 if self.is_short() => FIRST_SHORT_TURN,
-                0 => 1,
-                1 => known.turn(FIRST_TURN),
+            let products = match (known.first, &*known.times) {
+                (None, _) => 1,
+                (_, []) if self.is_short() => FIRST_SHORT_TURN,
+                (_, []) => FIRST_TURN,
                 _ => known.turn(TURN),
             };
-            return Next::Measure { runner, products, leads: self.is_short() };
+            return Next::Measure { runner, products };
         }
         let one_left = running().count() <= 1;
         if more && (one_left || left > 1.0 - ENTERING) {
@@ -168,25 +167,26 @@ impl Race {
         let fewest = running().min_by_key(|(_, runner)| runner.times.len());
         match fewest {
             Some((runner, known)) if !self.exact && known.times.len() < ENOUGH => {
-                Next::Measure { runner, products: known.turn(TURN), leads: self.is_short() }
+                Next::Measure { runner, products: known.turn(TURN) }
             }
             _ => Next::Stop(Stop::Alike),
         }
     }
 
-    /// What so many products of a runner took, each. Whoever is clearly behind by now, or far behind after the first turn, runs no
-    /// more.
+    /// What so many products of a runner took, each. Whoever is clearly behind by now, or far behind with its first, runs no more.
     pub(crate) fn record(&mut self, runner: usize, products: u32, time: f64) {
-        let (fastest, is_short) = (self.fastest(), self.is_short());
-        let known = &mut self.runners[runner].times;
-        let is_first = known.is_empty();
-        known.extend(std::iter::repeat_n(time, products as usize));
-        if is_first && !self.exact {
-            let longest = if is_short { BEHIND * fastest } else { FAR_BEHIND * fastest + SLACK_MS };
-            self.runners[runner].runs = time <= longest;
-            return;
+        let fastest = self.fastest();
+        let recorded = &mut self.runners[runner];
+        if recorded.first.is_none() {
+            recorded.first = Some(time);
+            if !self.exact {
+                recorded.runs = time <= FAR_BEHIND * fastest + SLACK_MS;
+                return;
+            }
         }
-        known.sort_by(f64::total_cmp);
+        recorded.times.extend(std::iter::repeat_n(time, products as usize));
+        recorded.times.sort_by(f64::total_cmp);
+        recorded.turns += 1;
         let Some((best, estimate)) = self.best() else { return };
         let margins: Vec<f64> = self.runners.iter().map(|runner| self.margin(runner, best)).collect();
         for (index, (runner, margin)) in self.runners.iter_mut().zip(margins).enumerate() {
@@ -245,10 +245,13 @@ impl Race {
         self.runners[runner].runs
     }
 
-    /// A runner's products: the median, the distance of the quartiles as a part of it, and how many.
+    /// A runner's products: the median, the distance of the quartiles as a part of it, and how many; of whoever had one, that one.
     pub(crate) fn measured(&self, runner: usize) -> (f64, f64, usize) {
         let runner = &self.runners[runner];
-        (runner.quantile(0.5), runner.spread(), runner.times.len())
+        match runner.first {
+            Some(first) if runner.times.is_empty() => (first, 0.0, 1),
+            _ => (runner.quantile(0.5), runner.spread(), runner.times.len()),
+        }
     }
 
     /// The part of the budget that is left.
@@ -280,7 +283,7 @@ impl Race {
         let best = &self.runners[best];
         let known = runner.times.len().min(best.times.len()).max(1) as f64;
         let spread = runner.spread().max(best.spread());
-        0.003 + 0.15 / known + spread / known.sqrt()
+        0.003 + 0.08 / known + spread / known.sqrt()
     }
 }
 
@@ -325,14 +328,14 @@ mod tests {
             loop {
                 match race.next(entered < self.times.len()) {
                     Next::Enter => entered = race.enter(0.0) + 1,
-                    Next::Measure { runner, products, leads } => {
+                    Next::Measure { runner, products } => {
                         let took = match self.noise {
                             0.0 => self.times[runner] * f64::from(products),
                             _ => (0..products).map(|_| self.product(runner)).sum(),
                         };
                         let time = took / f64::from(products);
                         let is_again = race.estimate(runner).is_some();
-                        let is_untimed = last_ran.replace(runner) != Some(runner) && is_again || leads;
+                        let is_untimed = last_ran.replace(runner) != Some(runner) && is_again;
                         race.spend(took + if is_untimed { time } else { 0.0 });
                         race.record(runner, products, time);
                     }
@@ -349,7 +352,7 @@ mod tests {
     fn what_is_clearly_behind_has_one_turn() {
         let (best, why, products) = Device::new(&[1.3, 1.0, 1.6, 1.7], 0.02).race(Limit::Products(200.0));
         assert_eq!((best, why), (1, Stop::OneLeft));
-        assert_eq!(products[2..], [3, 3]);
+        assert_eq!(products[2..], [2, 2]);
     }
 
     #[test]
@@ -386,36 +389,34 @@ mod tests {
     }
 
     #[test]
-    fn short_products_have_long_turns_that_another_leads() {
-        for (time, leads, first, later) in [
-            (1.0, false, 1, [2, 3]),
-            (0.012, true, 3, [2, 3]),
-            (0.004, true, 3, [4, 4]),
-            (0.001, true, 3, [12, 12]),
-        ] {
+    fn short_products_have_long_turns() {
+        for (time, first, later) in [(1.0, 2, 3), (0.012, 3, 3), (0.004, 3, 4), (0.001, 3, 12)] {
             let mut race = Race::new(Limit::Products(200.0), false);
             let runner = race.enter(0.0);
-            assert_eq!(
-                race.next(false),
-                Next::Measure { runner, products: 1, leads: false },
-                "nothing is known"
-            );
-            race.record(runner, 1, time);
-            assert_eq!(race.next(false), Next::Measure { runner, products: later[0], leads });
-            race.record(runner, 5, time);
+            for (products, why) in [(1, "kernels are loaded"), (2, "nothing is known"), (later, "it may be short")] {
+                assert_eq!(race.next(false), Next::Measure { runner, products }, "{why}");
+                race.record(runner, products, time);
+            }
             let other = race.enter(0.0);
-            assert_eq!(race.next(false), Next::Measure { runner: other, products: first, leads });
-            race.record(other, 6, time);
-            assert_eq!(race.next(false), Next::Measure { runner, products: later[1], leads });
+            for products in [1, first, later] {
+                assert_eq!(race.next(false), Next::Measure { runner: other, products });
+                race.record(other, products, time);
+            }
+            assert_eq!(race.next(false), Next::Measure { runner, products: later });
         }
     }
 
     #[test]
-    fn short_products_that_are_behind_have_one_turn() {
-        let (best, why, products) =
-            Device::new(&[0.004, 0.005, 0.0045, 0.0047], 0.001).race(Limit::Products(200.0));
-        assert_eq!((best, why), (0, Stop::OneLeft));
-        assert_eq!(products[1..], [3, 7, 3]);
+    fn a_first_product_is_no_measurement() {
+        let mut race = Race::new(Limit::Products(200.0), false);
+        let (fast, slow, far) = (race.enter(0.0), race.enter(0.0), race.enter(0.0));
+        for (runner, first) in [(fast, 3.0), (slow, 1.0)] {
+            race.record(runner, 1, first);
+            race.record(runner, 2, if runner == fast { 1.0 } else { 1.04 });
+        }
+        race.record(far, 1, 3.0);
+        assert_eq!((race.best().unwrap().0, race.runs(slow), race.runs(far)), (fast, true, false));
+        assert_eq!((race.measured(slow).2, race.measured(far)), (2, (3.0, 0.0, 1)));
     }
 
     #[test]
@@ -439,8 +440,9 @@ mod tests {
     fn who_is_withdrawn_is_fastest_no_more() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (fast, slow) = (race.enter(0.0), race.enter(0.0));
-        race.record(fast, 6, 1.0);
-        race.record(slow, 6, 1.01);
+        for (runner, time) in [(fast, 1.0), (slow, 1.01)] {
+            (0..2).for_each(|_| race.record(runner, 6, time));
+        }
         assert_eq!(race.best().unwrap().0, fast);
         race.withdraw(fast);
         assert_eq!(race.best().unwrap().0, slow);
