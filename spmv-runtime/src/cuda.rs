@@ -594,7 +594,11 @@ impl Backend for Cuda {
             (0..times).try_for_each(|_| work())?;
             record(&after)
         };
-        if untimed + times > 1 { self.queued(queue)? } else { queue()? }
+        if untimed + times > 1 {
+            self.queued(queue)?
+        } else {
+            queue()?
+        }
         self.synchronize(StreamHandle::default())?;
         // SAFETY: both events were recorded and have been reached.
         let ms = unsafe { result::event::elapsed(before.0, after.0) };

@@ -223,7 +223,8 @@ impl Contest {
         let near = measured.filter(|(time, _)| *time <= NEAR * least).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
         let best = self.runners[best];
-        let others = fastest_of_each(near, self.race.alike(), name).into_iter().filter(|index| *index != best);
+        let others =
+            fastest_of_each(near, self.race.alike(), name).into_iter().filter(|index| *index != best);
         let of_best = [Beside::OtherLaunches, Beside::OtherParameters].map(|beside| (best, beside));
         let of_others = others.map(|index| (index, Beside::OtherLaunches));
         let mut all = of_best.into_iter().chain(of_others);
@@ -369,7 +370,7 @@ impl Contest {
         let time = device.backend().time(untimed, products, multiply)?;
         let of_host = started.elapsed().as_secs_f64() * 1e3;
         let counted = if device.backend().counts_cost() { products } else { untimed + products };
-        let took = time * f64::from(counted);
+        let took = self.race.of_products(runner, time * f64::from(counted));
         self.spent += took;
         self.race.spend(if let Limit::Amount(_) = self.race.limit() { of_host } else { took });
         Ok(time)

@@ -20,7 +20,7 @@ const LONGEST_TURN: u32 = 12;
 /// A first product over the time of the fastest, beyond which there is no second one: caches are cold, and it waits for the host.
 const FAR_BEHIND: f64 = 2.0;
 
-/// Milliseconds that a first product may take longer for whatever reason.
+/// Milliseconds that a first product may take longer: its kernels are loaded, and the device waits for the host.
 const SLACK_MS: f64 = 0.015;
 
 /// Turns that a runner has when it is decided whether it stays for those that all have in turn.
@@ -187,11 +187,13 @@ impl Race {
         recorded.times.extend(std::iter::repeat_n(time, products as usize));
         recorded.times.sort_by(f64::total_cmp);
         recorded.turns += 1;
-        let Some((best, estimate)) = self.best() else { return };
+        let Some((best, _)) = self.best() else { return };
+        // Whoever is the fastest may be so by luck.
+        let usual = self.runners[best].quantile(0.5) + self.runners[best].share;
         let margins: Vec<f64> = self.runners.iter().map(|runner| self.margin(runner, best)).collect();
         for (index, (runner, margin)) in self.runners.iter_mut().zip(margins).enumerate() {
             let known = !runner.times.is_empty();
-            runner.runs &= index == best || !known || runner.estimate() <= estimate * (1.0 + margin);
+            runner.runs &= index == best || !known || runner.estimate() <= usual * (1.0 + margin);
         }
         while self.runners.iter().filter(|runner| runner.runs).count() > MOST_RUNNERS {
             let slowest = (0..self.runners.len())
@@ -205,6 +207,12 @@ impl Race {
     /// So much was spent: what products took where the limit is one of products.
     pub(crate) fn spend(&mut self, amount: f64) {
         self.spent += amount;
+    }
+
+    /// What so many products of a runner spend that took so much together: of its first one, what is not for its kernels to be loaded.
+    pub(crate) fn of_products(&self, runner: usize, took: f64) -> f64 {
+        let is_first = !self.exact && self.runners[runner].first.is_none();
+        if is_first { (took - SLACK_MS).max(0.0) } else { took }
     }
 
     /// How long it may take.
@@ -393,7 +401,9 @@ mod tests {
         for (time, first, later) in [(1.0, 2, 3), (0.012, 3, 3), (0.004, 3, 4), (0.001, 3, 12)] {
             let mut race = Race::new(Limit::Products(200.0), false);
             let runner = race.enter(0.0);
-            for (products, why) in [(1, "kernels are loaded"), (2, "nothing is known"), (later, "it may be short")] {
+            for (products, why) in
+                [(1, "kernels are loaded"), (2, "nothing is known"), (later, "it may be short")]
+            {
                 assert_eq!(race.next(false), Next::Measure { runner, products }, "{why}");
                 race.record(runner, products, time);
             }
@@ -410,13 +420,27 @@ mod tests {
     fn a_first_product_is_no_measurement() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (fast, slow, far) = (race.enter(0.0), race.enter(0.0), race.enter(0.0));
+        assert!((race.of_products(fast, 0.02) - 0.005).abs() < 1e-9 && race.of_products(fast, 0.01) == 0.0);
         for (runner, first) in [(fast, 3.0), (slow, 1.0)] {
             race.record(runner, 1, first);
             race.record(runner, 2, if runner == fast { 1.0 } else { 1.04 });
         }
         race.record(far, 1, 3.0);
         assert_eq!((race.best().unwrap().0, race.runs(slow), race.runs(far)), (fast, true, false));
+        assert_eq!(race.of_products(fast, 0.02), 0.02);
         assert_eq!((race.measured(slow).2, race.measured(far)), (2, (3.0, 0.0, 1)));
+    }
+
+    #[test]
+    fn a_quick_turn_of_one_puts_nobody_out() {
+        let mut race = Race::new(Limit::Products(200.0), false);
+        let (lucky, other) = (race.enter(0.0), race.enter(0.0));
+        for (runner, times) in [(lucky, [0.9, 1.0]), (other, [1.0, 1.0])] {
+            race.record(runner, 1, 1.0);
+            race.record(runner, 2, times[0]);
+            race.record(runner, 3, times[1]);
+        }
+        assert_eq!((race.best().unwrap().0, race.runs(other)), (lucky, true));
     }
 
     #[test]
