@@ -1,21 +1,28 @@
 //! Files that commands read and write; `-` is standard input or output.
 
-use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 const STDIN: &str = "/dev/stdin";
 const STDOUT: &str = "/dev/stdout";
 
 /// A file to read as it is named on the command line.
-pub fn input(name: &str) -> Result<PathBuf, Infallible> {
-    Ok(PathBuf::from(if name == "-" { STDIN } else { name }))
+pub fn input() -> impl TypedValueParser<Value = PathBuf> {
+    named(STDIN)
 }
 
 /// A file to write as it is named on the command line.
-pub fn output(name: &str) -> Result<PathBuf, Infallible> {
-    Ok(PathBuf::from(if name == "-" { STDOUT } else { name }))
+pub fn output() -> impl TypedValueParser<Value = PathBuf> {
+    named(STDOUT)
+}
+
+/// A path of any bytes, where `-` is a stream.
+fn named(stream: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new()
+        .map(move |path| if path == Path::new("-") { PathBuf::from(stream) } else { path })
 }
 
 /// Whether a file to read is standard input, which can be read once.

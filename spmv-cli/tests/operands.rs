@@ -157,6 +157,28 @@ fn vectors_that_do_not_fit_are_refused() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_file_may_have_any_name() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let shell = Shell::new();
+    let names = [&b"a\xff.mtx"[..], b"x\xfe.mtx", b"y\xfd.mtx"];
+    let [a, x, y] = names.map(|name| shell.0.path().join(OsStr::from_bytes(name)));
+    let done = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    done(shell.command("matrix convert a.mtx").arg(&a));
+    fs::write(&x, "%%MatrixMarket matrix array real general\n4 1\n1\n2\n3\n4\n").unwrap();
+    done(shell.command("inspect").arg(&a));
+    let run = "run --device cpu --repeat 0";
+    done(shell.command(run).arg(&a).arg("--x").arg(&x).arg("--output").arg(&y));
+    assert!(fs::read_to_string(y).unwrap().ends_with("\n1.5\n-4.0\n5.0\n"));
+    done(shell.command("bench --device cpu --contenders cpu:serial").arg(&a));
+}
+
+#[test]
 fn matrices_come_and_go_through_pipes() {
     let shell = Shell::new();
     let made = shell.right("matrix make tridiagonal --set n=6 -o -", "");

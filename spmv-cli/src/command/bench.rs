@@ -98,7 +98,7 @@ pub struct Bench {
     #[arg(long)]
     once: bool,
     /// Write the record to this file; - is standard output, where nothing else goes then
-    #[arg(long, value_name = "FILE", value_parser = files::output)]
+    #[arg(long, value_name = "FILE", value_parser = files::output())]
     csv: Option<PathBuf>,
     /// Write the record below FOLDER, in a CSV file named by GPU, date and commit
     #[arg(long, value_name = "FOLDER")]
@@ -254,7 +254,9 @@ impl Bench {
             metrics: self.metrics,
             simulated_nnz: self.simulated_nnz,
             once: self.once,
-            command: command_line(std::env::args().skip(1)),
+            command: command_line(
+                std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()),
+            ),
             ..Request::new(entries, place)
         })
     }

@@ -27,7 +27,7 @@ pub struct Compile {
     #[arg(long)]
     ptx: bool,
     /// Write the machine code (a cubin file), or with --ptx the PTX, to this file; - is standard output
-    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output)]
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output())]
     file: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,

@@ -30,7 +30,7 @@ const ROW_BYTES: u64 = 16;
 #[command(after_help = AFTER_HELP)]
 pub struct Explain {
     /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input
-    #[arg(value_name = "A.mtx", value_parser = files::input)]
+    #[arg(value_name = "A.mtx", value_parser = files::input())]
     matrix: PathBuf,
     #[command(flatten)]
     settings: SettingArgs,

@@ -52,7 +52,7 @@ const COL_BYTES: u64 = 3 * 8;
 pub struct Run {
     /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input; complex
     /// values are c64 where --value says nothing
-    #[arg(value_name = "A.mtx", value_parser = files::input)]
+    #[arg(value_name = "A.mtx", value_parser = files::input())]
     matrix: PathBuf,
     /// The algorithm; without it the one that `spmv tune` found for this matrix, else the one that is expected to be the
     /// fastest (`spmv explain` says why)
@@ -87,13 +87,13 @@ pub struct Run {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// Read x from a Matrix Market file of one column or one row, dense or sparse, instead of making it from the seed
-    #[arg(long, value_name = "FILE", value_parser = files::input)]
+    #[arg(long, value_name = "FILE", value_parser = files::input())]
     x: Option<PathBuf>,
     /// The same for the y that beta is multiplied with
-    #[arg(long, value_name = "FILE", value_parser = files::input)]
+    #[arg(long, value_name = "FILE", value_parser = files::input())]
     y: Option<PathBuf>,
     /// Write the product, where it is right, as a dense Matrix Market file of one column; - is standard output
-    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output)]
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output())]
     file: Option<PathBuf>,
     /// Samples to time, at least 15; each is a batch of products that is long enough to time exactly. 0: no
     /// timing. Nothing is timed on the simulator

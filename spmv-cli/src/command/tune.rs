@@ -33,7 +33,7 @@ const ROW_BYTES: u64 = 16;
 #[command(after_help = AFTER_HELP)]
 pub struct Tune {
     /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input
-    #[arg(value_name = "A.mtx", value_parser = files::input, required_unless_present_any = ["export", "import"])]
+    #[arg(value_name = "A.mtx", value_parser = files::input(), required_unless_present_any = ["export", "import"])]
     matrix: Option<PathBuf>,
     /// Type of the matrix values, x, y and, unless it is half as wide, sums [default: f32, c64 of complex matrices]
     #[arg(long, value_name = "TYPE", value_parser = summed_types())]
@@ -56,7 +56,7 @@ pub struct Tune {
     #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto", value_parser = parse_device)]
     device: DeviceChoice,
     /// Write all that was kept to this file; - is standard output
-    #[arg(long, value_name = "FILE", value_parser = files::output, conflicts_with_all = ["matrix", "import"])]
+    #[arg(long, value_name = "FILE", value_parser = files::output(), conflicts_with_all = ["matrix", "import"])]
     export: Option<PathBuf>,
     /// Keep what another machine found, from a file that --export wrote
     #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
