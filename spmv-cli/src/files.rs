@@ -65,9 +65,11 @@ mod tests {
 
     #[test]
     fn a_dash_is_a_standard_stream() {
-        assert_eq!(input("-"), Ok(STDIN.into()));
-        assert_eq!(input("-.mtx"), Ok("-.mtx".into()));
-        assert!(is_stdout(&output("-").unwrap()) && !is_stdout(&output("y.mtx").unwrap()));
+        fn read(parser: impl TypedValueParser<Value = PathBuf>, name: &str) -> PathBuf {
+            parser.parse_ref(&clap::Command::new("spmv"), None, name.as_ref()).unwrap()
+        }
+        assert!(is_stdin(&read(input(), "-")) && !is_stdin(&read(input(), "-.mtx")));
+        assert!(is_stdout(&read(output(), "-")) && !is_stdout(&read(output(), "y.mtx")));
     }
 
     #[test]
