@@ -72,7 +72,8 @@ pub struct TuningReport {
     pub tried: Vec<Tried>,
     /// Why it was over.
     pub stop: Stop,
-    /// What all products took that were measured, and those that ran before them untimed.
+    /// What all products took that were measured, and those that ran before them untimed; of first ones without what loading their
+    /// kernels took.
     pub spent: f64,
     /// What making all plans took.
     pub prepared: f64,
