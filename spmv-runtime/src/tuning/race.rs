@@ -1,9 +1,9 @@
 //! Which of several products is the fastest, found with few of them: decisions over measurements, and nothing else.
 //!
-//! Whoever enters multiplies once, which loads its kernels and brings its arrays into the caches; where that takes far longer than
-//! the fastest, it is out. Else it is measured, and is out as soon as it is clearly behind the fastest. Those that are not are measured in turn, so that what disturbs the device for a
-//! while disturbs all of them, until one is left, the difference is too small to matter, or the budget is spent. A runner's
-//! time is the median of its products: a few disturbed ones do not count.
+//! Whoever enters multiplies once, which loads its kernels and brings its arrays into the caches; where that takes far longer
+//! than the fastest, it is out. Else it is measured, and is out as soon as it is clearly behind the fastest. Those that are not are
+//! measured in turn, so that what disturbs the device for a while disturbs all of them, until one is left, the difference is too
+//! small to matter, or the budget is spent. A runner's time is the median of its products: a few disturbed ones do not count.
 
 /// Products of a turn.
 const TURN: u32 = 3;
