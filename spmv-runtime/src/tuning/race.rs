@@ -80,6 +80,7 @@ struct Runner {
     first: Option<f64>,
     /// What its products took since, each turn's on average, in ascending order.
     times: Vec<f64>,
+    /// How many turns those were.
     turns: u32,
     runs: bool,
 }
@@ -344,7 +345,7 @@ mod tests {
                         let time = took / f64::from(products);
                         let is_again = race.estimate(runner).is_some();
                         let is_untimed = last_ran.replace(runner) != Some(runner) && is_again;
-                        race.spend(took + if is_untimed { time } else { 0.0 });
+                        race.spend(race.of_products(runner, took + if is_untimed { time } else { 0.0 }));
                         race.record(runner, products, time);
                     }
                     Next::Stop(why) => {
@@ -414,6 +415,14 @@ mod tests {
             }
             assert_eq!(race.next(false), Next::Measure { runner, products: later });
         }
+    }
+
+    #[test]
+    fn short_products_that_are_behind_have_one_turn() {
+        let (best, why, products) =
+            Device::new(&[0.004, 0.005, 0.0045, 0.0047], 0.001).race(Limit::Products(200.0));
+        assert_eq!((best, why), (0, Stop::OneLeft));
+        assert_eq!(products[1..], [3, 3, 3]);
     }
 
     #[test]
