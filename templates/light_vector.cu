@@ -18,6 +18,7 @@ constexpr int kResident = 1;
 #include "prelude/scaling.cuh"
 #include "prelude/group.cuh"
 #include "prelude/block.cuh"
+#include "prelude/group_rows.cuh"
 #include "prelude/stream.cuh"
 #include "prelude/async_copy.cuh"
 #include "prelude/fetch.cuh"

@@ -682,12 +682,13 @@ fn vectors_of_8(algorithm: &str) -> KernelConfig {
 #[test]
 fn a_row_that_ends_too_late() {
     let end = "const OffsetT end = skips_product(alpha) ? begin : next";
+    let end_of_warp = "      const OffsetT end = skips_product(alpha) ? begin : next";
     let end_of_block = "      OffsetT end = skips_product(alpha) ? begin : next";
     for (algorithm, settings, end) in [
         ("csr_scalar", [].as_slice(), end),
         ("csr_vector", &[], end),
         ("light_vector", &[("rows_per_fetch", "0")], end_of_block),
-        ("light_warp", &[("rows_per_fetch", "1")], end),
+        ("light_warp", &[("rows_per_fetch", "1")], end_of_warp),
     ] {
         found(&config(algorithm, settings), end, &format!("{end} + 1"), 0.0);
     }

@@ -226,9 +226,13 @@ template <bool kInterleaved>
 __device__ __forceinline__ void multiply_fetched_rows(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                                                       const IndexT* __restrict__ col_indices,
                                                       const ValueT* __restrict__ values, const XT* __restrict__ x,
-                                                      YT* __restrict__ y, AccumT alpha, BetaT beta,
+                                                      YT* __restrict__ y, AlphaT alpha, BetaT beta,
                                                       uint32_t* next_ticket) {
-  if constexpr (kFetchesByBlock && !kResident) {
+  if constexpr (kRowsPerFetch == 1 && !kResident && kThreadsPerVector > 4) {
+    // A warp has one round: there is no row to fetch. Groups of few lanes do better where those of a warp keep step.
+    multiply_rows_by_groups<kThreadsPerVector, kUnroll, kAligned>(num_rows, row_offsets, col_indices, values, x, y, alpha,
+                                                                  beta);
+  } else if constexpr (kFetchesByBlock && !kResident) {
     multiply_rows_of_turn(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
   } else if constexpr (kFetchesByBlock) {
     multiply_rows_of_blocks(num_rows, row_offsets, col_indices, values, x, y, alpha, beta, next_ticket);
