@@ -49,10 +49,17 @@ records=(
   more/2026-11-26T10-37-44-a11405b-special_drawn.csv
   2026-11-26T11-44-51-0000982.csv
   more/2026-11-26T14-03-14-352e189-half.csv
+  more/2026-11-28T14-43-33-2c55059-drawn_blocks.csv
+  more/2026-11-28T14-44-59-2c55059-drawn_irregular.csv
+  more/2026-11-28T15-08-03-7a6a20f-changed_small.csv
+  more/2026-11-28T15-09-54-7a6a20f-changed_giants.csv
+  more/2026-11-28T15-11-29-7a6a20f-changed_drawn.csv
+  more/2026-11-28T15-14-08-7a6a20f-changed_medium.csv
 )
 # Kernels that were others before.
 since=(
   --since two_phase=2026-11-23T02:56:05Z
+  --since bsr=2026-11-25T17:54:10Z
 )
 cargo run --release --quiet --package spmv-cli -- fit "${records[@]/#/benches/record/nvidia-h200/}" "${since[@]}" \
   --out spmv-runtime/src/planner/sm_90.csv "$@"
