@@ -6,7 +6,7 @@
 // Suffers:   matrices so small that there are fewer blocks than multiprocessors
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once, and (4 + offset + 2 * sum) a block of about 3/4 nnz_per_block nonzeros or threads_per_block / 32 rows, or 2 * rows_per_half_warp times as many, kept by the plan
 // Guarantee: bit-reproducible; how a row is summed follows from the lengths of all rows, parts of a row are summed in a fixed order
-// Launch:    row blocks are found by four passes once for a structure; where all rows are about as long as their neighbours, 32 nonzeros and more, and have 64 on average, half a warp a row, grid stride, rows_per_half_warp a half; where they have 8 and more and 16 on average, or with fewest_lanes = 4 have 2 on average and are alike or have 16 at most, fewest_lanes lanes a row; else a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
+// Launch:    row blocks are found by four passes once for a structure; where all rows are about as long as their neighbours, 32 nonzeros and more, and have 64 on average, half a warp a row, rows_per_half_warp a half; where they have 8 and more and 16 on average, or with fewest_lanes = 4 have 2 on average and are alike or have 16 at most, fewest_lanes lanes a row; else a block a row block, nnz_per_block sums of shared memory, or half a warp a row where rows_per_half_warp * threads_per_block / 16 neighbours have 64 to 512 nonzeros, or a warp a row where threads_per_block / 32 have 128 and more; a row over 4 * nnz_per_block nonzeros is finished by the block that brings its last part
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerBlock = 1024;
@@ -200,7 +200,7 @@ __device__ __forceinline__ void multiply_block_rows(uint32_t first, uint32_t row
 
 // The product by half warps alone, where they may have all rows: no load says first where a block begins, and caches have the
 // shared memory.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kGroupBlocks)
 spmv_csr_adaptive_halves(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                          const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                          BetaT beta) {
@@ -209,7 +209,7 @@ spmv_csr_adaptive_halves(uint32_t num_rows, const OffsetT* __restrict__ row_offs
 }
 
 // The product by groups of the fewest lanes alone, where they may have all rows.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kGroupBlocks)
 spmv_csr_adaptive_fewest(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                          const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                          BetaT beta) {

@@ -6,7 +6,7 @@
 // Suffers:   rows much shorter than threads_per_vector (idle lanes) and a few very long rows (their groups finish last)
 // Bytes:     nnz * (value + index) + (rows + 1) * offset + rows * y + x once
 // Guarantee: bit-reproducible; a lane adds up every threads_per_vector-th term, unroll of them at a time, a fixed tree adds the lanes
-// Launch:    threads_per_vector threads a row, grid stride; no shared memory, no workspace, one pass
+// Launch:    threads_per_vector threads a row; no shared memory, no workspace, one pass
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kThreadsPerVector = 8;
@@ -18,7 +18,7 @@ constexpr int kAligned = 0;
 #include "prelude/group_rows.cuh"
 #endif
 
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kGroupBlocks)
 spmv_csr_vector(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                 const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                 BetaT beta) {

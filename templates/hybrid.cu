@@ -6,7 +6,7 @@
 // Suffers:   rows of few lengths beside each other (their bins read the same lines, and the order of the rows)
 // Bytes:     nnz * (value + index) + rows * (offset + 6 + y), or without 6 where one bin has all rows, + x once; the plan keeps offset + 6 a row and (4 + 2 * offset + 2 * sum) a part of a long row
 // Guarantee: bit-reproducible; how a row is summed depends on its length and on where it begins, parts are summed in a fixed order
-// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; where all rows are in the bin of the fewest lanes, a kernel for their order, grid stride; else one whose blocks find their bin: long rows first, then all bins side by side in stripes; a row in several parts is finished by the block that brings the last
+// Launch:    rows are sorted stably into bins and long rows cut in parts by seven passes once for a structure; where all rows are in the bin of the fewest lanes, a kernel for their order; else one whose blocks find their bin: long rows first, then all bins side by side in stripes; a row in several parts is finished by the block that brings the last
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kNnzPerLane = 4;
@@ -132,19 +132,9 @@ struct OrderedRows {
   const uint16_t* __restrict__ lengths;
 };
 
-// Computes a row of kWidth lanes. Those of wide groups are long enough for their steps to begin at lines.
-template <int kWidth>
-__device__ __forceinline__ void multiply_row(uint32_t row, OffsetT begin, OffsetT next,
-                                             const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
-                                             const XT* __restrict__ x, YT* __restrict__ y, AccumT alpha, BetaT beta) {
-  const OffsetT end = skips_product(alpha) ? begin : next;
-  const AccumT sum = group_row_product<kWidth, 4, (kWidth >= 16), kWidth == 1>(begin, end, col_indices, values, x,
-                                                                               group_mask<kWidth>());
-  if (threadIdx.x % kWidth == 0) store_scaled(y, row, sum, alpha, beta);
-}
-
 // Computes the block's rows of the bin of kWidth lanes, whose places in the order end before *last; *block counts from
-// the bin's first in the stripe. False where the block belongs to a later bin: both then say where that one is.
+// the bin's first in the stripe. False where the block belongs to a later bin: both then say where that one is. Rows of wide
+// groups are long enough for their steps to begin at lines.
 template <int kWidth>
 __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uint32_t* last, uint32_t* block,
                                              const OrderedRows& ordered, const IndexT* __restrict__ col_indices, const ValueT* __restrict__ values,
@@ -159,23 +149,25 @@ __device__ __forceinline__ bool computes_bin(uint32_t rows, uint32_t stripe, uin
     return false;
   }
   const uint32_t place = first + (stripe * num_blocks + *block) * kRowsPerBlock + threadIdx.x / kWidth;
-  if (place >= *last) return true;
+  const bool is_row = place < *last;
+  if (kWidth == 1 && !is_row) return true;
   uint32_t row = place;
-  OffsetT begin, next;
-  if (rows == ordered.num_rows) {
+  OffsetT begin = 0, next = 0;
+  if (is_row && rows == ordered.num_rows) {
     begin = __ldg(ordered.row_offsets + place);
     next = __ldg(ordered.row_offsets + place + 1);
-  } else {
+  } else if (is_row) {
     row = __ldg(ordered.rows + place);
     begin = __ldg(ordered.begins + place);
     next = begin + __ldg(ordered.lengths + place);
   }
-  multiply_row<kWidth>(row, begin, next, col_indices, values, x, y, alpha, beta);
+  multiply_row_by_group<kWidth, 4, (kWidth >= 16), kWidth == 1>(is_row, row, begin, next, col_indices, values, x, y, alpha,
+                                                                beta);
   return true;
 }
 
 // The product where all rows are in the bin of the fewest lanes: their order is that of the matrix, and nothing is to be looked for.
-extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock, kGroupBlocks)
 spmv_hybrid_alike(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, const IndexT* __restrict__ col_indices,
                   const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                   BetaT beta) {

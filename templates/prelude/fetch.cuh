@@ -211,7 +211,7 @@ __device__ __forceinline__ void multiply_rows_of_turn(uint32_t num_rows, const O
   const bool is_long = end - begin > kLongestOfGroup;
   const bool stores = row < num_rows && threadIdx.x % kThreadsPerVector == 0 && !is_long;
   const AccumT sum = group_row_product<kThreadsPerVector, kUnroll, kAligned>(
-      begin, is_long ? begin : end, col_indices, values, x, group_mask<kThreadsPerVector>());
+      begin, is_long ? begin : end, col_indices, values, x, 0xffffffffu);
   if (stores) store_scaled(y, row, sum, alpha, beta);
   if (nnz <= kLongestOfGroup || !__syncthreads_or(is_long)) return;
 #pragma unroll 1
@@ -228,8 +228,8 @@ __device__ __forceinline__ void multiply_fetched_rows(uint32_t num_rows, const O
                                                       const ValueT* __restrict__ values, const XT* __restrict__ x,
                                                       YT* __restrict__ y, AlphaT alpha, BetaT beta,
                                                       uint32_t* next_ticket) {
-  if constexpr (kRowsPerFetch == 1 && !kResident && kThreadsPerVector > 4) {
-    // A warp has one round: there is no row to fetch. Groups of few lanes do better where those of a warp keep step.
+  if constexpr (kRowsPerFetch == 1 && !kResident) {
+    // A warp has one round: there is no row to fetch.
     multiply_rows_by_groups<kThreadsPerVector, kUnroll, kAligned>(num_rows, row_offsets, col_indices, values, x, y, alpha,
                                                                   beta);
   } else if constexpr (kFetchesByBlock && !kResident) {

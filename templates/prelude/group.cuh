@@ -1,6 +1,8 @@
 // A group: kWidth neighbouring lanes of a warp, kWidth a power of two, that work on one row.
 
-// The lanes of the calling thread's group. Shuffles name exactly these, so groups of a warp may diverge.
+// The lanes of the calling thread's group. Where shuffles name exactly these, groups of a warp may diverge. Where they name all
+// of the warp, its groups go on together behind a row: what follows, stores of neighbouring rows too, is done once for all
+// of them and not once a group.
 template <int kWidth>
 __device__ __forceinline__ uint32_t group_mask() {
   if constexpr (kWidth == 32) return 0xffffffffu;
