@@ -47,7 +47,7 @@ const PROBLEMS: &[Problem] = &[
 ];
 
 const HEAD: &str = "matrix,value,best_ms,best,tuned_over_best,tuned,auto_over_best,auto,tuning_products,tuning_candidates,\
-                    tuning_stop,tuning_prepare_products,alone_ms,analysis_ms,ranking_ms,fingerprint_ms";
+                    tuning_stop,tuning_prepare_products,alone_ms,analysis_ms,ranking_ms,fingerprint_ms,best_spread";
 
 const ANALYSIS_HEAD: &str = "matrix,auto,product_us,analysis_us,analysis_products,fingerprint_us,ranking_us";
 
@@ -181,7 +181,7 @@ fn measure<V: Element>(
         best = better;
     }
     // Where arrays lie decides a few per cent: the plan that was tuned is measured, not another with its kernel, and the median
-    // of three of the best.
+    // of three of the best. How far those three are apart is what no choice can be blamed for.
     for config in [auto, best, best, best] {
         plans.push(Spmv::with_operation(device, &matrix, operation, config)?);
     }
@@ -189,6 +189,7 @@ fn measure<V: Element>(
     let (of_tuned, [auto_ms, of_best @ ..]) = times.split_last_chunk::<4>().expect("four more plans");
     let mut of_best = *of_best;
     of_best.sort_by(f64::total_cmp);
+    let best_spread = of_best[2] / of_best[0];
     // What the thorough search took is not always faster than what was measured beside it in the end.
     let best_ms = of_tuned.iter().chain([auto_ms]).copied().fold(of_best[1], f64::min);
     // A product that is waited for, as the analysis is.
@@ -208,7 +209,7 @@ fn measure<V: Element>(
     let found = reports.into_iter().zip(of_tuned).map(|(tuned, tuned_ms)| {
         let ratios = [tuned_ms / best_ms, auto_ms / best_ms];
         let line = format!(
-            "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{alone:.4},{analysis:.4},{ranking:.4},{fingerprint:.4}",
+            "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{alone:.4},{analysis:.4},{ranking:.4},{fingerprint:.4},{best_spread:.4}",
             short(best),
             ratios[0],
             short(tuned.config),

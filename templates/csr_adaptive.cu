@@ -205,7 +205,7 @@ spmv_csr_adaptive_halves(uint32_t num_rows, const OffsetT* __restrict__ row_offs
                          const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                          BetaT beta) {
   await_stream();
-  multiply_rows_by_groups<16, 4, true>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
+  multiply_rows_by_groups<16, 4, true, kRowsPerHalfWarp == 1>(num_rows, row_offsets, col_indices, values, x, y, alpha, beta);
 }
 
 // The product by groups of the fewest lanes alone, where they may have all rows.

@@ -1,6 +1,7 @@
-//! What small matrices do not show of LightSpMV: blocks that meet over several long rows, turn after turn.
+//! What small matrices do not show of kernels whose groups of lanes take rows: blocks of LightSpMV that meet over several long
+//! rows, turn after turn, and half warps that take several.
 
-use spmv_codegen::{Algorithm, KernelConfig, LightVector, LightWarp, ValueType};
+use spmv_codegen::{Algorithm, CsrAdaptive, KernelConfig, LightVector, LightWarp, ValueType};
 use spmv_matrix::{CsrMatrix, cpu_serial};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::{Device, Spmv, Vector};
@@ -77,11 +78,26 @@ fn many_short_rows() {
     for (threads_per_vector, threads_per_block) in [(4, 32), (4, 64), (8, 64), (32, 64)] {
         for schedule in [Schedule::Natural, Schedule::Adversarial(3)] {
             let drawn = LightVector { threads_per_vector, ..LightVector::default() };
-            // A warp has its round from the hardware: groups of four keep step, larger ones do not.
+            // A warp has its round from the hardware.
             let given = LightVector { rows_per_fetch: 1, resident: 0, ..drawn };
             for algorithm in [drawn, given] {
                 check(&a, algorithm.into(), threads_per_block, schedule);
             }
+        }
+    }
+}
+
+/// Rows alike, long enough for half a warp each, and not a whole number of blocks.
+#[test]
+fn half_warps_take_several_rows() {
+    let (num_rows, length) = (333, 80);
+    let row_offsets = (0..=num_rows).map(|row| row * length).collect();
+    let cols = (0..num_rows).flat_map(|row| (0..length).map(move |k| (row + k) % 97)).collect();
+    let values = (0..num_rows * length).map(|k| f64::from(k % 9) - 4.0).collect();
+    let a = CsrMatrix::new(num_rows as usize, 97, row_offsets, cols, values).unwrap();
+    for rows_per_half_warp in [1, 2, 4] {
+        for schedule in [Schedule::Natural, Schedule::Adversarial(7)] {
+            check(&a, CsrAdaptive { rows_per_half_warp, ..CsrAdaptive::default() }.into(), 64, schedule);
         }
     }
 }
