@@ -1,7 +1,8 @@
 //! How good `Spmv::auto` and `Spmv::tune` are on this GPU: the kernels that they take beside the fastest of all configurations,
 //! and what it costs to look at a structure and to hash it. The fastest is found by measuring every algorithm with every value
 //! of every parameter, then the fastest of those with every block size and both ways to load, then what is a step from the best
-//! of all that is known, what `auto` and `tune` take included, until nothing is faster.
+//! of all that is known, what `auto` and `tune` take included, until nothing is faster. What plans of these compute is compared
+//! with the CPU's product.
 //!
 //! `cargo bench --bench tuning -- [--budget N] [--repeat N] [--record FILE] [--report | --analysis] [NAME…]`;
 //! with `--repeat` each matrix is tuned so many times, with `--analysis` nothing is tuned.
@@ -19,7 +20,7 @@ use spmv_runtime::matrix::CsrMatrix;
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::planner::{self, Candidate};
 use spmv_runtime::tuning::{Outcome, Tried, TuningReport};
-use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, Spmv, Vector};
+use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, RealElement, Spmv, Vector};
 
 /// A name, a class of matrices and its parameters.
 type Problem = (&'static str, &'static str, &'static [(&'static str, f64)]);
@@ -47,7 +48,8 @@ const PROBLEMS: &[Problem] = &[
 ];
 
 const HEAD: &str = "matrix,value,best_ms,best,tuned_over_best,tuned,auto_over_best,auto,tuning_products,tuning_candidates,\
-                    tuning_stop,tuning_prepare_products,alone_ms,analysis_ms,ranking_ms,fingerprint_ms,best_spread";
+                    tuning_stop,tuning_prepare_products,alone_ms,analysis_ms,ranking_ms,fingerprint_ms,best_spread,\
+                    found_over_best";
 
 const ANALYSIS_HEAD: &str = "matrix,auto,product_us,analysis_us,analysis_products,fingerprint_us,ranking_us";
 
@@ -72,7 +74,7 @@ fn main() {
     }
     println!("{}", if analysis { ANALYSIS_HEAD } else { HEAD });
     let mut lines = vec![HEAD.to_owned()];
-    let mut ratios = [Vec::new(), Vec::new()];
+    let mut ratios = [Vec::new(), Vec::new(), Vec::new()];
     let started = Instant::now();
     for (name, class, parameters) in PROBLEMS {
         if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
@@ -116,7 +118,7 @@ fn main() {
             ratios.iter_mut().zip(found.ratios).for_each(|(all, ratio)| all.push(ratio));
         }
     }
-    for (what, ratios) in ["tuned", "auto"].into_iter().zip(&ratios).filter(|_| !analysis) {
+    for (what, ratios) in ["tuned", "auto", "found"].into_iter().zip(&ratios).filter(|_| !analysis) {
         let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64).exp();
         let worst = ratios.iter().copied().fold(1.0, f64::max);
         println!("# {what} over the best of all: {mean:.4} (geometric mean), {worst:.4} (largest)");
@@ -130,14 +132,17 @@ fn main() {
     }
 }
 
+/// Plans of a configuration that are measured.
+const PLANS: usize = 3;
+
 struct Found {
     line: String,
     report: TuningReport,
-    /// Of what tuning and `auto` take, over the best.
-    ratios: [f64; 2],
+    /// Of the plan that was tuned, of what `auto` takes and of other plans of the configuration that tuning found, over the best.
+    ratios: [f64; 3],
 }
 
-fn measure<V: Element>(
+fn measure<V: RealElement>(
     device: &Device,
     a: &CsrMatrix<V, u32>,
     budget: u32,
@@ -180,18 +185,38 @@ fn measure<V: Element>(
         close.push(best);
         best = better;
     }
-    // Where arrays lie decides a few per cent: the plan that was tuned is measured, not another with its kernel, and the median
-    // of three of the best. How far those three are apart is what no choice can be blamed for.
-    for config in [auto, best, best, best] {
-        plans.push(Spmv::with_operation(device, &matrix, operation, config)?);
+    // Where arrays lie decides a few per cent: the plan that was tuned is measured, not another with its kernel; of every
+    // configuration, what was found included, the median of three plans. How far those of the best are apart is what no choice
+    // can be blamed for.
+    let mut compared = vec![auto, best];
+    compared.extend(reports.iter().map(|report| report.config));
+    let compared: Vec<_> =
+        (0..compared.len()).filter(|i| !compared[..*i].contains(&compared[*i])).map(|i| compared[i]).collect();
+    for config in &compared {
+        for _ in 0..PLANS {
+            plans.push(Spmv::with_operation(device, &matrix, operation, *config)?);
+        }
     }
+    plans.iter_mut().for_each(|plan| check(device, a, plan));
     let times = side_by_side::<V>(device, &matrix, &mut plans)?;
-    let (of_tuned, [auto_ms, of_best @ ..]) = times.split_last_chunk::<4>().expect("four more plans");
-    let mut of_best = *of_best;
-    of_best.sort_by(f64::total_cmp);
-    let best_spread = of_best[2] / of_best[0];
+    let (of_tuned, of_compared) = times.split_at(repeat);
+    let of_compared: Vec<[f64; PLANS]> = of_compared
+        .chunks_exact(PLANS)
+        .map(|times| {
+            let mut times = <[f64; PLANS]>::try_from(times).expect("so many plans");
+            times.sort_by(f64::total_cmp);
+            times
+        })
+        .collect();
+    let of = |config: KernelConfig| {
+        of_compared[compared.iter().position(|other| *other == config).expect("it was compared")]
+    };
+    let median = |config: KernelConfig| of(config)[PLANS / 2];
     // What the thorough search took is not always faster than what was measured beside it in the end.
-    let best_ms = of_tuned.iter().chain([auto_ms]).copied().fold(of_best[1], f64::min);
+    let best_found_ms = compared.iter().map(|config| median(*config)).fold(f64::INFINITY, f64::min);
+    let best_ms = of_tuned.iter().copied().fold(best_found_ms, f64::min);
+    let auto_ms = median(auto);
+    let best_spread = of(best)[PLANS - 1] / of(best)[0];
     // A product that is waited for, as the analysis is.
     let x = Vector::<V>::zeros(device, matrix.num_cols())?;
     let mut y = Vector::<V>::zeros(device, matrix.num_rows())?;
@@ -207,9 +232,9 @@ fn measure<V: Element>(
     })?;
     let fingerprint = least(|| matrix.fingerprint().map(drop))?;
     let found = reports.into_iter().zip(of_tuned).map(|(tuned, tuned_ms)| {
-        let ratios = [tuned_ms / best_ms, auto_ms / best_ms];
+        let ratios = [tuned_ms / best_ms, auto_ms / best_ms, median(tuned.config) / best_found_ms];
         let line = format!(
-            "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{alone:.4},{analysis:.4},{ranking:.4},{fingerprint:.4},{best_spread:.4}",
+            "{best_ms:.6},{},{:.4},{},{:.4},{},{:.0},{},{:?},{:.0},{alone:.4},{analysis:.4},{ranking:.4},{fingerprint:.4},{best_spread:.4},{:.4}",
             short(best),
             ratios[0],
             short(tuned.config),
@@ -219,6 +244,7 @@ fn measure<V: Element>(
             tuned.tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Measured { .. })).count(),
             tuned.stop,
             tuned.prepared / best_ms,
+            ratios[2],
         );
         Found { line, report: tuned, ratios }
     });
@@ -303,6 +329,25 @@ fn with_blocks_and_loads(configs: &[KernelConfig]) -> Vec<KernelConfig> {
         configs.iter().flat_map(|config| values.iter().filter_map(move |value| with(config, value))).collect()
     };
     each(each(configs.to_vec(), "threads_per_block"), "loads")
+}
+
+/// Panics where a plan's product is not that of the CPU: what is wrong may be quick.
+fn check<V: RealElement>(device: &Device, a: &CsrMatrix<V, u32>, plan: &mut Spmv) {
+    let entry = |col: usize| (col % 7) as f64 - 3.0;
+    let x: Vec<V> = (0..a.num_cols()).map(|col| V::from_f64(entry(col))).collect();
+    let x = Vector::from_slice(device, &x).expect("a vector");
+    let mut y = Vector::<V>::zeros(device, a.num_rows()).expect("a vector");
+    plan.apply(1.0, &x, 0.0, &mut y).expect("a product");
+    let allowed = match V::TYPE {
+        ValueType::F64 => 1e-11,
+        _ => 1e-3,
+    };
+    for (row, y) in y.to_vec().expect("a copy").into_iter().enumerate() {
+        let (cols, values) = a.row(row);
+        let terms = || cols.iter().zip(values).map(|(col, value)| value.to_f64() * entry(*col as usize));
+        let (sum, size) = (terms().sum::<f64>(), terms().map(f64::abs).sum::<f64>());
+        assert!((y.to_f64() - sum).abs() <= allowed * size, "{}: row {row} is wrong", plan.config());
+    }
 }
 
 /// What a product of each plan takes, in milliseconds: the median of batches that alternate.
