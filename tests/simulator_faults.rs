@@ -699,8 +699,8 @@ fn rows_behind_the_last() {
     let out_of_bounds = |fault: &Fault| matches!(fault.kind, FaultKind::OutOfBounds { space: "global", .. });
     faults(
         &vectors_of_8("csr_vector"),
-        "row < num_rows; row +=",
-        "row <= num_rows; row +=",
+        "const bool is_row = row < num_rows",
+        "const bool is_row = row <= num_rows",
         0.0,
         out_of_bounds,
     );
@@ -721,8 +721,8 @@ fn an_unguarded_step() {
 
 #[test]
 fn rows_that_nobody_computes() {
-    let stride = "row += num_groups";
-    found(&vectors_of_8("csr_vector"), stride, "row += num_groups + 1", -1.0);
+    let stride = "row += gridDim.x * kRowsPerBlock";
+    found(&vectors_of_8("csr_vector"), stride, "row += gridDim.x * kRowsPerBlock + 1", -1.0);
 }
 
 /// Whether beta is 0 decides whether y may be read: it was never written.
@@ -761,11 +761,11 @@ fn a_counter_that_does_not_begin_anew() {
     }
 }
 
-/// Where groups that are through have exited nobody waits for them: naming them is allowed there.
+/// Where groups that are through have exited nobody waits for them: shuffles may name them as they name all lanes.
 #[test]
 fn a_mask_of_all_lanes() {
-    let mask = "const uint32_t mask = group_mask<kWidth>();";
-    for outcome in outcomes(&vectors_of_8("csr_vector"), mask, "const uint32_t mask = 0xffffffffu;", 0.0) {
+    let stays = "row - in_warp < num_rows";
+    for outcome in outcomes(&vectors_of_8("csr_vector"), stays, "row < num_rows", 0.0) {
         assert!(!outcome.found(), "a false alarm: {outcome}");
     }
 }
@@ -789,8 +789,8 @@ fn a_ticket_between_the_owned_and_the_drawn() {
 
 #[test]
 fn a_mask_of_another_group() {
-    let mask = "<< (threadIdx.x & 31 & ~(kWidth - 1))";
-    faults(&vectors_of_8("csr_vector"), mask, "<< 0", 0.0, |fault| {
+    let mask = "kInStep ? 0xffffffffu";
+    faults(&vectors_of_8("csr_vector"), mask, "kInStep ? 0xffu", 0.0, |fault| {
         matches!(fault.kind, FaultKind::SyncMask { mask: 0xff })
     });
 }

@@ -73,17 +73,30 @@ pub const MUTANTS: &[Mutant] = &[
         "result = AccumT(y[row]) + result;",
     ),
     stays(
-        "csr_vector",
+        "csr_adaptive",
         "the whole warp's mask for a group",
         "return ((1u << (kWidth & 31)) - 1u) << (threadIdx.x & 31 & ~(kWidth - 1));",
         "return 0xffffffffu;",
         "groups of a warp then wait for each other: all of them get to as many shuffles, or have left the kernel",
     ),
     found(
-        "csr_vector",
+        "csr_adaptive",
         "the mask of a neighbour's group",
         "return ((1u << (kWidth & 31)) - 1u) << (threadIdx.x & 31 & ~(kWidth - 1));",
         "return (1u << (kWidth & 31)) - 1u;",
+    ),
+    found(
+        "csr_vector",
+        "shuffles name the first group for all of them",
+        "kInStep ? 0xffffffffu",
+        "kInStep ? 0xffu",
+    ),
+    stays(
+        "csr_vector",
+        "groups without a row leave, and shuffles name them",
+        "row - in_warp < num_rows",
+        "row < num_rows",
+        "nobody waits for who has left",
     ),
     found(
         "csr_vector",
@@ -94,8 +107,8 @@ pub const MUTANTS: &[Mutant] = &[
     stays(
         "csr_vector",
         "every lane but the first of a group stores",
-        "if (threadIdx.x % kWidth == 0) store_scaled",
-        "if (threadIdx.x % kWidth == 1) store_scaled",
+        "if (is_row && threadIdx.x % kWidth == 0) store_scaled",
+        "if (is_row && threadIdx.x % kWidth == 1) store_scaled",
         "every lane of a group has the sum",
     ),
     found(
@@ -344,14 +357,20 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "csr_adaptive",
         "groups that have all rows compute some twice",
-        "const uint32_t num_groups = gridDim.x * kRowsPerBlock;",
-        "const uint32_t num_groups = gridDim.x * kRowsPerBlock / 2;",
+        "row += gridDim.x * kRowsPerBlock) multiply(row);",
+        "row += gridDim.x * kRowsPerBlock / 2) multiply(row);",
+    ),
+    found(
+        "csr_adaptive accumulator=f64 rows_per_half_warp=2",
+        "half warps take one of several rows",
+        "kRowsPerHalfWarp == 1>(num_rows,",
+        "true>(num_rows,",
     ),
     found(
         "csr_adaptive",
         "half warps that have all rows leave out the last",
-        "multiply_rows_by_groups<16, 4, true>(num_rows,",
-        "multiply_rows_by_groups<16, 4, true>(num_rows - 1,",
+        "kRowsPerHalfWarp == 1>(num_rows,",
+        "kRowsPerHalfWarp == 1>(num_rows - 1,",
     ),
     found(
         "csr_adaptive",
