@@ -4,6 +4,7 @@
 //! knows bare names of the pinned major version only, panics where it finds none, and its safe wrapper has no
 //! getter for machine code and drops the log of a success.
 
+use std::error::Error as _;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -178,7 +179,11 @@ impl Nvrtc {
                 },
                 // A bare name that the loader does not know is no news.
                 Err(_) if candidate.found_by == FoundBy::Loader => {}
-                Err(problem) => problems.push(format!("{}: {problem}", candidate.path.display())),
+                // What the dynamic loader said is the cause of what libloading says.
+                Err(problem) => {
+                    let cause = problem.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+                    problems.push(format!("{}: {problem}{cause}", candidate.path.display()));
+                }
             }
         }
         if let Some(path) = named.as_ref().filter(|_| looked.is_empty()) {

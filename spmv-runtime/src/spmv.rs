@@ -99,7 +99,8 @@ impl Spmv {
     /// program's passes, and what the program guarantees is the author's to keep.
     ///
     /// # Safety
-    /// Each kernel has the parameters of the generated one, in number, order and types, and reads and writes no memory but
+    /// Each kernel has the parameters of the generated one, in number, order and types, begins with `await_stream()` as that
+    /// does, since it may be launched before what is ahead of it in the stream has ended, and reads and writes no memory but
     /// what these give it, as far as that reaches.
     ///
     /// ```no_run

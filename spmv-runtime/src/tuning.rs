@@ -128,7 +128,7 @@ pub enum Outcome {
 impl Spmv {
     /// A plan for y ← α·A·x + β·y with the kernel that is the fastest for `a` of those that were measured within the budget,
     /// and how it was found. x, y and the accumulator have the type of the values (sums of f16 and bf16 are in f32, of i8 in i32). While it
-    /// looks, up to six plans are on the device side by side.
+    /// looks, up to seven plans are on the device side by side: six, and the one that enters.
     ///
     /// ```no_run
     /// use spmv_runtime::{Device, Spmv, matrix::CsrMatrix, matrix::matrix_market, tuning::Budget};

@@ -303,6 +303,12 @@ fn choices_are_listed_and_cleared_with_the_kernels() {
     let disk = DiskCache::open(&CacheLocation::folder(&folder));
     assert!(choice.keep(&disk));
     assert_eq!(Choice::kept(&disk).unwrap(), std::slice::from_ref(&choice));
+    // That of a version with another format, which may share the folder, is not this one's to delete.
+    let mut other_format = std::fs::read(&notes(&folder)[0]).unwrap();
+    other_format[8] ^= 4;
+    std::fs::write(&notes(&folder)[0], other_format).unwrap();
+    assert_eq!(disk.verify().unwrap().damaged, []);
+    assert_eq!(notes(&folder).len(), 1);
     std::fs::write(notes(&folder)[0].clone(), b"damaged").unwrap();
     assert_eq!(Choice::kept(&disk).unwrap(), []);
     assert_eq!(disk.verify().unwrap().damaged.len(), 1);
@@ -413,4 +419,35 @@ fn values_of_another_structure_are_refused() {
     assert!(matches!(matrix.update_from(&structures()[1]), Err(Error::Structure { .. })));
     assert!(matches!(matrix.update_values(&[1.0f64]), Err(Error::Length { .. })));
     assert!(matches!(matrix.update_values(&[1.0f32]), Err(Error::NewValueType { .. })));
+}
+
+/// A race multiplies by numbers and binds nothing: kernels that take more are refused, and not launched.
+#[test]
+fn kernels_that_take_more_than_numbers_are_refused() {
+    let a = &structures()[0];
+    let with = |settings: &[(&str, &str)]| {
+        let mut builder = KernelConfig::named("csr_vector").unwrap();
+        settings.iter().for_each(|(key, value)| drop(builder.set(key, value).unwrap()));
+        builder.set("value", "f64").unwrap();
+        builder.build().unwrap()
+    };
+    let plain = with(&[]);
+    let taking_more = [
+        with(&[("alpha", "device")]),
+        with(&[("beta", "device")]),
+        with(&[("epilogue", "|row, sum, y, d| sum + d"), ("vectors", "[d]")]),
+    ];
+    let candidates = taking_more.iter().chain([&plain]).map(|config| planner::Candidate::new(*config, ""));
+    let tuned = Spmv::tune_among(
+        &forgetful(),
+        a,
+        Operation::NonTranspose,
+        &Constraints::default(),
+        candidates.collect(),
+        Budget::default(),
+    )
+    .unwrap();
+    assert_eq!(*tuned.plan.config(), plain);
+    let refused = tuned.report.tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Refused(_)));
+    assert_eq!(refused.map(|tried| tried.config).collect::<Vec<_>>(), taking_more);
 }

@@ -1,5 +1,6 @@
 //! One cuSPARSE library, loaded by name or path beside others of its kind.
 
+use std::error::Error as _;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 
@@ -258,7 +259,9 @@ fn resolve(path: &Path) -> Result<PathBuf, String> {
 
 fn open(path: &Path) -> Result<UnixLibrary, String> {
     // SAFETY: loading runs the initialisers of a CUDA library that the machine or the user offers by name.
-    unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| error.to_string())
+    let opened = unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+    // What the dynamic loader said is the cause of what libloading says.
+    opened.map_err(|error| error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")))
 }
 
 impl Library {

@@ -130,6 +130,8 @@ impl DiskCache {
                     report.ok += 1;
                     report.bytes += listed.bytes;
                 }
+                // Another version's, which shares the folder.
+                Err(Damage::OtherFormat { .. }) => {}
                 Err(damage) => {
                     folder.remove(&listed.name).map_err(|source| problem("delete from", source))?;
                     report.damaged.push((folder.path().join(&listed.name), damage));
