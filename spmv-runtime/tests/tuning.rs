@@ -427,8 +427,9 @@ fn kernels_that_take_more_than_numbers_are_refused() {
     let a = &structures()[0];
     let with = |settings: &[(&str, &str)]| {
         let mut builder = KernelConfig::named("csr_vector").unwrap();
-        settings.iter().for_each(|(key, value)| drop(builder.set(key, value).unwrap()));
-        builder.set("value", "f64").unwrap();
+        for (key, value) in settings.iter().chain(&[("value", "f64")]) {
+            builder.set(key, value).unwrap();
+        }
         builder.build().unwrap()
     };
     let plain = with(&[]);
