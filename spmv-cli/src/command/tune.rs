@@ -310,7 +310,10 @@ impl Report for TuneReport {
             fact(out, "time", format_args!("{} a product, {} to prepare", time(product), time(prepare)))?;
         }
         match self.kept {
-            true => fact(out, "kept", "spmv run takes it from now on"),
+            true => {
+                let asked = "the same types, operation, --products and constraints";
+                fact(out, "kept", format_args!("spmv run with {asked} takes it from now on"))
+            }
             false => fact(out, "kept", "not: there is no cache (`spmv doctor` says why)"),
         }
     }
