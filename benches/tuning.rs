@@ -190,8 +190,10 @@ fn measure<V: RealElement>(
     // can be blamed for.
     let mut compared = vec![auto, best];
     compared.extend(reports.iter().map(|report| report.config));
-    let compared: Vec<_> =
-        (0..compared.len()).filter(|i| !compared[..*i].contains(&compared[*i])).map(|i| compared[i]).collect();
+    let compared: Vec<_> = (0..compared.len())
+        .filter(|i| !compared[..*i].contains(&compared[*i]))
+        .map(|i| compared[i])
+        .collect();
     for config in &compared {
         for _ in 0..PLANS {
             plans.push(Spmv::with_operation(device, &matrix, operation, *config)?);

@@ -261,7 +261,9 @@ fn open(path: &Path) -> Result<UnixLibrary, String> {
     // SAFETY: loading runs the initialisers of a CUDA library that the machine or the user offers by name.
     let opened = unsafe { UnixLibrary::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
     // What the dynamic loader said is the cause of what libloading says.
-    opened.map_err(|error| error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")))
+    opened.map_err(|error| {
+        error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+    })
 }
 
 impl Library {

@@ -305,7 +305,8 @@ impl Contest {
         if [scaling.alpha, scaling.beta].contains(&Coefficient::OnDevice)
             || config.outline().operands.iter().any(is_bound)
         {
-            let reason = "its products take factors on the device, or vectors and scalars of the user's functions";
+            let reason =
+                "its products take factors on the device, or vectors and scalars of the user's functions";
             self.entries[index].outcome = Outcome::Refused(reason.into());
             return Ok(());
         }
