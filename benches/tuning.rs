@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use spmv_runtime::codegen::{Algorithm, COMMON_KEYS, IndexType, KernelConfig, Operation, ValueType};
 use spmv_runtime::cudarc::driver::{result, sys::CUevent_flags};
-use spmv_runtime::matrix::CsrMatrix;
 use spmv_runtime::matrix::generate::Generator;
+use spmv_runtime::matrix::{CsrMatrix, reference};
 use spmv_runtime::planner::{self, Candidate};
 use spmv_runtime::tuning::{Outcome, Tried, TuningReport};
 use spmv_runtime::{Budget, Constraints, Device, DeviceMatrix, Element, Error, RealElement, Spmv, Vector};
@@ -199,7 +199,7 @@ fn measure<V: RealElement>(
             plans.push(Spmv::with_operation(device, &matrix, operation, *config)?);
         }
     }
-    plans.iter_mut().for_each(|plan| check(device, a, plan));
+    check(device, a, &mut plans);
     let times = side_by_side::<V>(device, &matrix, &mut plans)?;
     let (of_tuned, of_compared) = times.split_at(repeat);
     let of_compared: Vec<[f64; PLANS]> = of_compared
@@ -334,21 +334,24 @@ fn with_blocks_and_loads(configs: &[KernelConfig]) -> Vec<KernelConfig> {
 }
 
 /// Panics where a plan's product is not that of the CPU: what is wrong may be quick.
-fn check<V: RealElement>(device: &Device, a: &CsrMatrix<V, u32>, plan: &mut Spmv) {
-    let entry = |col: usize| (col % 7) as f64 - 3.0;
-    let x: Vec<V> = (0..a.num_cols()).map(|col| V::from_f64(entry(col))).collect();
+fn check<V: RealElement>(device: &Device, a: &CsrMatrix<V, u32>, plans: &mut [Spmv]) {
+    let x: Vec<V> = (0..a.num_cols()).map(|col| V::from_f64((col % 7) as f64 - 3.0)).collect();
+    let y = vec![V::from_f64(0.0); a.num_rows()];
+    let expected = reference(1.0, a, &x, 0.0, &y).expect("the sizes fit");
     let x = Vector::from_slice(device, &x).expect("a vector");
-    let mut y = Vector::<V>::zeros(device, a.num_rows()).expect("a vector");
-    plan.apply(1.0, &x, 0.0, &mut y).expect("a product");
+    let mut y = Vector::from_slice(device, &y).expect("a vector");
     let allowed = match V::TYPE {
         ValueType::F64 => 1e-11,
         _ => 1e-3,
     };
-    for (row, y) in y.to_vec().expect("a copy").into_iter().enumerate() {
-        let (cols, values) = a.row(row);
-        let terms = || cols.iter().zip(values).map(|(col, value)| value.to_f64() * entry(*col as usize));
-        let (sum, size) = (terms().sum::<f64>(), terms().map(f64::abs).sum::<f64>());
-        assert!((y.to_f64() - sum).abs() <= allowed * size, "{}: row {row} is wrong", plan.config());
+    for plan in plans {
+        plan.apply(1.0, &x, 0.0, &mut y).expect("a product");
+        let found = y.to_vec().expect("a copy");
+        for (row, (y, (expected, size))) in
+            found.iter().zip(expected.y.iter().zip(&expected.magnitude)).enumerate()
+        {
+            assert!((y.to_f64() - expected).abs() <= allowed * size, "{}: row {row} is wrong", plan.config());
+        }
     }
 }
 

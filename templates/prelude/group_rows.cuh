@@ -12,12 +12,12 @@ __device__ __forceinline__ void multiply_row_by_group(bool is_row, uint32_t row,
 }
 
 // Sums of 8 bytes: loads are ordered best for a kernel of so many threads a multiprocessor that has no loop over rows, those of
-// narrower sums for one that has, though the grid may have a group for every row.
+// narrower sums for one that has, though the grid may have a group for every row. kGroupBlocks is for their
+// launch bounds.
 constexpr bool kIsWide = sizeof(AccumT) == 8 && sizeof(OffsetT) == 4;
 constexpr int kGroupBlocks = kIsWide ? 1536 / kThreadsPerBlock : 0;
 
-// The product of all rows, a group of kWidth lanes a row, by a kernel of kGroupBlocks: with kIsWhole of a grid that has a
-// group for every row, else grid stride.
+// The product of all rows, a group of kWidth lanes a row: with kIsWhole the grid has a group for every row, else grid stride.
 template <int kWidth, int kUnroll, bool kAligned, bool kIsWhole = true>
 __device__ __forceinline__ void multiply_rows_by_groups(uint32_t num_rows, const OffsetT* __restrict__ row_offsets,
                                                         const IndexT* __restrict__ col_indices,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spmv_codegen::{ConfigError, Features, KernelConfig, Operation, Types};
+use spmv_codegen::{Coefficient, ConfigError, Features, KernelConfig, Operand, Operation, Types};
 
 use super::{Candidate, Constraints, candidates, l2_bytes};
 use crate::device::Device;
@@ -59,8 +59,16 @@ impl Spmv {
     }
 }
 
-/// Why a plan that was made does not keep the constraints: what it takes and whether it holds fill is known in full only then.
+/// Why a plan that was made is not for choosing: its products take more than two vectors and two numbers, or it does not keep the
+/// constraints, as what it takes and whether it holds fill is known in full only then.
 pub fn refusal(plan: &Spmv, constraints: &Constraints) -> Option<String> {
+    let scaling = plan.config().scaling();
+    let is_bound = |operand: &Operand| !matches!(operand, Operand::Buffer(_));
+    if [scaling.alpha, scaling.beta].contains(&Coefficient::OnDevice)
+        || plan.program().operands.iter().any(is_bound)
+    {
+        return Some("its products take factors on the device, or vectors and scalars of functions".into());
+    }
     let (takes, most) = (plan.workspace_bytes(), constraints.max_extra_bytes.unwrap_or(u64::MAX));
     if takes > most {
         return Some(format!("it takes {takes} bytes beside the matrix, and {most} are allowed"));

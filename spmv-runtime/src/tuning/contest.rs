@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_codegen::{Coefficient, KernelConfig, Operand, Operation};
+use spmv_codegen::{KernelConfig, Operation};
 
 use crate::backend::Allocation;
 use crate::device::OrderedStream;
@@ -299,17 +299,6 @@ impl Contest {
             return Ok(());
         }
         let (config, expected) = (self.entries[index].candidate.config, self.entries[index].expected);
-        // A race multiplies by numbers, and binds nothing.
-        let scaling = config.scaling();
-        let is_bound = |operand: &Operand| !matches!(operand, Operand::Buffer(_));
-        if [scaling.alpha, scaling.beta].contains(&Coefficient::OnDevice)
-            || config.outline().operands.iter().any(is_bound)
-        {
-            let reason =
-                "its products take factors on the device, or vectors and scalars of the user's functions";
-            self.entries[index].outcome = Outcome::Refused(reason.into());
-            return Ok(());
-        }
         let best = self.race.best().and_then(|(best, _)| self.entries[self.runners[best]].expected);
         if let (Some(expected), Some(best)) = (expected, best)
             && expected > HOPELESS * best
