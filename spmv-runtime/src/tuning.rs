@@ -152,7 +152,8 @@ impl Spmv {
     /// is measured then, and the report has no candidates.
     ///
     /// # Errors
-    /// As [`tune`](Self::tune); [`Error::Constraints`] where no kernel keeps them.
+    /// As [`tune`](Self::tune); [`Error::Constraints`] where no kernel keeps them; that of a candidate where all are refused for
+    /// other reasons.
     pub fn tune_with(
         device: &Device,
         a: &impl MatrixSource,
@@ -239,10 +240,10 @@ impl Spmv {
             Went::Over(stop) => stop,
             Went::Waiting => unreachable!("all are taken as they come"),
         };
-        let nothing = || Error::Constraints { operation };
-        let report = contest.report(stop).ok_or_else(nothing)?;
-        let plan = contest.take_best().ok_or_else(nothing)?;
-        Ok(Tuned { plan, report })
+        match (contest.report(stop), contest.take_best()) {
+            (Some(report), Some(plan)) => Ok(Tuned { plan, report }),
+            _ => Err(contest.nothing()),
+        }
     }
 }
 

@@ -452,3 +452,17 @@ fn kernels_that_take_more_than_numbers_are_refused() {
     let refused = tuned.report.tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Refused(_)));
     assert_eq!(refused.map(|tried| tried.config).collect::<Vec<_>>(), taking_more);
 }
+
+/// Where no candidate has a plan, the error is not that none keeps the constraints.
+#[test]
+fn why_every_candidate_is_refused_is_told() {
+    let a = generated("uniform", &[("rows", 20_000.0)]);
+    let diagonals = KernelConfig::from_settings("dia", [("value", "f64")]).unwrap();
+    let tune = |candidates| {
+        let (operation, constraints) = (Operation::NonTranspose, Constraints::default());
+        Spmv::tune_among(&forgetful(), &a, operation, &constraints, candidates, Budget::default())
+    };
+    let refused = tune(vec![planner::Candidate::new(diagonals, "")]);
+    assert!(matches!(refused, Err(Error::Fill { .. })), "{:?}", refused.err());
+    assert!(matches!(tune(Vec::new()), Err(Error::Constraints { .. })));
+}

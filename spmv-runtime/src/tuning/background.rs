@@ -23,7 +23,8 @@ use super::{Budget, Compiling, limit, on_device};
 #[derive(Debug)]
 pub(crate) struct Pending {
     helpers: Helpers,
-    contest: Contest,
+    /// `None` when it is over, though threads may still end what they began.
+    contest: Option<Contest>,
 }
 
 /// Threads that compile, and what they compile; dropping them waits for what has begun.
@@ -67,10 +68,30 @@ impl Drop for Helpers {
     }
 }
 
+impl Pending {
+    /// Gives the plan of the fastest for this one, where it is another: whether it did.
+    fn upgrade(&mut self, spmv: &mut Spmv) -> Result<bool, Error> {
+        let Some(mut contest) = self.contest.take() else { return Ok(false) };
+        let helpers = &mut self.helpers;
+        let queue = helpers.queue.clone();
+        let compile = |configs: Vec<KernelConfig>| helpers.add(configs.into_iter().map(ProgramKey::Product));
+        let went = contest.run(|index| queue.is_ready(index), compile, Some(spmv));
+        let went = went.inspect_err(|_| queue.stop())?;
+        let swapped = contest.swap_best(spmv);
+        match went {
+            Went::Waiting => self.contest = Some(contest),
+            // What is known to be the fastest needs nobody any more.
+            Went::Over(_) => queue.stop(),
+        }
+        swapped
+    }
+}
+
 impl Spmv {
     /// A plan that is ready after one compile, with a kernel that does for any structure, and that [`upgrade`](Self::upgrade)
     /// makes faster. The candidates of [`tune_with`](Self::tune_with) are compiled by threads in the background, which do
-    /// nothing else: nothing is measured, and nothing changes, before it is asked for.
+    /// nothing else: nothing is measured, and nothing changes, before it is asked for. Dropping the plan waits for compiles that
+    /// have begun.
     ///
     /// ```no_run
     /// use spmv_runtime::{Budget, Constraints, Device, Operation, Spmv, Vector, matrix::CsrMatrix, matrix::matrix_market};
@@ -127,7 +148,7 @@ impl Spmv {
         let mut contest = Contest::new(&matrix, operation, *constraints, candidates, entrants, race)?;
         contest.lend(0);
         let helpers = Helpers::start(device, contest.configs().into_iter().map(ProgramKey::Product));
-        plan.pending = Some(Box::new(Pending { helpers, contest }));
+        plan.pending = Some(Box::new(Pending { helpers, contest: Some(contest) }));
         Ok(plan)
     }
 
@@ -142,22 +163,15 @@ impl Spmv {
     /// [`refresh`](Self::refresh) where no faster kernel was found and values were replaced that the plan cannot have.
     pub fn upgrade(&mut self) -> Result<bool, Error> {
         let Some(mut pending) = self.pending.take() else { return Ok(false) };
-        let Pending { helpers, contest } = &mut *pending;
-        let queue = helpers.queue.clone();
-        let compile = |configs: Vec<KernelConfig>| helpers.add(configs.into_iter().map(ProgramKey::Product));
-        let went = contest.run(|index| queue.is_ready(index), compile, Some(self))?;
-        let swapped = contest.swap_best(self);
-        // What is known to be the fastest needs nobody any more.
-        if went == Went::Waiting {
-            self.pending = Some(pending);
-        }
-        let better = swapped?;
+        let upgraded = pending.upgrade(self);
+        self.pending = Some(pending);
+        let better = upgraded?;
         self.refresh()?;
         Ok(better)
     }
 
     /// Whether [`upgrade`](Self::upgrade) may still find a faster kernel.
     pub fn is_tuning(&self) -> bool {
-        self.pending.is_some()
+        self.pending.as_ref().is_some_and(|pending| pending.contest.is_some())
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Contest {
     runners: Vec<usize>,
     /// The candidate whose plan somebody else has, who lends it.
     lent: Option<usize>,
+    /// Why the last candidate that has no plan has none.
+    refused: Option<Error>,
     race: Race,
     /// The runner that multiplied last.
     last_ran: Option<usize>,
@@ -151,6 +153,7 @@ impl Contest {
             entries: candidates.into_iter().map(entry).collect(),
             runners: Vec::new(),
             lent: None,
+            refused: None,
             race,
             last_ran: None,
             is_unsettled: true,
@@ -272,7 +275,10 @@ impl Contest {
                     self.race.withdraw(runner);
                     continue;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.entries[best].plan = Some(plan);
+                    return Err(error);
+                }
             }
             std::mem::swap(lent, &mut plan);
             let still_runs = self.runners.iter().position(|index| *index == before);
@@ -311,7 +317,7 @@ impl Contest {
         self.is_unsettled = true;
         let started = Instant::now();
         if let Err(error) = device.kernel(&config) {
-            self.entries[index].outcome = Outcome::Refused(error.to_string());
+            self.refuse(index, error);
             return Ok(());
         }
         self.waited += started.elapsed();
@@ -328,7 +334,7 @@ impl Contest {
         let plan = match made.expect("the plan was made, or not, above") {
             Ok(plan) => plan,
             Err(error) if error.is_of_one_kernel() => {
-                self.entries[index].outcome = Outcome::Refused(error.to_string());
+                self.refuse(index, error);
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -350,6 +356,16 @@ impl Contest {
         self.entries[index].plan = Some(plan);
         self.entries[index].prepare = prepare;
         Ok(())
+    }
+
+    fn refuse(&mut self, index: usize, error: Error) {
+        self.entries[index].outcome = Outcome::Refused(error.to_string());
+        self.refused = Some(error);
+    }
+
+    /// Why there is no plan where nothing was measured: the last candidate's reason, or that none keeps the constraints.
+    pub(super) fn nothing(&mut self) -> Error {
+        self.refused.take().unwrap_or(Error::Constraints { operation: self.operation })
     }
 
     /// What each of so many products of a runner takes; where another ran since its last, after one that is not timed and brings it
