@@ -31,8 +31,7 @@ pub(crate) fn configs(
 ) -> Configs {
     let mut found = Configs { configs: Vec::new(), refused: Vec::new() };
     for spec in Algorithm::ALL {
-        let computed = operation.of_kernels().iter().find(|operation| spec.operations.contains(operation));
-        let Some(&operation) = computed else { continue };
+        let Some(operation) = operation.computed_by(spec) else { continue };
         let name = ours_name(spec.name);
         if !request.contenders.has(&name) {
             continue;
@@ -409,9 +408,7 @@ mod tests {
             found.configs.iter().map(|config| config.algorithm().name()).collect::<Vec<_>>()
         };
         for operation in Operation::ALL {
-            let computes = |spec: &&AlgorithmSpec| {
-                operation.of_kernels().iter().any(|operation| spec.operations.contains(operation))
-            };
+            let computes = |spec: &&AlgorithmSpec| operation.computed_by(spec).is_some();
             let computing: Vec<_> = Algorithm::ALL.iter().filter(computes).map(|spec| spec.name).collect();
             assert!(!computing.is_empty() && names(operation) == computing, "{operation}");
         }

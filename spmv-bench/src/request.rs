@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use spmv_runtime::Device;
-use spmv_runtime::codegen::{self, Algorithm, UnknownName, ValueType};
+use spmv_runtime::codegen::{self, Algorithm, AlgorithmSpec, UnknownName, ValueType};
 
 use crate::suite::Entry;
 use crate::{auto, cpu, cusparse};
@@ -114,6 +114,11 @@ impl Operation {
         }
     }
 
+    /// The operation of an algorithm's configurations that compute it.
+    pub(crate) fn computed_by(self, spec: &AlgorithmSpec) -> Option<codegen::Operation> {
+        self.of_kernels().iter().copied().find(|operation| spec.operations.contains(operation))
+    }
+
     /// The operations of configurations that compute it.
     pub(crate) fn of_kernels(self) -> &'static [codegen::Operation] {
         match self {
@@ -209,6 +214,18 @@ impl Selection {
             Some(pattern) => Err(UnknownContender { pattern: pattern.clone(), known }),
             None => Ok(Selection { patterns }),
         }
+    }
+
+    /// A pattern that fits nothing but algorithms which compute none of these operations.
+    pub fn idle(&self, operations: &[Operation]) -> Option<&str> {
+        let takes_part = |name: &str| {
+            let algorithm = Algorithm::ALL.iter().find(|spec| ours_name(spec.name) == name);
+            algorithm
+                .is_none_or(|spec| operations.iter().any(|operation| operation.computed_by(spec).is_some()))
+        };
+        let names = contender_names();
+        let is_idle = |pattern: &&String| !names.iter().any(|name| fits(pattern, name) && takes_part(name));
+        self.patterns.iter().find(is_idle).map(String::as_str)
     }
 
     /// Whether a contender takes part.

@@ -53,6 +53,24 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes the folder of a file that is to be written later, and says whether it can be written then.
+pub fn prepare(path: &Path) -> io::Result<()> {
+    let Ok(data) = fs::metadata(path) else {
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        return prepare_folder(folder);
+    };
+    if data.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
+}
+
+/// Makes a folder, and says whether files can be written there.
+pub fn prepare_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder).map_err(|error| match folder.exists() && !folder.is_dir() {
+        true => io::ErrorKind::NotADirectory.into(),
+        false => error,
+    })?;
+    tempfile::tempfile_in(folder).map(drop)
+}
+
 /// What other programs give a new file; the process's mask takes away what it should not have.
 fn new_file_permissions() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
@@ -81,6 +99,20 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"short");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(write(&folder.path().join("missing/y.mtx"), b"").is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new/y.mtx");
+        prepare(&file).unwrap();
+        write(&file, b"content").unwrap();
+        prepare(&file).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"content");
+        assert_eq!(prepare(folder.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(prepare_folder(&file).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        assert!(prepare(&file.join("y.mtx")).is_err());
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
     }
 
     #[test]

@@ -192,6 +192,12 @@ impl Bench {
                 false => Ok(write!(io::stdout().lock(), "{list}")?),
             };
         }
+        if let Some(file) = self.csv.as_deref().filter(|file| !files::is_stdout(file)) {
+            files::prepare(file).map_err(|error| Failure::unwritable(file, error))?;
+        }
+        if let Some(folder) = &self.record {
+            files::prepare_folder(folder).map_err(|error| Failure::unwritable(folder, error))?;
+        }
         let experiment = self.paper.as_deref().map(experiment::find).transpose().map_err(no_experiment)?;
         let request = match experiment {
             Some(experiment) => self.request_of(experiment)?,
@@ -222,6 +228,17 @@ impl Bench {
             patterns => Selection::new(patterns.to_vec())
                 .map_err(|error| Failure::new(Kind::Usage, error.to_string()))?,
         };
+        let operations = without_repeats(&self.operation);
+        if let Some(pattern) = contenders.idle(&operations).filter(|_| self.paper.is_none()) {
+            let names: Vec<_> = operations.iter().map(|operation| operation.name()).collect();
+            let message =
+                format!("--contenders {pattern} computes no product of --operation {}", names.join(","));
+            let alone = Selection::new(vec![pattern.to_owned()]);
+            let alone = alone.map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
+            let others = Operation::ALL.into_iter().filter(|other| alone.idle(&[*other]).is_none());
+            let others: Vec<_> = others.map(Operation::name).collect();
+            return Err(Failure::new(Kind::Usage, message).help(format!("it computes {}", others.join(", "))));
+        }
         let takes_part = |algorithm: &str| contenders.has(&format!("ours:{algorithm}"));
         if let Some(other) = self.configurations.iter().find(|given| !takes_part(&given.algorithm)) {
             let message =
@@ -239,7 +256,7 @@ impl Bench {
         };
         Ok(Request {
             values: without_repeats(&self.value),
-            operations: without_repeats(&self.operation),
+            operations,
             contenders,
             variants: self.variants,
             configurations: self.configurations.clone(),

@@ -1,10 +1,10 @@
 //! `spmv man`: manual pages.
 
-use std::fs;
 use std::path::PathBuf;
 
 use crate::cli;
 use crate::failure::Failure;
+use crate::files;
 
 /// Write a manual page for each command into a folder
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub struct Man {
 
 impl Man {
     pub fn run(self) -> Result<(), Failure> {
-        fs::create_dir_all(&self.folder)
+        files::prepare_folder(&self.folder)
             .and_then(|()| clap_mangen::generate_to(cli::definition(), &self.folder))
             .map_err(|error| Failure::unwritable(&self.folder, error))
     }

@@ -12,6 +12,7 @@ use spmv_runtime::codegen::IndexType;
 use spmv_runtime::matrix::{Complex64, Entry, Offset};
 
 use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::report::{OutputArgs, Report};
 use crate::{memory, reading, records};
 
@@ -101,7 +102,7 @@ impl Plot {
                     ),
                 ));
             }
-            fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
+            files::prepare_folder(folder).map_err(|error| Failure::unwritable(folder, error))?;
             for picture in &gallery.pictures {
                 written.push(write(&folder.join(format!("{}.svg", picture.name)), &picture.svg)?);
             }
