@@ -11,6 +11,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use spmv_runtime::matrix::generate::{GenerateError, Generator, Values};
@@ -106,22 +107,31 @@ pub enum SuiteError {
         /// What is wrong.
         source: GenerateError,
     },
+    /// The values of a matrix are complex, and the contenders multiply real ones.
+    #[error("{}: its values are complex, and only real ones are measured; `spmv run` multiplies both", .0.display())]
+    Complex(PathBuf),
     /// A matrix cannot be read.
-    #[error("{name}: {source}")]
+    #[error("{}", with_path(path, source))]
     Read {
-        /// The matrix.
-        name: String,
+        /// The file.
+        path: PathBuf,
         /// What is wrong.
         source: ReadError,
     },
     /// A file of SciPy's cannot be read.
-    #[error("{name}: {source}")]
+    #[error("{}", with_path(path, source))]
     ReadScipy {
-        /// The matrix.
-        name: String,
+        /// The file.
+        path: PathBuf,
         /// What is wrong.
         source: Box<scipy::ReadError>,
     },
+}
+
+/// What is wrong with a file, after its name where that is not there already.
+fn with_path(path: &Path, source: &impl fmt::Display) -> String {
+    let (path, source) = (path.display().to_string(), source.to_string());
+    if source.starts_with(&path) { source } else { format!("{path}: {source}") }
 }
 
 /// Matrices that are measured together.
@@ -272,8 +282,8 @@ impl Entry {
     /// Makes or reads the matrix.
     ///
     /// # Errors
-    /// [`SuiteError::Generate`], [`SuiteError::Read`], [`SuiteError::ReadScipy`] and [`SuiteError::Memory`], with the matrix's
-    /// name.
+    /// [`SuiteError::Generate`] and [`SuiteError::Memory`] with the matrix's name, [`SuiteError::Complex`], [`SuiteError::Read`]
+    /// and [`SuiteError::ReadScipy`] with the file's.
     pub fn load<V: Value>(&self) -> Result<CsrMatrix<V, u32>, SuiteError> {
         let name = || self.name.clone();
         match &self.source {
@@ -281,16 +291,22 @@ impl Entry {
                 generator.generate().map_err(|source| SuiteError::Generate { name: name(), source })
             }
             Source::File(path) => {
-                let scipy = |error| SuiteError::ReadScipy { name: name(), source: Box::new(error) };
+                let scipy = |error| SuiteError::ReadScipy { path: path.clone(), source: Box::new(error) };
+                let fits = |is_complex: bool| match is_complex {
+                    true => Err(SuiteError::Complex(path.clone())),
+                    false => Ok(()),
+                };
                 // A pipe can be read only once, and is no archive.
-                let read = |source| SuiteError::Read { name: name(), source };
+                let read = |source| SuiteError::Read { path: path.clone(), source };
                 if path.is_file() && scipy::is_archive(path).map_err(scipy)? {
                     let header = scipy::Header::read_file(path).map_err(scipy)?;
+                    fits(header.complex)?;
                     self.check_memory(header.num_rows, header.num_cols)?;
                     return scipy::read_file(path).map_err(scipy);
                 }
                 if path.is_file() {
                     let header = matrix_market::Header::read_file(path).map_err(read)?;
+                    fits(header.field == matrix_market::Field::Complex)?;
                     self.check_memory(header.num_rows, header.num_cols)?;
                 }
                 matrix_market::read_file(path).map_err(read)
@@ -460,7 +476,7 @@ mod tests {
         let cut = std::fs::read(root.join("a/y.npz")).unwrap();
         std::fs::write(root.join("cut.npz"), &cut[..cut.len() / 2]).unwrap();
         let cut = files(&[root.join("cut.npz")]).unwrap()[0].load::<f32>().unwrap_err();
-        assert!(matches!(cut, SuiteError::ReadScipy { .. }) && cut.to_string().starts_with("cut: "), "{cut}");
+        assert!(matches!(cut, SuiteError::ReadScipy { .. }) && cut.to_string().contains("cut.npz: "), "{cut}");
 
         std::fs::create_dir(root.join("empty")).unwrap();
         let none = files(&[root.join("empty")]).unwrap_err();
@@ -468,6 +484,10 @@ mod tests {
         assert!(matches!(files(&[root.join("gone.mtx")]).unwrap_err(), SuiteError::Path { .. }));
         std::fs::write(root.join("bad.mtx"), "no matrix").unwrap();
         let bad = files(&[root.join("bad.mtx")]).unwrap()[0].load::<f64>().unwrap_err().to_string();
-        assert!(bad.starts_with("bad: "), "{bad}");
+        assert!(bad.contains("bad.mtx: "), "{bad}");
+        let complex = "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n";
+        std::fs::write(root.join("complex.mtx"), complex).unwrap();
+        let complex = &files(&[root.join("complex.mtx")]).unwrap()[0];
+        assert!(matches!(complex.load::<f64>(), Err(SuiteError::Complex(_))));
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use spmv_runtime::cache::{CacheLocation, DiskCache};
-use spmv_runtime::codegen::{IndexType, Operation};
+use spmv_runtime::codegen::{IndexType, Loads, Operation};
 use spmv_runtime::matrix::generate::Generator;
 use spmv_runtime::matrix::{CscMatrix, CsrMatrix, cpu_serial};
 use spmv_runtime::planner;
@@ -75,8 +75,13 @@ fn the_kernel_that_costs_least_is_found() {
                 assert!(product >= least, "{}: {product} < {least}", tried.config);
             }
         }
-        // What differs from it in one setting was tried, too, and does not count less.
+        // What differs from it in one setting was tried, too, and does not count less; not with other loads, as L2 has room for
+        // these matrices.
         for beside in planner::neighbours(tuned.report.config) {
+            if beside.loads() == Loads::Streaming {
+                assert!(tuned.report.tried.iter().all(|tried| tried.config != beside), "{beside}");
+                continue;
+            }
             let tried = tuned.report.tried.iter().find(|tried| tried.config == beside);
             assert!(tried.is_some_and(|tried| tried.outcome != Outcome::NotTried), "{beside}");
         }

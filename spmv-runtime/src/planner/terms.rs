@@ -33,6 +33,10 @@ pub const TERMS: &[(&str, &str)] = &[
         "chain",
         "10^6 steps that follow one another in the longest row; for kernels that share out entries: 10^9 rows of 1 to 3 entries, or of `csr5` empty rows",
     ),
+    (
+        "alone",
+        "10^6 steps that follow one another in the longest row, times the part of 2^18 lanes that has no row; none for kernels that share out entries",
+    ),
     ("giant", "10^6 entries of the longest row beyond 1/2048 of all"),
 ];
 
@@ -41,6 +45,9 @@ pub const NUM_TERMS: usize = TERMS.len();
 
 /// Bytes of x that stay in the L1 caches.
 const L1_BYTES: f64 = 2e6;
+
+/// Lanes that a device runs at a time: fewer hide less of what a step waits for.
+const RESIDENT_LANES: f64 = (1u64 << 18) as f64;
 
 /// Part of the L2 cache that has room for x: each half keeps what its multiprocessors read.
 const PART_OF_L2: f64 = 0.5;
@@ -84,15 +91,23 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     let [near, far] = [0, 1].map(|kind| cold * nnz * features.sectors_per_entry(kind));
     let sector_bytes = f64::from(Features::COLS_PER_SECTOR) * types.x.size() as f64;
     let spilled = (1.0 - PART_OF_L2 * l2_bytes as f64 / x_bytes.max(1.0)).max(0.0);
-    let (steps, chain) = match shares(config.algorithm()) {
+    // Of steps that follow one another, in so many shares of so many threads, those that nothing hides.
+    let alone = |chain: f64, shares: f64, threads: u32| {
+        chain * (1.0 - shares * f64::from(threads) / RESIDENT_LANES).max(0.0)
+    };
+    let (steps, chain, alone) = match shares(config.algorithm()) {
         Shares::Rows { threads } => {
-            (sliced(features, threads)? as f64 / 1e9, features.longest_row as f64 / f64::from(threads) / 1e6)
+            let chain = features.longest_row as f64 / f64::from(threads) / 1e6;
+            (sliced(features, threads)? as f64 / 1e9, chain, alone(chain, rows, threads))
         }
         Shares::Pieces { threads, longest } => {
-            (slots as f64 / 1e9, features.longest_row.min(longest) as f64 / f64::from(threads) / 1e6)
+            let chain = features.longest_row.min(longest) as f64 / f64::from(threads) / 1e6;
+            let pieces = rows.max((nnz / longest as f64).ceil());
+            (slots as f64 / 1e9, chain, alone(chain, pieces, threads))
         }
         Shares::Blocks { threads, cols } => {
-            (slots as f64 / 1e9, features.longest_row as f64 / f64::from(threads * cols) / 1e6)
+            let chain = features.longest_row as f64 / f64::from(threads * cols) / 1e6;
+            (slots as f64 / 1e9, chain, alone(chain, rows / f64::from(cols), threads))
         }
         Shares::Entries => {
             let with_entries = features.num_rows - features.row_lengths[0];
@@ -101,7 +116,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
                 Algorithm::Csr5(_) => features.row_lengths[0],
                 _ => features.row_lengths[1] + features.row_lengths[2],
             };
-            (with_entries as f64 / 1e9, followed as f64 / 1e9)
+            (with_entries as f64 / 1e9, followed as f64 / 1e9, 0.0)
         }
     };
     let gathers = match shares(config.algorithm()) {
@@ -133,6 +148,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
         nnz * gathers * (1.0 + is_wide) / 1e9,
         steps,
         chain,
+        alone,
         (features.longest_row as f64 - nnz / 2048.0).max(0.0) / 1e6,
     ])
 }

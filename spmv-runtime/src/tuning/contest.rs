@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spmv_codegen::{KernelConfig, Operation};
+use spmv_codegen::{KernelConfig, Loads, Operation};
 
 use crate::backend::Allocation;
 use crate::device::OrderedStream;
@@ -57,6 +57,9 @@ pub(crate) struct Contest {
     entries: Vec<Entry>,
     /// How many of them were there from the beginning.
     listed: usize,
+    /// Whether kernels race that leave caches to x. Where none of the list does, L2 has room for the matrix, and how much of it such
+    /// a kernel finds there, and how quick it is, follows from what else ran.
+    streams: bool,
     /// The candidate that each runner is.
     runners: Vec<usize>,
     /// The candidate whose plan somebody else has, who lends it.
@@ -150,6 +153,7 @@ impl Contest {
             constraints,
             entrants,
             listed: candidates.len(),
+            streams: candidates.iter().any(|candidate| candidate.config.loads() == Loads::Streaming),
             entries: candidates.into_iter().map(entry).collect(),
             runners: Vec::new(),
             lent: None,
@@ -242,7 +246,8 @@ impl Contest {
         let mut new = neighbours(config);
         new.retain(|other| (other.algorithm() == config.algorithm()) == (beside == Beside::OtherLaunches));
         let is_kept = |config: &KernelConfig| {
-            !self.constraints.deterministic || config.outline().guarantees.bit_reproducible
+            (self.streams || config.loads() == Loads::Cached)
+                && (!self.constraints.deterministic || config.outline().guarantees.bit_reproducible)
         };
         new.retain(|config| {
             self.entries.iter().all(|entry| entry.candidate.config != *config) && is_kept(config)
