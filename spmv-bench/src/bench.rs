@@ -932,7 +932,11 @@ mod tests {
         });
         assert_eq!(unreadable, ["gone"]);
         assert_eq!(so_far.as_slice(), std::slice::from_ref(&record));
-        assert!(record.head.notes[0].starts_with("/nonexistent/gone.mtx: could not be read"), "{:?}", record.head.notes);
+        assert!(
+            record.head.notes[0].starts_with("/nonexistent/gone.mtx: could not be read"),
+            "{:?}",
+            record.head.notes
+        );
         assert_eq!(record.rows.len(), 2);
     }
 

@@ -476,7 +476,10 @@ mod tests {
         let cut = std::fs::read(root.join("a/y.npz")).unwrap();
         std::fs::write(root.join("cut.npz"), &cut[..cut.len() / 2]).unwrap();
         let cut = files(&[root.join("cut.npz")]).unwrap()[0].load::<f32>().unwrap_err();
-        assert!(matches!(cut, SuiteError::ReadScipy { .. }) && cut.to_string().contains("cut.npz: "), "{cut}");
+        assert!(
+            matches!(cut, SuiteError::ReadScipy { .. }) && cut.to_string().contains("cut.npz: "),
+            "{cut}"
+        );
 
         std::fs::create_dir(root.join("empty")).unwrap();
         let none = files(&[root.join("empty")]).unwrap_err();

@@ -90,6 +90,16 @@ fn people_get_a_table() {
 }
 
 #[test]
+fn what_is_counted_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--device", "sim", "--contenders", "ours:csr_scalar", "--value", "f32"];
+    let told = |more: &[&str]| text(&bench(&folder, &[&arguments, more].concat()).stdout);
+    let counted = told(&["--metrics"]);
+    assert!(counted.contains("warps ") && counted.contains("loads "), "{counted}");
+    assert!(!told(&[]).contains("warps "));
+}
+
+#[test]
 fn a_bad_file_does_not_stop_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let bad = folder.path().join("bad.mtx");
@@ -99,9 +109,9 @@ fn a_bad_file_does_not_stop_the_others() {
     let output = bench(&folder, &arguments);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let told = text(&output.stdout);
-    assert!(told.contains("bad                      left out: bad: "), "{told}");
+    assert!(told.contains(&format!("bad                      left out: {}: ", bad.display())), "{told}");
     assert!(told.contains("uniform:rows=300") && told.contains("cpu:serial"), "{told}");
-    assert!(text(&output.stderr).contains("bad: "));
+    assert!(text(&output.stderr).contains("bad.mtx: "));
 }
 
 #[test]

@@ -88,7 +88,8 @@ pub struct Bench {
     /// Seed of x, and of y where beta is not 0
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
-    /// Also count on the simulator how well our kernels use warps and loads
+    /// Also count on the simulator how well our kernels use warps and loads, and print a line of
+    /// each contender
     #[arg(long)]
     metrics: bool,
     /// The most nonzeros of a matrix that the simulator runs
@@ -326,7 +327,7 @@ impl Bench {
                 }
                 Event::Step(step) => doing = Some(Progress::start(format!("{what}: {step}"))),
                 Event::Rows(rows) if tell && told.is_ok() => {
-                    told = summary(&mut io::stdout().lock(), rows, verbose);
+                    told = summary(&mut io::stdout().lock(), rows, verbose || request.metrics);
                 }
                 Event::Unreadable { name, error } => {
                     let message = error.to_string();
