@@ -55,6 +55,9 @@ records=(
   more/2026-11-28T15-09-54-7a6a20f-changed_giants.csv
   more/2026-11-28T15-11-29-7a6a20f-changed_drawn.csv
   more/2026-11-28T15-14-08-7a6a20f-changed_medium.csv
+  more/2026-11-28T17-49-44-79c31ed-more.csv
+  more/2026-11-28T21-26-08-f281382-standard.csv
+  more/2026-11-28T21-59-10-d29458c-drawn_dense.csv
 )
 # Kernels that were others before.
 since=(
