@@ -74,6 +74,12 @@ fn main() {
     }
     println!("{}", if analysis { ANALYSIS_HEAD } else { HEAD });
     let mut lines = vec![HEAD.to_owned()];
+    let head = record::head("tuning", &device).expect("what is known of the machine");
+    // The head is at the end: what begins with it is a record of `spmv bench`.
+    let save = |lines: &[String]| {
+        let text = lines.iter().cloned().chain([format!("# {head}\n")]).collect::<Vec<_>>().join("\n");
+        to.iter().for_each(|path| std::fs::write(path, &text).expect("the record can be written"));
+    };
     let mut ratios = [Vec::new(), Vec::new(), Vec::new()];
     let started = Instant::now();
     for (name, class, parameters) in PROBLEMS {
@@ -117,6 +123,8 @@ fn main() {
             lines.push(line);
             ratios.iter_mut().zip(found.ratios).for_each(|(all, ratio)| all.push(ratio));
         }
+        // A run that is broken off leaves what it has measured.
+        save(&lines);
     }
     for (what, ratios) in ["tuned", "auto", "found"].into_iter().zip(&ratios).filter(|_| !analysis) {
         let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64).exp();
@@ -124,12 +132,6 @@ fn main() {
         println!("# {what} over the best of all: {mean:.4} (geometric mean), {worst:.4} (largest)");
     }
     println!("# {:.1} s", started.elapsed().as_secs_f64());
-    if let Some(path) = to {
-        // At the end: what begins with it is a record of `spmv bench`.
-        let head = record::head("tuning", &device).expect("what is known of the machine");
-        lines.push(format!("# {head}"));
-        std::fs::write(path, lines.join("\n") + "\n").expect("the record can be written");
-    }
 }
 
 /// Plans of a configuration that are measured.

@@ -463,11 +463,16 @@ fn kernels_that_take_more_than_numbers_are_refused() {
 fn why_every_candidate_is_refused_is_told() {
     let a = generated("uniform", &[("rows", 20_000.0)]);
     let diagonals = KernelConfig::from_settings("dia", [("value", "f64")]).unwrap();
-    let tune = |candidates| {
-        let (operation, constraints) = (Operation::NonTranspose, Constraints::default());
-        Spmv::tune_among(&forgetful(), &a, operation, &constraints, candidates, Budget::default())
+    let tune = |configs: &[KernelConfig], constraints: &Constraints| {
+        let candidates = configs.iter().map(|config| planner::Candidate::new(*config, "")).collect();
+        let operation = Operation::NonTranspose;
+        Spmv::tune_among(&forgetful(), &a, operation, constraints, candidates, Budget::default())
     };
-    let refused = tune(vec![planner::Candidate::new(diagonals, "")]);
+    let mut constraints = Constraints::default();
+    let refused = tune(&[diagonals], &constraints);
     assert!(matches!(refused, Err(Error::Fill { .. })), "{:?}", refused.err());
-    assert!(matches!(tune(Vec::new()), Err(Error::Constraints { .. })));
+    assert!(matches!(tune(&[], &constraints), Err(Error::Constraints { .. })));
+    constraints.max_extra_bytes = Some(0);
+    let tiles = KernelConfig::from_settings("csr5", [("value", "f64")]).unwrap();
+    assert!(matches!(tune(&[tiles, diagonals], &constraints), Err(Error::Constraints { .. })));
 }

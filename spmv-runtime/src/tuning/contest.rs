@@ -64,8 +64,9 @@ pub(crate) struct Contest {
     runners: Vec<usize>,
     /// The candidate whose plan somebody else has, who lends it.
     lent: Option<usize>,
-    /// Why the last candidate that has no plan has none.
+    /// Why the last candidate that has no plan has none, and whether constraints left one out that has.
     refused: Option<Error>,
+    is_constrained: bool,
     race: Race,
     /// The runner that multiplied last.
     last_ran: Option<usize>,
@@ -158,6 +159,7 @@ impl Contest {
             runners: Vec::new(),
             lent: None,
             refused: None,
+            is_constrained: false,
             race,
             last_ran: None,
             is_unsettled: true,
@@ -345,6 +347,7 @@ impl Contest {
             Err(error) => return Err(error),
         };
         if let Some(reason) = refusal(&plan, &self.constraints) {
+            self.is_constrained = true;
             self.entries[index].outcome = Outcome::Refused(reason);
             return Ok(());
         }
@@ -368,9 +371,10 @@ impl Contest {
         self.refused = Some(error);
     }
 
-    /// Why there is no plan where nothing was measured: the last candidate's reason, or that none keeps the constraints.
+    /// Why there is no plan where nothing was measured: that none keeps the constraints, or the last candidate's reason.
     pub(super) fn nothing(&mut self) -> Error {
-        self.refused.take().unwrap_or(Error::Constraints { operation: self.operation })
+        let refused = self.refused.take().filter(|_| !self.is_constrained);
+        refused.unwrap_or(Error::Constraints { operation: self.operation })
     }
 
     /// What each of so many products of a runner takes; where another ran since its last, after one that is not timed and brings it
