@@ -216,16 +216,18 @@ impl Selection {
         }
     }
 
-    /// A pattern that fits nothing but algorithms which compute none of these operations.
-    pub fn idle(&self, operations: &[Operation]) -> Option<&str> {
-        let takes_part = |name: &str| {
-            let algorithm = Algorithm::ALL.iter().find(|spec| ours_name(spec.name) == name);
-            algorithm
-                .is_none_or(|spec| operations.iter().any(|operation| operation.computed_by(spec).is_some()))
-        };
+    /// A pattern that fits nothing but algorithms which compute none of these operations, and those that they compute.
+    pub fn idle(&self, operations: &[Operation]) -> Option<(&str, Vec<Operation>)> {
         let names = contender_names();
-        let is_idle = |pattern: &&String| !names.iter().any(|name| fits(pattern, name) && takes_part(name));
-        self.patterns.iter().find(is_idle).map(String::as_str)
+        let computed = |pattern: &str, operation: Operation| {
+            let idle = Algorithm::ALL.iter().filter(|spec| operation.computed_by(spec).is_none());
+            let idle: Vec<_> = idle.map(|spec| ours_name(spec.name)).collect();
+            names.iter().any(|name| fits(pattern, name) && !idle.contains(name))
+        };
+        let is_idle = |pattern: &&String| !operations.iter().any(|operation| computed(pattern, *operation));
+        let pattern = self.patterns.iter().find(is_idle)?;
+        let others = Operation::ALL.into_iter().filter(|operation| computed(pattern, *operation));
+        Some((pattern, others.collect()))
     }
 
     /// Whether a contender takes part.

@@ -230,15 +230,13 @@ impl Bench {
                 .map_err(|error| Failure::new(Kind::Usage, error.to_string()))?,
         };
         let operations = without_repeats(&self.operation);
-        if let Some(pattern) = contenders.idle(&operations).filter(|_| self.paper.is_none()) {
-            let names: Vec<_> = operations.iter().map(|operation| operation.name()).collect();
+        if let Some((pattern, computed)) = contenders.idle(&operations) {
+            let names = |operations: &[Operation]| {
+                operations.iter().map(|operation| operation.name()).collect::<Vec<_>>().join(",")
+            };
             let message =
-                format!("--contenders {pattern} computes no product of --operation {}", names.join(","));
-            let alone = Selection::new(vec![pattern.to_owned()]);
-            let alone = alone.map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
-            let others = Operation::ALL.into_iter().filter(|other| alone.idle(&[*other]).is_none());
-            let others: Vec<_> = others.map(Operation::name).collect();
-            return Err(Failure::new(Kind::Usage, message).help(format!("it computes {}", others.join(", "))));
+                format!("--contenders {pattern} computes no product of --operation {}", names(&operations));
+            return Err(Failure::new(Kind::Usage, message).help(format!("it computes {}", names(&computed))));
         }
         let takes_part = |algorithm: &str| contenders.has(&format!("ours:{algorithm}"));
         if let Some(other) = self.configurations.iter().find(|given| !takes_part(&given.algorithm)) {
