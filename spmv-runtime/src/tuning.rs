@@ -108,10 +108,8 @@ pub struct Tried {
 pub enum Outcome {
     /// Its products were measured.
     Measured {
-        /// The median of its products.
+        /// What one of its products took, in its longest turns; what begins and ends a turn makes products of shorter ones longer.
         product: f64,
-        /// Distance of the quartiles as a part of the median.
-        spread: f64,
         /// Products measured.
         products: usize,
         /// Making the plan.

@@ -20,7 +20,7 @@ use crate::files;
 use crate::kernel::config_text;
 use crate::memory;
 use crate::progress::Progress;
-use crate::quantity::{self, significant};
+use crate::quantity;
 use crate::reading::{self, Header};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{summed_types, with_types};
@@ -88,8 +88,7 @@ Examples:
 JSON (--json), one object:
   tuning   path, device, unit (ms, counted), config, reason, product, prepare, stopped (one_left,
            alike, budget, recalled), spent, prepared, waited_ms, kept, candidates (config, outcome
-           (stayed, behind, refused, not_tried), product, spread_percent, products, prepare,
-           predicted_ms, why)
+           (stayed, behind, refused, not_tried), product, products, prepare, predicted_ms, why)
   others   path, choices";
 
 #[derive(Debug, Serialize)]
@@ -116,7 +115,6 @@ struct CandidateFacts {
     config: String,
     outcome: &'static str,
     product: Option<f64>,
-    spread_percent: Option<f64>,
     products: usize,
     prepare: Option<f64>,
     predicted_ms: Option<f64>,
@@ -129,17 +127,15 @@ impl From<&Tried> for CandidateFacts {
             config: config_text(&tried.config),
             outcome: "not_tried",
             product: None,
-            spread_percent: None,
             products: 0,
             prepare: None,
             predicted_ms: tried.prediction.map(|prediction| prediction.product_ms),
             why: None,
         };
         match &tried.outcome {
-            Outcome::Measured { product, spread, products, prepare, stayed } => {
+            Outcome::Measured { product, products, prepare, stayed } => {
                 facts.outcome = if *stayed { "stayed" } else { "behind" };
                 facts.product = Some(*product);
-                facts.spread_percent = Some(spread * 100.0);
                 facts.products = *products;
                 facts.prepare = Some(*prepare);
             }
@@ -281,15 +277,13 @@ impl Report for TuneReport {
             _ => format!("{} counted", quantity::count(amount as usize)),
         };
         if !self.candidates.is_empty() {
-            let mut table = table(&["candidate", "a product", "quartiles", "products", "to prepare", ""]);
+            let mut table = table(&["candidate", "a product", "products", "to prepare", ""]);
             for candidate in &self.candidates {
-                let CandidateFacts { config, outcome, product, spread_percent, products, prepare, .. } =
-                    candidate;
+                let CandidateFacts { config, outcome, product, products, prepare, .. } = candidate;
                 let text = |amount: &Option<f64>| amount.map_or_else(String::new, time);
                 table.add_row([
                     config.clone(),
                     text(product),
-                    spread_percent.map_or_else(String::new, |percent| format!("{} %", significant(percent))),
                     if *products > 0 { products.to_string() } else { String::new() },
                     text(prepare),
                     candidate.why.clone().unwrap_or_else(|| outcome.replace('_', " ")),

@@ -68,8 +68,6 @@ pub(crate) struct Contest {
     refused: Option<Error>,
     is_constrained: bool,
     race: Race,
-    /// The runner that multiplied last.
-    last_ran: Option<usize>,
     /// Whether plans were made or freed since.
     is_unsettled: bool,
     x: Allocation,
@@ -161,7 +159,6 @@ impl Contest {
             refused: None,
             is_constrained: false,
             race,
-            last_ran: None,
             is_unsettled: true,
             spent: 0.0,
             prepared: 0.0,
@@ -216,7 +213,7 @@ impl Contest {
     /// Whether the next of the list is expected to be far behind what is the fastest so far.
     fn is_rest_unlikely(&self) -> bool {
         let next = self.entries[..self.listed].iter().find(|entry| !entry.entered);
-        let best = self.race.best().map(|(best, _)| &self.entries[self.runners[best]]);
+        let best = self.race.best().map(|best| &self.entries[self.runners[best]]);
         let expected = next.and_then(|next| next.expected).zip(best.and_then(|best| best.expected));
         expected.is_some_and(|(next, best)| next > UNLIKELY * best)
     }
@@ -226,10 +223,10 @@ impl Contest {
         if self.entrants == Entrants::Listed {
             return None;
         }
-        let (best, least) = self.race.best()?;
+        let best = self.race.best()?;
         let measured = self.runners.iter().enumerate();
-        let measured = measured.filter_map(|(runner, index)| Some((self.race.estimate(runner)?, *index)));
-        let near = measured.filter(|(time, _)| *time <= NEAR * least).collect();
+        let measured = measured.filter_map(|(runner, index)| Some((self.race.behind(runner)?, *index)));
+        let near = measured.filter(|(behind, _)| *behind <= NEAR).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
         let best = self.runners[best];
         let others =
@@ -272,7 +269,7 @@ impl Contest {
     /// Gives the plan of the fastest candidate for the one that is lent, where that is another: whether it did. A plan that
     /// cannot have the values by which those of the matrix were replaced since is refused, and the next fastest is asked.
     pub(super) fn swap_best(&mut self, lent: &mut Spmv) -> Result<bool, Error> {
-        while let (Some((runner, _)), Some(before)) = (self.race.best(), self.lent) {
+        while let (Some(runner), Some(before)) = (self.race.best(), self.lent) {
             let best = self.runners[runner];
             let Some(mut plan) = self.entries[best].plan.take() else { return Ok(false) };
             match plan.refresh() {
@@ -312,7 +309,7 @@ impl Contest {
             return Ok(());
         }
         let (config, expected) = (self.entries[index].candidate.config, self.entries[index].expected);
-        let best = self.race.best().and_then(|(best, _)| self.entries[self.runners[best]].expected);
+        let best = self.race.best().and_then(|best| self.entries[self.runners[best]].expected);
         if let (Some(expected), Some(best)) = (expected, best)
             && expected > HOPELESS * best
         {
@@ -377,14 +374,13 @@ impl Contest {
         refused.unwrap_or(Error::Constraints { operation: self.operation })
     }
 
-    /// What each of so many products of a runner takes; where another ran since its last, after one that is not timed and brings it
-    /// back into the caches.
+    /// What each of so many products of a runner takes; but for the first, after one that is not timed, for others ran since its last
+    /// and the first of several starts later.
     fn products(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<f64, Error> {
         let device = self.matrix.device().clone();
         let (x, y) = (self.x.address(), self.y.address());
         let (one, zero) = (Scalar::F64(1.0).into(), Scalar::F64(0.0).into());
-        let is_again = self.race.estimate(runner).is_some();
-        let untimed = u32::from(self.last_ran.replace(runner) != Some(runner) && is_again);
+        let untimed = u32::from(self.race.has_begun(runner));
         let entry = &mut self.entries[self.runners[runner]];
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
@@ -412,22 +408,21 @@ impl Contest {
 
     /// The plan of the fastest candidate.
     pub(super) fn take_best(&mut self) -> Option<Spmv> {
-        let (best, _) = self.race.best()?;
+        let best = self.race.best()?;
         self.entries[self.runners[best]].plan.take()
     }
 
     /// What came of all candidates; `None` where nothing was measured.
     pub(super) fn report(&mut self, stop: Stop) -> Option<TuningReport> {
         for (runner, index) in self.runners.iter().enumerate() {
-            let (product, spread, products) = self.race.measured(runner);
+            let (product, products) = self.race.measured(runner);
             if products > 0 {
                 let entry = &mut self.entries[*index];
                 let stayed = self.race.runs(runner);
-                entry.outcome =
-                    Outcome::Measured { product, spread, products, prepare: entry.prepare, stayed };
+                entry.outcome = Outcome::Measured { product, products, prepare: entry.prepare, stayed };
             }
         }
-        let (best, _) = self.race.best()?;
+        let best = self.race.best()?;
         let tried = self.entries.iter().map(|entry| Tried {
             config: entry.candidate.config,
             prediction: entry.candidate.prediction,
@@ -445,7 +440,7 @@ impl Contest {
     }
 }
 
-/// Of candidates with their times, the fastest of each algorithm and those that take up to `alike` times as long, the fastest of all
+/// Of candidates with how far they are behind, the fastest of each algorithm and those that take up to `alike` times as long, the fastest of all
 /// first.
 fn fastest_of_each(
     mut candidates: Vec<(f64, usize)>,
