@@ -5,8 +5,10 @@ use spmv_codegen::{Algorithm, COMMON_KEYS, KernelConfig};
 /// Settings that every algorithm has and that change nothing but how long a product takes.
 const COMMON: [&str; 2] = ["loads", "threads_per_block"];
 
-/// Parameters whose product is what a lane has in flight: a step in the first keeps it, where the second allows.
-const IN_FLIGHT: [&str; 2] = ["entries_per_step", "unroll"];
+/// What a lane has in flight is this times the first of [`OF_A_ROW`], and what a row has is that times the others: a step in one of
+/// those is also made with what keeps the product.
+const UNROLL: &str = "unroll";
+const OF_A_ROW: [&str; 3] = ["entries_per_step", "lanes_per_row", "threads_per_vector"];
 
 /// Whether a parameter follows from what is in a matrix, not from the device.
 fn is_of_the_matrix(parameter: &str) -> bool {
@@ -17,7 +19,7 @@ fn is_of_the_matrix(parameter: &str) -> bool {
 /// The configurations that differ from this one in one setting by one step among what is allowed for it: how the matrix is loaded,
 /// the block size, a parameter of the algorithm. Those are left out that follow from what is in a matrix: how values and columns
 /// are stored, the sizes of blocks, where rows are cut and whether x is copied. With `entries_per_step`, `unroll` changes so that a
-/// lane has as much in flight.
+/// lane has as much in flight, where that is allowed; with the lanes of a row it may, so that a row has, and there are both.
 pub fn neighbours(config: KernelConfig) -> Vec<KernelConfig> {
     let algorithm = config.algorithm();
     let common = COMMON.iter().filter_map(|name| COMMON_KEYS.iter().find(|key| key.name == *name));
@@ -32,20 +34,22 @@ pub fn neighbours(config: KernelConfig) -> Vec<KernelConfig> {
         let steps = places.into_iter().flatten().flatten();
         steps.filter_map(|place| Some((key, allowed.get(place)?.clone()))).collect::<Vec<_>>()
     };
-    let in_flight = IN_FLIGHT.map(|name| value_of(algorithm, name));
+    let unroll = value_of(algorithm, UNROLL);
     let changed = |(key, value): (&str, String)| {
-        let mut builder = config.to_builder();
-        builder.set(key, &value).ok()?;
-        if let ([Some(before), Some(other)], Ok(now)) = (in_flight, value.parse::<u32>())
-            && key == IN_FLIGHT[0]
-        {
-            let mut kept = builder.clone();
-            let is_allowed = kept.set(IN_FLIGHT[1], &(before * other / now).to_string()).is_ok();
-            builder = if is_allowed { kept } else { builder };
-        }
-        builder.build().ok()
+        let mut plain = config.to_builder();
+        let plain = plain.set(key, &value).is_ok().then_some(plain);
+        let kept = || {
+            OF_A_ROW.contains(&key).then_some(())?;
+            let in_flight = value_of(algorithm, key)? * unroll?;
+            let now = value.parse::<u32>().ok().filter(|now| in_flight % now == 0)?;
+            let mut kept = plain.clone()?;
+            kept.set(UNROLL, &(in_flight / now).to_string()).is_ok().then_some(kept)
+        };
+        let kept = kept();
+        let plain = plain.filter(|_| key != OF_A_ROW[0] || kept.is_none());
+        plain.into_iter().chain(kept).filter_map(|builder| builder.build().ok()).collect::<Vec<_>>()
     };
-    common.chain(own).flat_map(beside).filter_map(changed).collect()
+    common.chain(own).flat_map(beside).flat_map(changed).collect()
 }
 
 /// The value of a parameter that the algorithm has.
@@ -70,7 +74,8 @@ mod tests {
                 let before = config.settings();
                 let changed: Vec<_> = settings.iter().filter(|setting| !before.contains(setting)).collect();
                 let names: Vec<_> = changed.iter().map(|setting| setting.0).collect();
-                assert!(names.len() == 1 || names == IN_FLIGHT, "{other}");
+                let keeps = names.len() == 2 && OF_A_ROW.contains(&names[0]) && names[1] == UNROLL;
+                assert!(names.len() == 1 || keeps, "{other}");
                 assert!(!is_of_the_matrix(names[0]), "{other}");
             }
         }
@@ -91,5 +96,15 @@ mod tests {
         let found =
             [(2, 4), (8, 1), (4, 1), (4, 3), (2, 2), (8, 2)].map(|(entries, unroll)| has(entries, unroll));
         assert_eq!(found, [true, true, true, true, false, false]);
+        let config =
+            KernelConfig::from_settings("special", [("lanes_per_row", "4"), ("unroll", "2")]).unwrap();
+        let text: Vec<_> = neighbours(config).iter().map(ToString::to_string).collect();
+        let has = |lanes: u32, unroll: u32| {
+            let settings = [format!("lanes_per_row={lanes} "), format!("unroll={unroll} ")];
+            text.iter().any(|text| settings.iter().all(|setting| text.contains(setting)))
+        };
+        let found =
+            [(2, 2), (2, 4), (8, 2), (8, 1), (4, 1), (2, 1)].map(|(lanes, unroll)| has(lanes, unroll));
+        assert_eq!(found, [true, true, true, true, true, false]);
     }
 }

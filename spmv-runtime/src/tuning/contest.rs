@@ -14,7 +14,7 @@ use crate::planner::{Candidate, Constraints, neighbours, refusal};
 use crate::scalar::Scalar;
 use crate::spmv::Spmv;
 
-use super::race::{Limit, Next, Race, Stop};
+use super::race::{Next, Race, Stop};
 use super::{Outcome, Tried, TuningReport, Unit};
 
 /// Predicted times over that of the fastest, beyond which a candidate is not worth a plan.
@@ -353,7 +353,7 @@ impl Contest {
             false => plan.prepare_time().as_secs_f64() * 1e3,
         };
         self.prepared += prepare;
-        if let Limit::Amount(_) = self.race.limit() {
+        if self.race.is_of_time() {
             self.race.spend(plan.prepare_time().as_secs_f64() * 1e3);
         }
         self.race.enter(prepare / self.constraints.products.max(1) as f64);
@@ -390,10 +390,9 @@ impl Contest {
         let multiply = &mut || plan.launch_on(&OrderedStream::default(), x, y, one, zero);
         let time = device.backend().time(untimed, products, multiply)?;
         let of_host = started.elapsed().as_secs_f64() * 1e3;
-        let counted = if device.backend().counts_cost() { products } else { untimed + products };
-        let took = self.race.of_products(runner, time * f64::from(counted));
+        let took = self.race.of_products(runner, products, time);
         self.spent += took;
-        self.race.spend(if let Limit::Amount(_) = self.race.limit() { of_host } else { took });
+        self.race.spend(if self.race.is_of_time() { of_host } else { took });
         Ok(time)
     }
 

@@ -195,7 +195,13 @@ impl Race {
             x.turns.len().cmp(&y.turns.len()).then(behind(*a).total_cmp(&behind(*b)))
         });
         match least {
-            Some(least) if !self.exact && least.1.turns.len() < LAST + ENOUGH => measure(least),
+            Some((runner, known)) if !self.exact && known.turns.len() < LAST + ENOUGH => {
+                let needed = f64::from(1 + known.next_products()) * self.fastest() * behind(runner);
+                if self.limit().is_some_and(|limit| self.spent + needed > limit) {
+                    return Next::Stop(Stop::Budget);
+                }
+                measure((runner, known))
+            }
             _ => Next::Stop(Stop::Alike),
         }
     }
@@ -253,15 +259,22 @@ impl Race {
         self.spent += amount;
     }
 
-    /// What so many products of a runner spend that took so much together: of its first one, what is not for its kernels to be loaded.
-    pub(crate) fn of_products(&self, runner: usize, took: f64) -> f64 {
-        let is_first = !self.exact && self.runners[runner].first.is_none();
-        if is_first { (took - LOADING_MS).max(0.0) } else { took }
+    /// What so many products of a runner spend that took so much each: of its first one, what is not for its kernels to be loaded,
+    /// and later that which ran before them and did not count, too.
+    pub(crate) fn of_products(&self, runner: usize, products: u32, time: f64) -> f64 {
+        match self.runners[runner].first {
+            _ if self.exact => time * f64::from(products),
+            None => (time - LOADING_MS).max(0.0),
+            Some(_) => {
+                let untimed = (time - self.around() / f64::from(products)).max(0.0);
+                time * f64::from(products) + untimed
+            }
+        }
     }
 
-    /// How long it may take.
-    pub(crate) fn limit(&self) -> Limit {
-        self.limit
+    /// Whether it may take so much time, and not so many products.
+    pub(crate) fn is_of_time(&self) -> bool {
+        matches!(self.limit, Limit::Amount(_))
     }
 
     /// The fastest so far: of those that had a turn of the last round that anybody had, by what a product took there with its share
@@ -278,7 +291,18 @@ impl Race {
     /// What a product of the fastest takes.
     fn fastest(&self) -> f64 {
         let best = self.best().map(|best| &self.runners[best]);
-        best.and_then(|best| Some(best.product(best.round()?))).unwrap_or(f64::INFINITY)
+        best.map_or(f64::INFINITY, |best| (best.turns[0] - self.around()).max(0.0))
+    }
+
+    /// What begins and ends a turn: the turns of the fastest with one product take longer by that, and those with several by a part.
+    fn around(&self) -> f64 {
+        let best = self.best().map(|best| &self.runners[best]);
+        let Some((best, round)) = best.and_then(|best| Some((best, best.round()?))) else { return 0.0 };
+        if round == 0 {
+            return 0.0;
+        }
+        let (one, several) = (f64::from(ROUNDS[0].products), f64::from(ROUNDS[round].products));
+        ((best.turns[0] - best.product(round)) / (1.0 / one - 1.0 / several)).max(0.0)
     }
 
     /// What a product of a runner takes over what one of the fastest does, with their shares of making the plans, in the last round
@@ -304,23 +328,32 @@ impl Race {
         self.runners[runner].runs
     }
 
-    /// What a product of a runner took in its longest turns, and how many were measured; of whoever had one, that one.
+    /// What a product of a runner takes, by its longest turns without what begins and ends them, and how many were measured; of
+    /// whoever had its first product alone, that one.
     pub(crate) fn measured(&self, runner: usize) -> (f64, usize) {
         let runner = &self.runners[runner];
         match (runner.round(), runner.first) {
-            (Some(round), _) => (runner.product(round), runner.products),
+            (Some(round), _) => {
+                let around = self.around() / f64::from(ROUNDS[round].products);
+                ((runner.product(round) - around).max(0.0), runner.products)
+            }
             (None, first) => (first.unwrap_or(f64::INFINITY), usize::from(first.is_some())),
         }
     }
 
-    /// The part of the budget that is left.
-    pub(crate) fn left(&self) -> f64 {
+    /// How much may be spent, where that is limited.
+    fn limit(&self) -> Option<f64> {
         let limit = match self.limit {
             Limit::Amount(amount) => amount,
-            Limit::Products(_) if self.exact => f64::INFINITY,
+            Limit::Products(_) if self.exact => return None,
             Limit::Products(products) => products * self.fastest(),
         };
-        if limit == f64::INFINITY { 1.0 } else { 1.0 - self.spent / limit.max(f64::MIN_POSITIVE) }
+        Some(limit).filter(|limit| limit.is_finite())
+    }
+
+    /// The part of the budget that is left.
+    pub(crate) fn left(&self) -> f64 {
+        self.limit().map_or(1.0, |limit| 1.0 - self.spent / limit.max(f64::MIN_POSITIVE))
     }
 
     /// Whether the same product always takes the same, so that whoever may enter does, and multiplies once.
@@ -380,8 +413,7 @@ mod tests {
                             _ => (0..products).map(|_| self.product(runner)).sum(),
                         };
                         let time = took / f64::from(products);
-                        let untimed = if race.has_begun(runner) && !race.is_exact() { time } else { 0.0 };
-                        race.spend(race.of_products(runner, took + untimed));
+                        race.spend(race.of_products(runner, products, time));
                         race.record(runner, products, time);
                     }
                     Next::Stop(why) => {
@@ -436,7 +468,8 @@ mod tests {
     fn a_first_product_is_no_measurement() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (fast, slow, far) = (race.enter(0.0), race.enter(0.0), race.enter(0.0));
-        assert!((race.of_products(fast, 0.03) - 0.01).abs() < 1e-9 && race.of_products(fast, 0.015) == 0.0);
+        let spent = race.of_products(fast, 1, 0.03);
+        assert!((spent - 0.01).abs() < 1e-9 && race.of_products(fast, 1, 0.015) == 0.0);
         assert!(!race.has_begun(fast));
         for (runner, first) in [(fast, 3.0), (slow, 1.1)] {
             race.record(runner, 1, first);
@@ -445,7 +478,7 @@ mod tests {
         race.record(far, 1, 3.0);
         assert!(race.has_begun(far));
         assert_eq!((race.best().unwrap(), race.runs(slow), race.runs(far)), (fast, true, false));
-        assert_eq!(race.of_products(fast, 0.03), 0.03);
+        assert_eq!(race.of_products(fast, 4, 0.03), 5.0 * 0.03);
         assert_eq!((race.measured(slow), race.measured(far)), ((1.04, 1), (3.0, 1)));
     }
 
@@ -470,7 +503,7 @@ mod tests {
             race.record(known, products, time);
         }
         for (runner, time) in [(slower, 2.04), (new, 1.98)] {
-            race.record(runner, 1, 2.4);
+            race.record(runner, 1, 2.03);
             race.record(runner, 1, time);
         }
         assert_eq!((race.best().unwrap(), race.runs(new), race.runs(slower)), (known, true, true));
@@ -485,16 +518,23 @@ mod tests {
         assert!(!race.runs(slower));
         assert_eq!(race.next(false), Next::Measure { runner: new, products: 12 });
         race.record(new, 12, 1.09);
-        race.record(known, 12, 1.08);
-        assert_eq!((race.best().unwrap(), race.measured(known)), (known, (1.08, 17)));
+        race.record(known, 12, 1.0 + 1.0 / 12.0);
+        assert_eq!(race.best().unwrap(), known);
+        // What is told, and what the budget is counted in, is without it.
+        for (runner, product, products) in [(known, 1.0, 17), (new, 1.09 - 1.0 / 12.0, 17), (slower, 1.05, 5)]
+        {
+            let measured = race.measured(runner);
+            assert!((measured.0 - product).abs() < 1e-9 && measured.1 == products, "{measured:?}");
+        }
+        assert!((race.of_products(slower, 4, 1.3) - (4.0 * 1.3 + 1.05)).abs() < 1e-9);
     }
 
     #[test]
     fn a_disturbed_turn_is_repeated_once() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (known, other) = (race.enter(0.0), race.enter(0.0));
-        for runner in [known, other] {
-            [1.5, 1.0].into_iter().for_each(|time| race.record(runner, 1, time));
+        for (runner, time) in [(known, 1.0), (other, 0.99)] {
+            [1.5, time].into_iter().for_each(|time| race.record(runner, 1, time));
         }
         race.record(known, 4, 1.0);
         race.record(other, 4, 1.3);
