@@ -226,29 +226,33 @@ impl Report for ExplainReport {
                 format_args!("{different} of those in the middle differ by more than their place"),
             )?;
         }
-        let FeatureFacts { sampled_values, different_values, .. } = &self.features;
-        fact(
-            out,
-            "values",
-            format_args!("{different_values} of {sampled_values} that were looked at differ"),
-        )?;
-        fact(
-            out,
-            "reads of x",
-            format_args!("{near:.3} a nonzero near by, {far:.3} far: 8 columns that are not at hand"),
-        )?;
-        fact(
-            out,
-            "hot columns",
-            format_args!("{:.0} % of the nonzeros are in the {HOT_COLS} columns that have most", hot * 100.0),
-        )?;
-        let lanes = nnz.max(&1);
-        let idle: Vec<String> = Features::THREADS_PER_ROW
-            .iter()
-            .zip(self.features.warp_steps)
-            .map(|(threads, steps)| format!("{threads}: {:.1}", (steps * 32) as f64 / *lanes as f64))
-            .collect();
-        fact(out, "lane steps", format_args!("a nonzero, by threads a row: {}", idle.join(", ")))?;
+        if *nnz > 0 {
+            let FeatureFacts { sampled_values, different_values, .. } = &self.features;
+            fact(
+                out,
+                "values",
+                format_args!("{different_values} of {sampled_values} that were looked at differ"),
+            )?;
+            fact(
+                out,
+                "reads of x",
+                format_args!("{near:.3} a nonzero near by, {far:.3} far: 8 columns that are not at hand"),
+            )?;
+            fact(
+                out,
+                "hot columns",
+                format_args!(
+                    "{:.0} % of the nonzeros are in the {HOT_COLS} columns that have most",
+                    hot * 100.0
+                ),
+            )?;
+            let idle: Vec<String> = Features::THREADS_PER_ROW
+                .iter()
+                .zip(self.features.warp_steps)
+                .map(|(threads, steps)| format!("{threads}: {:.1}", (steps * 32) as f64 / *nnz as f64))
+                .collect();
+            fact(out, "lane steps", format_args!("a nonzero, by threads a row: {}", idle.join(", ")))?;
+        }
         if let Some(TunedFacts { config, reason }) = &self.tuned {
             fact(out, "run takes", config)?;
             fact(out, "", format_args!("because {reason}"))?;

@@ -260,14 +260,14 @@ impl Race {
     }
 
     /// What so many products of a runner spend that took so much each: of its first one, what is not for its kernels to be loaded,
-    /// and later that which ran before them and did not count, too.
+    /// and later, with the one before them that did not count, what is not for the turn to begin and end.
     pub(crate) fn of_products(&self, runner: usize, products: u32, time: f64) -> f64 {
         match self.runners[runner].first {
             _ if self.exact => time * f64::from(products),
             None => (time - LOADING_MS).max(0.0),
             Some(_) => {
-                let untimed = (time - self.around() / f64::from(products)).max(0.0);
-                time * f64::from(products) + untimed
+                let product = (time - self.around() / f64::from(products)).max(0.0);
+                product * f64::from(1 + products)
             }
         }
     }
@@ -526,7 +526,7 @@ mod tests {
             let measured = race.measured(runner);
             assert!((measured.0 - product).abs() < 1e-9 && measured.1 == products, "{measured:?}");
         }
-        assert!((race.of_products(slower, 4, 1.3) - (4.0 * 1.3 + 1.05)).abs() < 1e-9);
+        assert!((race.of_products(slower, 4, 1.3) - 5.0 * 1.05).abs() < 1e-9);
     }
 
     #[test]
