@@ -122,8 +122,8 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Does `work`, which launches on the default stream, `untimed` and then so many `times`, one after the other, and says what
     /// each of these took. A GPU is timed by events around all of them, in milliseconds, and begins when all are queued, so that
-    /// it does not wait for the host, but for a single one: a kernel's first launch may wait for the device itself. A device that
-    /// says [`Backend::counts_cost`] gives what the launches counted, which is the same every time.
+    /// it does not wait for the host. A device that says [`Backend::counts_cost`] gives what the launches counted, which is the same
+    /// every time.
     fn time(
         &self,
         untimed: u32,

@@ -588,17 +588,12 @@ impl Backend for Cuda {
             let recorded = unsafe { result::event::record(event.0, self.stream.cu_stream()) };
             self.check_on(StreamHandle::default(), "cuEventRecord", recorded)
         };
-        let mut queue = || {
+        self.queued(|| {
             (0..untimed).try_for_each(|_| work())?;
             record(&before)?;
             (0..times).try_for_each(|_| work())?;
             record(&after)
-        };
-        if untimed + times > 1 {
-            self.queued(queue)?
-        } else {
-            queue()?
-        }
+        })?;
         self.synchronize(StreamHandle::default())?;
         // SAFETY: both events were recorded and have been reached.
         let ms = unsafe { result::event::elapsed(before.0, after.0) };

@@ -72,8 +72,7 @@ pub struct TuningReport {
     pub tried: Vec<Tried>,
     /// Why it was over.
     pub stop: Stop,
-    /// What all products took that were measured, and those that ran before them untimed; of first ones without what loading their
-    /// kernels took, and of others without what begins and ends a turn of them.
+    /// What all products took that were measured, and those that ran before them untimed, without what begins and ends a turn of them.
     pub spent: f64,
     /// What making all plans took.
     pub prepared: f64,

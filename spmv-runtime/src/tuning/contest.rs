@@ -109,7 +109,7 @@ impl Entry {
 enum Beside {
     /// Those with another block size or another way to load: for the fastest of each algorithm that is near.
     OtherLaunches,
-    /// Those with another parameter: for the fastest of all.
+    /// Those with another parameter: for the fastest of all, and of each algorithm that may be as fast.
     OtherParameters,
 }
 
@@ -226,14 +226,18 @@ impl Contest {
         let best = self.race.best()?;
         let measured = self.runners.iter().enumerate();
         let measured = measured.filter_map(|(runner, index)| Some((self.race.behind(runner)?, *index)));
-        let near = measured.filter(|(behind, _)| *behind <= NEAR).collect();
+        let near: Vec<_> = measured.filter(|(behind, _)| *behind <= NEAR).collect();
+        let alike = near.iter().copied().filter(|(behind, _)| *behind <= self.race.alike()).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
         let best = self.runners[best];
         let others =
             fastest_of_each(near, self.race.alike(), name).into_iter().filter(|index| *index != best);
         let of_best = [Beside::OtherLaunches, Beside::OtherParameters].map(|beside| (best, beside));
         let of_others = others.map(|index| (index, Beside::OtherLaunches));
-        let mut all = of_best.into_iter().chain(of_others);
+        // With other parameters, the fastest of another algorithm may be the fastest of all.
+        let rivals = fastest_of_each(alike, 1.0, name).into_iter().filter(|index| name(*index) != name(best));
+        let of_rivals = rivals.map(|index| (index, Beside::OtherParameters));
+        let mut all = of_best.into_iter().chain(of_others).chain(of_rivals);
         all.find(|(index, beside)| !self.entries[*index].neighbours.contains(beside))
     }
 
@@ -374,13 +378,12 @@ impl Contest {
         refused.unwrap_or(Error::Constraints { operation: self.operation })
     }
 
-    /// What each of so many products of a runner takes; but for the first, after one that is not timed, for others ran since its last
-    /// and the first of several starts later.
+    /// What each of so many products of a runner takes, after one that is not timed: others ran since its last, or its arrays are in
+    /// no cache yet.
     fn products(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<f64, Error> {
         let device = self.matrix.device().clone();
         let (x, y) = (self.x.address(), self.y.address());
         let (one, zero) = (Scalar::F64(1.0).into(), Scalar::F64(0.0).into());
-        let untimed = u32::from(self.race.has_begun(runner));
         let entry = &mut self.entries[self.runners[runner]];
         let plan = entry.plan.as_mut().or(lent).expect("a runner that is measured has a plan, or it is lent");
         let started = Instant::now();
@@ -388,9 +391,9 @@ impl Contest {
             std::thread::sleep(SETTLING);
         }
         let multiply = &mut || plan.launch_on(&OrderedStream::default(), x, y, one, zero);
-        let time = device.backend().time(untimed, products, multiply)?;
+        let time = device.backend().time(1, products, multiply)?;
         let of_host = started.elapsed().as_secs_f64() * 1e3;
-        let took = self.race.of_products(runner, products, time);
+        let took = self.race.of_products(products, time);
         self.spent += took;
         self.race.spend(if self.race.is_of_time() { of_host } else { took });
         Ok(time)
@@ -414,8 +417,7 @@ impl Contest {
     /// What came of all candidates; `None` where nothing was measured.
     pub(super) fn report(&mut self, stop: Stop) -> Option<TuningReport> {
         for (runner, index) in self.runners.iter().enumerate() {
-            let (product, products) = self.race.measured(runner);
-            if products > 0 {
+            if let Some((product, products)) = self.race.measured(runner) {
                 let entry = &mut self.entries[*index];
                 let stayed = self.race.runs(runner);
                 entry.outcome = Outcome::Measured { product, products, prepare: entry.prepare, stayed };

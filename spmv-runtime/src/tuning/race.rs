@@ -1,11 +1,10 @@
 //! Which of several products is the fastest, found with few of them: decisions over measurements, and nothing else.
 //!
-//! Whoever enters multiplies once, which loads its kernels and brings its arrays into the caches; where that takes far longer
-//! than the fastest, it is out. Then there are rounds, each with a longer turn of products than the one before: what begins and ends
-//! a turn takes some kernels longer than others, and on an H200 a product of one long turn is known better than the median of many
-//! short ones, whatever their number. Therefore runners are compared by the longest turns that both had, and whoever is clearly
-//! behind there is out. Only who looks faster than the fastest has longer turns before all have entered; then the others have them,
-//! the fastest first, until one is left, none had fewer than the last round asks for, or the budget is spent.
+//! There are rounds, each with a longer turn of products than the one before: what begins and ends a turn takes some kernels longer
+//! than others, and on an H200 a product of one long turn is known better than the median of many short ones, whatever their number.
+//! Therefore runners are compared by the longest turns that both had, and whoever is clearly behind there is out. Whoever enters has
+//! the first turn, and only who looks faster than the fastest longer ones before all have entered; then the others have them, the
+//! fastest first, until one is left, none had fewer than the last round asks for, or the budget is spent.
 
 /// The turns of a runner.
 struct Round {
@@ -32,13 +31,6 @@ const ENOUGH: usize = 3;
 /// counts, for nothing makes a product faster.
 const DISTURBED: f64 = 1.02;
 
-/// A first product over the time of the fastest with [`LOADING_MS`], beyond which there is no second one: caches are cold, and it
-/// waits for the host.
-const FAR_BEHIND: f64 = 2.0;
-
-/// Milliseconds that a first product takes longer, for its kernels are loaded: on an H200 products of 2 to 4 µs take 20 to 30 then.
-const LOADING_MS: f64 = 0.02;
-
 /// Runners that stay at most: each keeps a plan in the device's memory.
 const MOST_RUNNERS: usize = 8;
 
@@ -53,7 +45,7 @@ const ALIKE: f64 = 1.02;
 pub(crate) enum Next {
     /// Let the next one enter.
     Enter,
-    /// Measure so many products of a runner: the first time, a single one, and later behind one that does not count.
+    /// Measure so many products of a runner, behind one that does not count.
     Measure { runner: usize, products: u32 },
     /// Nothing more.
     Stop(Stop),
@@ -86,8 +78,6 @@ pub(crate) enum Limit {
 struct Runner {
     /// What a product's share of making the plan is.
     share: f64,
-    /// What its first product took.
-    first: Option<f64>,
     /// What a product took in the turn of each round, then in those that the last one has besides.
     turns: Vec<f64>,
     /// What a product took in a turn that was disturbed and is to be repeated.
@@ -115,10 +105,7 @@ impl Runner {
 
     /// Products of its next turn.
     fn next_products(&self) -> u32 {
-        match self.first {
-            None => 1,
-            Some(_) => ROUNDS[self.turns.len().min(LAST)].products,
-        }
+        ROUNDS[self.turns.len().min(LAST)].products
     }
 }
 
@@ -148,14 +135,7 @@ impl Race {
 
     /// Enters one with this share of making the plan in a product, and says its number.
     pub(crate) fn enter(&mut self, share: f64) -> usize {
-        self.runners.push(Runner {
-            share,
-            first: None,
-            turns: Vec::new(),
-            disturbed: None,
-            products: 0,
-            runs: true,
-        });
+        self.runners.push(Runner { share, turns: Vec::new(), disturbed: None, products: 0, runs: true });
         self.runners.len() - 1
     }
 
@@ -206,26 +186,14 @@ impl Race {
         }
     }
 
-    /// What so many products of a runner took, each. Whoever is clearly behind by now, or far behind with its first, runs no more.
+    /// What so many products of a runner took, each. Whoever is clearly behind by now runs no more.
     pub(crate) fn record(&mut self, runner: usize, products: u32, time: f64) {
-        let fastest = self.fastest();
-        let (exact, recorded) = (self.exact, &mut self.runners[runner]);
-        let Some(first) = recorded.first.filter(|_| !exact) else {
-            recorded.first = Some(time);
-            if exact {
-                recorded.turns.push(time);
-                recorded.products += 1;
-                self.leave_behind();
-            } else {
-                recorded.runs = time <= FAR_BEHIND * (fastest + LOADING_MS);
-            }
-            return;
-        };
+        let recorded = &mut self.runners[runner];
         recorded.products += products as usize;
-        let before = recorded.turns.last().copied().unwrap_or(first);
+        let before = recorded.turns.last().filter(|_| recorded.turns.len() <= LAST);
         let time = match recorded.disturbed.take() {
             Some(disturbed) => time.min(disturbed),
-            None if recorded.turns.len() <= LAST && time > DISTURBED * before => {
+            None if before.is_some_and(|before| time > DISTURBED * before) => {
                 recorded.disturbed = Some(time);
                 return;
             }
@@ -259,17 +227,14 @@ impl Race {
         self.spent += amount;
     }
 
-    /// What so many products of a runner spend that took so much each: of its first one, what is not for its kernels to be loaded,
-    /// and later, with the one before them that did not count, what is not for the turn to begin and end.
-    pub(crate) fn of_products(&self, runner: usize, products: u32, time: f64) -> f64 {
-        match self.runners[runner].first {
-            _ if self.exact => time * f64::from(products),
-            None => (time - LOADING_MS).max(0.0),
-            Some(_) => {
-                let product = (time - self.around() / f64::from(products)).max(0.0);
-                product * f64::from(1 + products)
-            }
+    /// What so many products spend that took so much each, with the one before them that did not count: what is not for the turn to
+    /// begin and end.
+    pub(crate) fn of_products(&self, products: u32, time: f64) -> f64 {
+        if self.exact {
+            return time * f64::from(products);
         }
+        let product = (time - self.around() / f64::from(products)).max(0.0);
+        product * f64::from(1 + products)
     }
 
     /// Whether it may take so much time, and not so many products.
@@ -313,11 +278,6 @@ impl Race {
         Some(runner.time(round) / best.time(round))
     }
 
-    /// Whether a runner had its first product.
-    pub(crate) fn has_begun(&self, runner: usize) -> bool {
-        self.runners[runner].first.is_some()
-    }
-
     /// Takes a runner out of the race.
     pub(crate) fn withdraw(&mut self, runner: usize) {
         self.runners[runner].runs = false;
@@ -328,17 +288,12 @@ impl Race {
         self.runners[runner].runs
     }
 
-    /// What a product of a runner takes, by its longest turns without what begins and ends them, and how many were measured; of
-    /// whoever had its first product alone, that one.
-    pub(crate) fn measured(&self, runner: usize) -> (f64, usize) {
+    /// What a product of a runner takes, by its longest turns without what begins and ends them, and how many were measured.
+    pub(crate) fn measured(&self, runner: usize) -> Option<(f64, usize)> {
         let runner = &self.runners[runner];
-        match (runner.round(), runner.first) {
-            (Some(round), _) => {
-                let around = self.around() / f64::from(ROUNDS[round].products);
-                ((runner.product(round) - around).max(0.0), runner.products)
-            }
-            (None, first) => (first.unwrap_or(f64::INFINITY), usize::from(first.is_some())),
-        }
+        let round = runner.round()?;
+        let around = self.around() / f64::from(ROUNDS[round].products);
+        Some(((runner.product(round) - around).max(0.0), runner.products))
     }
 
     /// How much may be spent, where that is limited.
@@ -400,7 +355,7 @@ mod tests {
             (best, why, products)
         }
 
-        /// The same, and what was spent. As on a device, a product that counts runs before those that are timed, but for the first.
+        /// The same, and what was spent.
         fn spending_race(mut self, limit: Limit) -> (usize, Stop, Vec<usize>, f64) {
             let mut race = Race::new(limit, self.noise == 0.0);
             let mut entered = 0;
@@ -413,11 +368,11 @@ mod tests {
                             _ => (0..products).map(|_| self.product(runner)).sum(),
                         };
                         let time = took / f64::from(products);
-                        race.spend(race.of_products(runner, products, time));
+                        race.spend(race.of_products(products, time));
                         race.record(runner, products, time);
                     }
                     Next::Stop(why) => {
-                        let products = (0..entered).map(|runner| race.measured(runner).1).collect();
+                        let products = (0..entered).map(|runner| race.measured(runner).unwrap().1).collect();
                         return (race.best().unwrap(), why, products, race.spent);
                     }
                 }
@@ -430,13 +385,6 @@ mod tests {
         let (best, why, products) = Device::new(&[1.3, 1.0, 1.6, 1.7], 0.01).race(Limit::Products(200.0));
         assert_eq!((best, why), (1, Stop::OneLeft));
         assert_eq!(products, [5, 5, 1, 1]);
-    }
-
-    #[test]
-    fn what_is_far_behind_multiplies_once() {
-        let (best, why, products) = Device::new(&[1.0, 500.0, 0.9, 30.0], 0.02).race(Limit::Products(2000.0));
-        assert_eq!((best, why), (2, Stop::OneLeft));
-        assert_eq!([products[1], products[3]], [1, 1]);
     }
 
     #[test]
@@ -465,47 +413,15 @@ mod tests {
     }
 
     #[test]
-    fn a_first_product_is_no_measurement() {
-        let mut race = Race::new(Limit::Products(200.0), false);
-        let (fast, slow, far) = (race.enter(0.0), race.enter(0.0), race.enter(0.0));
-        let spent = race.of_products(fast, 1, 0.03);
-        assert!((spent - 0.01).abs() < 1e-9 && race.of_products(fast, 1, 0.015) == 0.0);
-        assert!(!race.has_begun(fast));
-        for (runner, first) in [(fast, 3.0), (slow, 1.1)] {
-            race.record(runner, 1, first);
-            race.record(runner, 1, if runner == fast { 1.0 } else { 1.04 });
-        }
-        race.record(far, 1, 3.0);
-        assert!(race.has_begun(far));
-        assert_eq!((race.best().unwrap(), race.runs(slow), race.runs(far)), (fast, true, false));
-        assert_eq!(race.of_products(fast, 4, 0.03), 5.0 * 0.03);
-        assert_eq!((race.measured(slow), race.measured(far)), ((1.04, 1), (3.0, 1)));
-    }
-
-    #[test]
-    fn loading_puts_no_short_product_out() {
-        let mut race = Race::new(Limit::Products(200.0), false);
-        let (known, loads, far) = (race.enter(0.0), race.enter(0.0), race.enter(0.0));
-        [0.022, 0.003].into_iter().for_each(|time| race.record(known, 1, time));
-        race.record(loads, 1, 0.031);
-        race.record(far, 1, 0.05);
-        assert_eq!((race.runs(loads), race.runs(far)), (true, false));
-        race.record(loads, 1, 0.0025);
-        assert_eq!(race.best().unwrap(), loads);
-    }
-
-    #[test]
     fn runners_are_compared_by_turns_that_both_had() {
         // What begins a turn takes as long as a product, so that long turns seem faster.
         let mut race = Race::new(Limit::Products(200.0), false);
         let (known, new, slower) = (race.enter(0.0), race.enter(0.0), race.enter(0.0));
-        for (products, time) in [(1, 9.0), (1, 2.0), (4, 1.25)] {
-            race.record(known, products, time);
-        }
-        for (runner, time) in [(slower, 2.04), (new, 1.98)] {
-            race.record(runner, 1, 2.03);
-            race.record(runner, 1, time);
-        }
+        assert_eq!(race.of_products(1, 2.0), 4.0, "nothing is known of what begins a turn");
+        race.record(known, 1, 2.0);
+        race.record(known, 4, 1.25);
+        race.record(slower, 1, 2.04);
+        race.record(new, 1, 1.98);
         assert_eq!((race.best().unwrap(), race.runs(new), race.runs(slower)), (known, true, true));
         assert_eq!((race.behind(known), race.behind(slower)), (Some(1.0), Some(1.02)));
         assert_eq!(race.next(true), Next::Measure { runner: new, products: 4 }, "it looks faster");
@@ -523,10 +439,10 @@ mod tests {
         // What is told, and what the budget is counted in, is without it.
         for (runner, product, products) in [(known, 1.0, 17), (new, 1.09 - 1.0 / 12.0, 17), (slower, 1.05, 5)]
         {
-            let measured = race.measured(runner);
+            let measured = race.measured(runner).unwrap();
             assert!((measured.0 - product).abs() < 1e-9 && measured.1 == products, "{measured:?}");
         }
-        assert!((race.of_products(slower, 4, 1.3) - 5.0 * 1.05).abs() < 1e-9);
+        assert!((race.of_products(4, 1.3) - 5.0 * 1.05).abs() < 1e-9);
     }
 
     #[test]
@@ -534,18 +450,18 @@ mod tests {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (known, other) = (race.enter(0.0), race.enter(0.0));
         for (runner, time) in [(known, 1.0), (other, 0.99)] {
-            [1.5, time].into_iter().for_each(|time| race.record(runner, 1, time));
+            race.record(runner, 1, time);
         }
         race.record(known, 4, 1.0);
         race.record(other, 4, 1.3);
         assert!(race.runs(other));
         assert_eq!(race.next(true), Next::Measure { runner: other, products: 4 });
         race.record(other, 4, 0.99);
-        assert_eq!((race.best().unwrap(), race.measured(other)), (other, (0.99, 9)));
+        assert_eq!((race.best().unwrap(), race.measured(other)), (other, Some((0.99, 9))));
         // Twice the same is what it takes.
         race.record(known, 12, 1.2);
         race.record(known, 12, 1.21);
-        assert_eq!(race.measured(known).0, 1.2);
+        assert_eq!(race.measured(known).unwrap().0, 1.2);
     }
 
     #[test]
@@ -559,7 +475,7 @@ mod tests {
         let mut race = Race::new(Limit::Products(1e6), false);
         for runner in 0..20 {
             race.enter(0.0);
-            (0..2).for_each(|_| race.record(runner, 1, 1.0 + 1e-4 * runner as f64));
+            race.record(runner, 1, 1.0 + 1e-4 * runner as f64);
         }
         let running: Vec<_> = (0..20).filter(|runner| race.runs(*runner)).collect();
         assert_eq!(running, Vec::from_iter(0..MOST_RUNNERS));
@@ -570,7 +486,7 @@ mod tests {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (fast, slow) = (race.enter(0.0), race.enter(0.0));
         for (runner, time) in [(fast, 1.0), (slow, 1.01)] {
-            (0..2).for_each(|_| race.record(runner, 1, time));
+            race.record(runner, 1, time);
         }
         assert_eq!(race.best(), Some(fast));
         race.withdraw(fast);
@@ -583,8 +499,8 @@ mod tests {
     fn the_share_of_making_a_plan_counts() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (dear, cheap) = (race.enter(0.5), race.enter(0.0));
-        (0..2).for_each(|_| race.record(dear, 1, 1.0));
-        (0..2).for_each(|_| race.record(cheap, 1, 1.2));
+        race.record(dear, 1, 1.0);
+        race.record(cheap, 1, 1.2);
         assert_eq!(race.best(), Some(cheap));
         assert!(!race.runs(dear));
     }
