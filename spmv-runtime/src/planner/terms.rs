@@ -95,7 +95,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     let alone = |chain: f64, shares: f64, threads: u32| {
         chain * (1.0 - shares * f64::from(threads) / RESIDENT_LANES).max(0.0)
     };
-    let (steps, chain, alone) = match shares(config.algorithm()) {
+    let (steps, chain, alone) = match shares(config.algorithm(), features) {
         Shares::Rows { threads } => {
             let chain = features.longest_row as f64 / f64::from(threads) / 1e6;
             (sliced(features, threads)? as f64 / 1e9, chain, alone(chain, rows, threads))
@@ -119,7 +119,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
             (with_entries as f64 / 1e9, followed as f64 / 1e9, 0.0)
         }
     };
-    let gathers = match shares(config.algorithm()) {
+    let gathers = match shares(config.algorithm(), features) {
         Shares::Rows { threads } | Shares::Pieces { threads, .. } | Shares::Blocks { threads, .. } => {
             features.sectors_per_gather(Some(threads))
         }
@@ -208,6 +208,16 @@ fn in_blocks(features: &Features, shape: (u32, u32)) -> Option<u64> {
     features.slots_per_entry(shape).map(|slots| (slots * features.nnz as f64).ceil() as u64)
 }
 
+/// Entries that a third of the rows have at least, by the longest rows of their class.
+fn padded_width(features: &Features) -> u64 {
+    let mut rows = 0;
+    let class = features.row_lengths.iter().rposition(|of_class| {
+        rows += of_class;
+        rows >= features.num_rows / 3
+    });
+    ((1u64 << class.unwrap_or(0)) - 1).clamp(1, features.longest_row.max(1))
+}
+
 fn places((rows, cols): (u32, u32)) -> f64 {
     f64::from(rows * cols)
 }
@@ -231,7 +241,7 @@ enum Shares {
     Entries,
 }
 
-fn shares(algorithm: Algorithm) -> Shares {
+fn shares(algorithm: Algorithm, features: &Features) -> Shares {
     match algorithm {
         Algorithm::CsrScalar(_) | Algorithm::Ell(_) | Algorithm::SellCSigma(_) | Algorithm::Dia(_) => {
             Shares::Rows { threads: 1 }
@@ -247,6 +257,9 @@ fn shares(algorithm: Algorithm) -> Shares {
             };
             Shares::Pieces { threads: layout.lanes_per_row, longest }
         }
+        // Rows by their lengths, so that a warp's are about as long as one another; of `hyb`, the padded part.
+        Algorithm::Jds(_) => Shares::Pieces { threads: 1, longest: u64::MAX },
+        Algorithm::Hyb(_) => Shares::Pieces { threads: 1, longest: padded_width(features) },
         Algorithm::CsrVector(csr) => Shares::Rows { threads: csr.threads_per_vector },
         Algorithm::LightVector(light) => Shares::Rows { threads: light.threads_per_vector },
         Algorithm::LightWarp(light) => Shares::Rows { threads: light.threads_per_vector },

@@ -18,7 +18,7 @@ use super::race::{Next, Race, Stop};
 use super::{Outcome, Tried, TuningReport, Unit};
 
 /// Predicted times over that of the fastest, beyond which a candidate is not worth a plan.
-const HOPELESS: f64 = 3.0;
+const HOPELESS: f64 = 2.0;
 
 /// The part of the budget after which what is beside the fastest enters before what is left of the list.
 const LISTED: f64 = 0.45;
@@ -223,21 +223,11 @@ impl Contest {
         if self.entrants == Entrants::Listed {
             return None;
         }
-        let best = self.race.best()?;
+        let best = self.runners[self.race.best()?];
         let measured = self.runners.iter().enumerate();
         let measured = measured.filter_map(|(runner, index)| Some((self.race.behind(runner)?, *index)));
-        let near: Vec<_> = measured.filter(|(behind, _)| *behind <= NEAR).collect();
-        let alike = near.iter().copied().filter(|(behind, _)| *behind <= self.race.alike()).collect();
         let name = |index: usize| self.entries[index].candidate.config.algorithm().name();
-        let best = self.runners[best];
-        let others =
-            fastest_of_each(near, self.race.alike(), name).into_iter().filter(|index| *index != best);
-        let of_best = [Beside::OtherLaunches, Beside::OtherParameters].map(|beside| (best, beside));
-        let of_others = others.map(|index| (index, Beside::OtherLaunches));
-        // With other parameters, the fastest of another algorithm may be the fastest of all.
-        let rivals = fastest_of_each(alike, 1.0, name).into_iter().filter(|index| name(*index) != name(best));
-        let of_rivals = rivals.map(|index| (index, Beside::OtherParameters));
-        let mut all = of_best.into_iter().chain(of_others).chain(of_rivals);
+        let mut all = with_neighbours(best, measured.collect(), self.race.alike(), name).into_iter();
         all.find(|(index, beside)| !self.entries[*index].neighbours.contains(beside))
     }
 
@@ -441,6 +431,25 @@ impl Contest {
     }
 }
 
+/// The candidates whose neighbours race, in their order: those of the `best`, then of candidates with how far they are `behind` the
+/// fastest of each algorithm that is near, with other parameters where it is another algorithm's that may be as fast as the best.
+fn with_neighbours(
+    best: usize,
+    behind: Vec<(f64, usize)>,
+    alike: f64,
+    algorithm: impl Fn(usize) -> &'static str,
+) -> Vec<(usize, Beside)> {
+    let up_to = |limit: f64| behind.iter().copied().filter(|(behind, _)| *behind <= limit).collect();
+    let others = fastest_of_each(up_to(NEAR), alike, &algorithm).into_iter().filter(|index| *index != best);
+    let rivals = fastest_of_each(up_to(alike), 1.0, &algorithm).into_iter();
+    let rivals = rivals.filter(|index| algorithm(*index) != algorithm(best));
+    let of_best = [(best, Beside::OtherLaunches), (best, Beside::OtherParameters)].into_iter();
+    of_best
+        .chain(others.map(|index| (index, Beside::OtherLaunches)))
+        .chain(rivals.map(|index| (index, Beside::OtherParameters)))
+        .collect()
+}
+
 /// Of candidates with how far they are behind, the fastest of each algorithm and those that take up to `alike` times as long, the fastest of all
 /// first.
 fn fastest_of_each(
@@ -466,5 +475,16 @@ mod tests {
         assert_eq!(fastest_of_each(times.clone(), 1.02, |index| names[index]), [3, 2, 4, 0]);
         assert_eq!(fastest_of_each(times, 1.03, |index| names[index]), [3, 1, 2, 4, 0]);
         assert_eq!(fastest_of_each(Vec::new(), 1.0, |index| names[index]), []);
+    }
+
+    #[test]
+    fn rivals_have_other_parameters() {
+        use Beside::{OtherLaunches, OtherParameters};
+        let names = ["dasp", "special", "csr5", "special", "csr5", "hola"];
+        let behind = vec![(1.08, 0), (1.01, 1), (1.02, 2), (1.0, 3), (1.015, 4), (1.2, 5)];
+        let found = with_neighbours(3, behind, 1.02, |index| names[index]);
+        let launches = [1, 4, 2, 0].map(|index| (index, OtherLaunches));
+        let of_best = [(3, OtherLaunches), (3, OtherParameters)];
+        assert_eq!(found, [&of_best[..], &launches, &[(4, OtherParameters)]].concat());
     }
 }
