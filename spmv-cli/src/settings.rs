@@ -2,14 +2,14 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spmv_runtime::codegen::{
-    Algorithm, COMMON_KEYS, FUNCTION_KEYS, IndexType, KernelConfig, KernelConfigBuilder, Semiring, Types,
-    UnknownName, ValueKind, ValueType,
+    Algorithm, COMMON_KEYS, FUNCTION_KEYS, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
+    Types, UnknownName, ValueKind, ValueType,
 };
 
 use crate::failure::{Failure, Kind};
 use crate::reading::{self, Header};
 
-/// `--set`, `--value` and `--semiring`.
+/// `--set`, `--value`, `--semiring` and `--transpose`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SettingArgs {
     /// A parameter of the algorithm, a common setting or a function; may be repeated (`spmv algorithms` lists them)
@@ -22,6 +22,9 @@ pub struct SettingArgs {
     /// What entries are combined and rows reduced with; short for --set semiring=NAME [default: plus_times]
     #[arg(long, value_name = "NAME", value_parser = semirings())]
     pub semiring: Option<Semiring>,
+    /// Multiply with the transpose; short for --set operation=transpose
+    #[arg(long)]
+    pub transpose: bool,
 }
 
 impl SettingArgs {
@@ -36,7 +39,9 @@ impl SettingArgs {
     /// The settings that have an option of their own.
     fn short(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let value = self.value.map(|value| ("value", value.name()));
-        value.into_iter().chain(self.semiring.map(|semiring| ("semiring", semiring.name())))
+        let semiring = self.semiring.map(|semiring| ("semiring", semiring.name()));
+        let operation = self.transpose.then_some(("operation", Operation::Transpose.name()));
+        [value, semiring, operation].into_iter().flatten()
     }
 
     /// The types that are given, with what follows from them, and offsets of this type.

@@ -115,7 +115,7 @@ Examples:
   spmv run A.mtx --algorithm light_vector --device sim --schedule 7 --report
   spmv run A.mtx --storage symmetric
   spmv run A.mtx --semiring min_plus --algorithm merge_path --beta 1
-  spmv run A.mtx --storage csc --set operation=transpose
+  spmv run A.mtx --storage csc --transpose
   spmv run A.mtx --device cpu
   spmv run A.mtx --value f64 --x x.mtx -o y.mtx
 

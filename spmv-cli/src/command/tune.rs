@@ -69,11 +69,11 @@ const AFTER_HELP: &str = "\
 The candidates are those of `spmv explain` and the configurations without which some measured
 matrix would lack a kernel nearly as fast as its fastest; first comes what `spmv run` would
 choose, then the others by what is expected of them. They are compiled on all cores while others
-run. A product is timed by events, after another one of the same kernel; whoever is clearly
-behind the fastest is measured no more, and the others in turn, so that what disturbs the device
-disturbs all of them. What is compared is the median, with a product's share of making the plan
-(--products). The simulator has no time: there a product costs what it counts, 4 for each sector
-of global memory and each atomic, 1 for each instruction of a warp.
+run. Products are timed by events, in turns of one, four and twelve, after another one of the same
+kernel; whoever is clearly behind the fastest by turns of equal length is measured no more. What
+is compared is a product with its share of making the plan (--products). The simulator has no
+time: there a product costs what it counts, 4 for each sector of global memory and each atomic,
+1 for each instruction of a warp.
 
 What was found is kept beside the compiled kernels, for this structure, whatever its values (a
 kernel that was found for values that are few stores others as they are), and these types,
