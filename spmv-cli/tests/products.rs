@@ -164,7 +164,7 @@ fn a_matrix_by_columns_and_one_triangle_are_right() {
     assert_eq!(product("lp_afiro.mtx", &few), as_told("hola_t", "non_transpose", "csc"));
     let named = ["--storage", "csc", "--algorithm", "csr_vector"];
     assert_eq!(product("lp_afiro.mtx", &named), as_told("csr_vector", "non_transpose", "csc"));
-    let transposed = ["--storage", "csc", "--set", "operation=transpose"];
+    let transposed = ["--storage", "csc", "--transpose"];
     assert_eq!(product("lp_afiro.mtx", &transposed).1, "transpose");
     let triangle = ["--storage", "symmetric"];
     let complex = "../../spmv-cli/tests/files/complex.mtx";

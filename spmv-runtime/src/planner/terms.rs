@@ -95,7 +95,8 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
     let alone = |chain: f64, shares: f64, threads: u32| {
         chain * (1.0 - shares * f64::from(threads) / RESIDENT_LANES).max(0.0)
     };
-    let (steps, chain, alone) = match shares(config.algorithm(), features) {
+    let shares = shares(config.algorithm(), features);
+    let (steps, chain, alone) = match shares {
         Shares::Rows { threads } => {
             let chain = features.longest_row as f64 / f64::from(threads) / 1e6;
             (sliced(features, threads)? as f64 / 1e9, chain, alone(chain, rows, threads))
@@ -119,7 +120,7 @@ pub fn terms(config: &KernelConfig, features: &Features, l2_bytes: u64) -> Optio
             (with_entries as f64 / 1e9, followed as f64 / 1e9, 0.0)
         }
     };
-    let gathers = match shares(config.algorithm(), features) {
+    let gathers = match shares {
         Shares::Rows { threads } | Shares::Pieces { threads, .. } | Shares::Blocks { threads, .. } => {
             features.sectors_per_gather(Some(threads))
         }
@@ -213,7 +214,7 @@ fn padded_width(features: &Features) -> u64 {
     let mut rows = 0;
     let class = features.row_lengths.iter().rposition(|of_class| {
         rows += of_class;
-        rows >= features.num_rows / 3
+        rows >= (features.num_rows / 3).max(1)
     });
     ((1u64 << class.unwrap_or(0)) - 1).clamp(1, features.longest_row.max(1))
 }
@@ -230,6 +231,7 @@ pub fn multiplies_fill(config: &KernelConfig, features: &Features) -> bool {
 }
 
 /// What threads share out among themselves.
+#[derive(Clone, Copy)]
 enum Shares {
     /// Rows, so many threads each.
     Rows { threads: u32 },

@@ -388,6 +388,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_far_behind_multiplies_once() {
+        let (best, why, products) = Device::new(&[1.0, 500.0, 0.9, 30.0], 0.02).race(Limit::Products(2000.0));
+        assert_eq!((best, why), (2, Stop::OneLeft));
+        assert_eq!([products[1], products[3]], [1, 1]);
+    }
+
+    #[test]
     fn close_ones_are_told_apart_within_the_budget() {
         let times = [1.1, 1.05, 1.04, 1.0, 1.03, 1.2, 1.5, 1.06, 1.3, 1.02, 2.0, 1.09, 1.4, 1.07, 1.6, 1.8];
         let mut found = 0;
