@@ -18,6 +18,7 @@ pub use auto::refusal;
 pub(crate) use auto::{ranked, usual_types};
 pub use model::{Footprint, Model, ModelError, Priced, Purpose};
 pub use neighbours::neighbours;
+pub(crate) use neighbours::{Setting, Step, step};
 pub use terms::{NUM_TERMS, TERMS, multiplies_fill, terms};
 
 pub(crate) mod analysis;

@@ -52,6 +52,22 @@ pub fn neighbours(config: KernelConfig) -> Vec<KernelConfig> {
     common.chain(own).flat_map(beside).flat_map(changed).collect()
 }
 
+/// The name of a setting and its value.
+pub(crate) type Setting = (&'static str, String);
+
+/// Settings that one configuration has and another has not, and those that the other has instead.
+pub(crate) type Step<'a> = [Vec<&'a Setting>; 2];
+
+/// What leads from one of an algorithm's configurations to another, given all their settings: a step as [`neighbours`] makes them,
+/// or one in any two settings; `None` where they are further apart.
+pub(crate) fn step<'a>(from: &'a [Setting], to: &'a [Setting]) -> Option<Step<'a>> {
+    let without = |these: &'a [Setting], those: &[Setting]| -> Vec<_> {
+        these.iter().filter(|setting| !those.contains(setting)).collect()
+    };
+    let step = [without(from, to), without(to, from)];
+    (1..=2).contains(&step.iter().map(Vec::len).max()?).then_some(step)
+}
+
 /// The value of a parameter that the algorithm has.
 fn value_of(algorithm: Algorithm, name: &str) -> Option<u32> {
     let place = algorithm.spec().parameters.iter().position(|parameter| parameter.name == name)?;

@@ -273,9 +273,14 @@ impl Race {
     /// What a product of a runner takes over what one of the fastest does, with their shares of making the plans, in the last round
     /// that both had a turn of.
     pub(crate) fn behind(&self, runner: usize) -> Option<f64> {
-        let (runner, best) = (&self.runners[runner], &self.runners[self.best()?]);
-        let round = runner.round()?.min(best.round()?);
-        Some(runner.time(round) / best.time(round))
+        self.over(runner, self.best()?)
+    }
+
+    /// The same over what one of another runner does.
+    pub(crate) fn over(&self, runner: usize, other: usize) -> Option<f64> {
+        let (runner, other) = (&self.runners[runner], &self.runners[other]);
+        let round = runner.round()?.min(other.round()?);
+        Some(runner.time(round) / other.time(round))
     }
 
     /// Takes a runner out of the race.
