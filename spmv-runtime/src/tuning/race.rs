@@ -35,7 +35,7 @@ const DISTURBED: f64 = 1.02;
 const MOST_RUNNERS: usize = 8;
 
 /// The part of the budget after which nobody enters any more where several stay, so that they are told apart.
-const ENTERING: f64 = 0.75;
+const ENTERING: f64 = 0.7;
 
 /// The time of one over that of another, up to which either may be the faster.
 const ALIKE: f64 = 1.02;
