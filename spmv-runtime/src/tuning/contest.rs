@@ -35,7 +35,7 @@ const FIRST_LISTED: usize = 15;
 const UNLIKELY: f64 = 1.4;
 
 /// Times over that of the fastest, from which on what is beside it enters only after all else where steps measured elsewhere lead to
-/// that: on an H200 such an estimate errs by 3.5 % or less for eight of ten, and two of 246 that were beyond turned out as fast.
+/// that: on an H200 two of 246 that were beyond turned out as fast as that.
 const WORSE: f64 = 1.05;
 
 /// Pairs of x and y where L2 holds the matrix: where they lie in it, and where a plan's arrays do, decides 1 to 2 per cent of what
