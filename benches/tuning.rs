@@ -4,8 +4,9 @@
 //! of all that is known, what `auto` and `tune` take included, until nothing is faster. What plans of these compute is compared
 //! with the CPU's product.
 //!
-//! `cargo bench --bench tuning -- [--budget N] [--repeat N] [--record FILE] [--report | --analysis] [NAME…]`;
-//! with `--repeat` each matrix is tuned so many times, with `--analysis` nothing is tuned.
+//! `cargo bench --bench tuning -- [--budget N] [--repeat N] [--record FILE] [--report | --analysis | --turns] [NAME…]`;
+//! with `--repeat` each matrix is tuned so many times, with `--analysis` nothing is tuned, and with `--turns` it is measured what
+//! a turn of few products says of a kernel.
 
 mod record;
 
@@ -51,12 +52,21 @@ const HEAD: &str = "matrix,value,best_ms,best,tuned_over_best,tuned,auto_over_be
                     tuning_stop,tuning_prepare_products,alone_ms,analysis_ms,ranking_ms,fingerprint_ms,best_spread,\
                     found_over_best";
 
+/// Products of a turn.
+const TURNS: [u32; 4] = [1, 4, 12, 24];
+
+const TURNS_HEAD: &str = "matrix,value,kernel,product_us,turn_1_us,deviation_1_us,turn_4_us,deviation_4_us,turn_12_us,\
+                          deviation_12_us,turn_24_us,deviation_24_us";
+
+/// Products of a batch, with which a kernel is known.
+const BATCH: u32 = 50;
+
 const ANALYSIS_HEAD: &str = "matrix,auto,product_us,analysis_us,analysis_products,fingerprint_us,ranking_us";
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let (mut budget, mut to, mut names, mut report) = (200, None, Vec::new(), false);
-    let (mut analysis, mut repeat) = (false, 1);
+    let (mut analysis, mut turns, mut repeat) = (false, false, 1);
     while let Some(argument) = arguments.next() {
         match &*argument {
             "--budget" => budget = arguments.next().and_then(|text| text.parse().ok()).expect("--budget N"),
@@ -64,6 +74,7 @@ fn main() {
             "--record" => to = Some(arguments.next().expect("--record FILE")),
             "--report" => report = true,
             "--analysis" => analysis = true,
+            "--turns" => turns = true,
             _ => names.push(argument),
         }
     }
@@ -72,9 +83,15 @@ fn main() {
         println!("no GPU: nothing is timed");
         return;
     }
-    println!("{}", if analysis { ANALYSIS_HEAD } else { HEAD });
-    let mut lines = vec![HEAD.to_owned()];
-    let head = record::head("tuning", &device).expect("what is known of the machine");
+    let columns = match (analysis, turns) {
+        (true, _) => ANALYSIS_HEAD,
+        (_, true) => TURNS_HEAD,
+        _ => HEAD,
+    };
+    println!("{columns}");
+    let mut lines = vec![columns.to_owned()];
+    let benchmark = if turns { "turns" } else { "tuning" };
+    let head = record::head(benchmark, &device).expect("what is known of the machine");
     // The head is at the end: what begins with it is a record of `spmv bench`.
     let save = |lines: &[String]| {
         let text = lines.iter().cloned().chain([format!("# {head}\n")]).collect::<Vec<_>>().join("\n");
@@ -97,6 +114,20 @@ fn main() {
                 Ok(line) => println!("{name},{line}"),
                 Err(error) => println!("{name}: {error}"),
             }
+            continue;
+        }
+        if turns {
+            let measured = [
+                (ValueType::F32, what_turns_say(&device, &wide.convert::<f32>())),
+                (ValueType::F64, what_turns_say(&device, &wide)),
+            ];
+            for (value, measured) in measured {
+                for line in measured.expect("turns are measured") {
+                    println!("{name},{value},{line}");
+                    lines.push(format!("{name},{value},{line}"));
+                }
+            }
+            save(&lines);
             continue;
         }
         let mut took = Vec::new();
@@ -126,8 +157,11 @@ fn main() {
         // A run that is broken off leaves what it has measured.
         save(&lines);
     }
-    for (what, ratios) in ["tuned", "auto", "found"].into_iter().zip(&ratios).filter(|_| !analysis) {
-        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64).exp();
+    for (what, ratios) in ["tuned", "auto", "found"].into_iter().zip(&ratios) {
+        if ratios.is_empty() {
+            continue;
+        }
+        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
         let worst = ratios.iter().copied().fold(1.0, f64::max);
         println!("# {what} over the best of all: {mean:.4} (geometric mean), {worst:.4} (largest)");
     }
@@ -287,6 +321,50 @@ fn looked_at<V: Element>(device: &Device, a: &CsrMatrix<V, u32>) -> Result<Strin
     ))
 }
 
+/// What whole turns of each of [`TURNS`] take the fastest kernels, in microseconds: the mean of [`ROUNDS`] and their standard
+/// deviation, behind the median of what a product takes in as many batches.
+fn what_turns_say<V: Element>(device: &Device, a: &CsrMatrix<V, u32>) -> Result<Vec<String>, Error> {
+    const KERNELS: usize = 9;
+    const ROUNDS: usize = 24;
+    let matrix = Arc::new(DeviceMatrix::upload(device, a, IndexType::U32)?);
+    let operation = Operation::NonTranspose;
+    let mut constraints = Constraints::default();
+    constraints.products = u64::MAX;
+    let candidates = all(V::TYPE).into_iter().map(|config| Candidate::new(config, "")).collect();
+    let thorough = Budget::Products(1_000_000);
+    let report = Spmv::tune_among(device, &matrix, operation, &constraints, candidates, thorough)?.report;
+    let plan = |config: KernelConfig| Spmv::with_operation(device, &matrix, operation, config);
+    let mut plans = fastest(&report, KERNELS).into_iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+    let x = Vector::<V>::zeros(device, matrix.num_cols())?;
+    let mut y = Vector::<V>::zeros(device, matrix.num_rows())?;
+    plans.iter_mut().try_for_each(|plan| plan.apply(1.0, &x, 0.0, &mut y))?;
+    device.synchronize()?;
+    let mut batches = vec![Vec::new(); plans.len()];
+    let mut turns = vec![[const { Vec::new() }; TURNS.len()]; plans.len()];
+    for _ in 0..ROUNDS {
+        for (products, kind) in TURNS.into_iter().zip(0..) {
+            for (plan, turns) in plans.iter_mut().zip(&mut turns) {
+                let product = queued(device, products, || plan.apply(1.0, &x, 0.0, &mut y))?;
+                turns[kind].push(product * 1e3 * f64::from(products));
+            }
+        }
+        for (plan, batches) in plans.iter_mut().zip(&mut batches) {
+            batches.push(queued(device, BATCH, || plan.apply(1.0, &x, 0.0, &mut y))? * 1e3);
+        }
+    }
+    let line = |((plan, mut batches), turns): ((&Spmv, Vec<f64>), &[Vec<f64>; TURNS.len()])| {
+        batches.sort_by(f64::total_cmp);
+        let mut line = format!("{},{:.4}", short(*plan.config()), batches[ROUNDS / 2]);
+        for turns in turns {
+            let mean = turns.iter().sum::<f64>() / ROUNDS as f64;
+            let squares = turns.iter().map(|turn| (turn - mean).powi(2)).sum::<f64>();
+            line.push_str(&format!(",{mean:.3},{:.3}", (squares / (ROUNDS - 1) as f64).sqrt()));
+        }
+        line
+    };
+    Ok(plans.iter().zip(batches).zip(&turns).map(line).collect())
+}
+
 /// Every algorithm as it is, and with each value of each parameter.
 fn all(value: ValueType) -> Vec<KernelConfig> {
     let mut found = Vec::new();
@@ -376,7 +454,7 @@ fn side_by_side<V: Element>(
     for batch in 0..BATCHES {
         let (x, y) = (&x[batch % VECTORS], &mut y[batch % VECTORS]);
         for (plan, times) in plans.iter_mut().zip(&mut times) {
-            times[batch] = queued(device, || plan.apply(1.0, x, 0.0, y))?;
+            times[batch] = queued(device, BATCH, || plan.apply(1.0, x, 0.0, y))?;
         }
     }
     let median = |mut times: [f64; BATCHES]| {
@@ -386,10 +464,13 @@ fn side_by_side<V: Element>(
     Ok(times.into_iter().map(median).collect())
 }
 
-/// What each of 50 products takes the device, in milliseconds, behind one that brings them into the caches. The device begins when
+/// What each of so many products takes the device, in milliseconds, behind one that brings them into the caches. The device begins when
 /// all are queued: the host takes as long to launch one as a small one takes the device.
-fn queued(device: &Device, mut multiply: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
-    const PRODUCTS: u32 = 50;
+fn queued(
+    device: &Device,
+    products: u32,
+    mut multiply: impl FnMut() -> Result<(), Error>,
+) -> Result<f64, Error> {
     let (context, stream) = device.as_cuda().expect("a GPU");
     let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).expect("an event");
     let (before, after) = (event(), event());
@@ -401,7 +482,7 @@ fn queued(device: &Device, mut multiply: impl FnMut() -> Result<(), Error>) -> R
     let mut recorded = Vec::new();
     let launched = multiply().and_then(|()| {
         recorded.push(before.record(stream));
-        let launched = (0..PRODUCTS).try_for_each(|_| multiply());
+        let launched = (0..products).try_for_each(|_| multiply());
         recorded.push(after.record(stream));
         launched
     });
@@ -409,7 +490,7 @@ fn queued(device: &Device, mut multiply: impl FnMut() -> Result<(), Error>) -> R
     device.synchronize()?;
     launched?;
     recorded.into_iter().for_each(|recorded| recorded.expect("an event is recorded"));
-    Ok(f64::from(before.elapsed_ms(&after).expect("both were recorded")) / f64::from(PRODUCTS))
+    Ok(f64::from(before.elapsed_ms(&after).expect("both were recorded")) / f64::from(products))
 }
 
 /// Returns once the flag at `flag` is set.
