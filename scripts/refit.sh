@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fits the planner's prices to the records that they come from, and tells how good the choices are.
 #
-# usage: refit.sh [OPTIONS OF spmv fit but --out, which is the table that the planner has]
+# usage: refit.sh [OPTIONS OF spmv fit but --output, which is the table that the planner has]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 records=(
@@ -65,4 +65,4 @@ since=(
   --since bsr=2026-11-25T17:54:10Z
 )
 cargo run --release --quiet --package spmv-cli -- fit "${records[@]/#/benches/record/nvidia-h200/}" "${since[@]}" \
-  --out spmv-runtime/src/planner/sm_90.csv "$@"
+  --output spmv-runtime/src/planner/sm_90.csv "$@"

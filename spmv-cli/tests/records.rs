@@ -12,7 +12,7 @@ fn plot(folder: &Path) -> (String, Vec<(String, String)>) {
     let plotted = spmv(&[
         "plot",
         "tests/files/new.csv",
-        "--out",
+        "--output",
         out.to_str().unwrap(),
         "--report",
         report.to_str().unwrap(),

@@ -40,7 +40,7 @@ pub struct Fit {
     #[arg(required = true)]
     records: Vec<PathBuf>,
     /// Write the model to this file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
     out: Option<PathBuf>,
     /// What records older than this date say of an algorithm does not count: its kernels have changed; may be repeated
     #[arg(long, value_name = "ALGORITHM=DATE")]

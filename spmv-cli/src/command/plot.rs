@@ -37,10 +37,10 @@ Contenders count with their best parameters on each matrix; wrong results count 
 Pictures that the records have no figures for are left out, and that is said.
 
 Examples:
-  spmv plot record.csv --out pictures
+  spmv plot record.csv --output pictures
   spmv plot plain.csv transpose.csv --report report.html
-  spmv plot record.csv --out pictures --heat ours:light_vector,threads_per_vector,rows_per_fetch
-  spmv plot --matrix A.mtx --out pictures
+  spmv plot record.csv --output pictures --heat ours:light_vector,threads_per_vector,rows_per_fetch
+  spmv plot --matrix A.mtx --output pictures
 
 JSON (--json), one object:
   written, left_out"
@@ -50,7 +50,7 @@ pub struct Plot {
     #[arg(value_name = "RECORD")]
     records: Vec<PathBuf>,
     /// Write an SVG file for each picture into this folder; it is made where there is none
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(short = 'o', long = "output", value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Write everything into one HTML file: pictures, means, a line for each matrix, losses, failures; needs a record
     #[arg(long, value_name = "FILE")]
@@ -79,7 +79,7 @@ impl Plot {
         {
             let message = format!("{option} tells what was measured, so it needs a record");
             return Err(Failure::new(Kind::Usage, message)
-                .help("name one that `spmv bench --csv` wrote; with --out, --matrix needs none"));
+                .help("name one that `spmv bench --csv` wrote; with --output, --matrix needs none"));
         }
         let record = if self.records.is_empty() { None } else { Some(self.record()?) };
         let mut gallery = record.as_ref().map_or_else(Gallery::default, plot::gallery);
