@@ -30,7 +30,7 @@ impl<V: RealElement> Contender<V> for Auto {
             return Err(Absent::Skipped("there is no device to run kernels".into()));
         };
         let operation = match task.operation {
-            Operation::Plain | Operation::Symmetric => codegen::Operation::NonTranspose,
+            Operation::NonTranspose | Operation::Symmetric => codegen::Operation::NonTranspose,
             Operation::Transpose => codegen::Operation::Transpose,
         };
         let device = &on.device;
@@ -41,7 +41,7 @@ impl<V: RealElement> Contender<V> for Auto {
                 Spmv::auto_with(device, &matrix, operation, &Constraints::default())?;
                 (matrix, Some(ms))
             }
-            Operation::Plain | Operation::Transpose => {
+            Operation::NonTranspose | Operation::Transpose => {
                 let types = plan(&on.matrix)?.config().types();
                 // A matrix of its own: nothing is known of its structure, while the kernel is compiled.
                 (task.a.to_device(device, types)?, None)

@@ -176,7 +176,7 @@ impl<'r> Session<'r> {
     ) -> Vec<Row> {
         let request = self.request;
         // Of a transpose they are not looked at: they take a copy.
-        let features = (operation == Operation::Plain).then(|| matrix::features(a));
+        let features = (operation == Operation::NonTranspose).then(|| matrix::features(a));
         let device = self.instruments.as_ref().map(Instruments::device).or(self.simulator.as_ref());
         let l2_bytes = device.map_or(planner::MEASURED_L2_BYTES, planner::l2_bytes);
         let found = ours::configs(request, V::TYPE, operation, features.as_ref(), l2_bytes);
@@ -287,7 +287,7 @@ impl Stage<'_> {
         let request = self.request;
         on(Event::Step("computing what is right"));
         let transposed = match operation {
-            Operation::Plain | Operation::Symmetric => None,
+            Operation::NonTranspose | Operation::Symmetric => None,
             Operation::Transpose => Some(a.transpose().map_err(|error| error.to_string())?),
         };
         let op_a = transposed.as_ref().unwrap_or(a);
@@ -787,8 +787,8 @@ mod tests {
         let stage =
             Stage { request: &request, instruments: None, simulator: Some(&simulator), copy_gb_per_s: 0.0 };
         let a = entry().load::<f32>().unwrap();
-        let blank = blank_row(&entry(), &a, Operation::Plain);
-        stage.measure(&a, Operation::Plain, contenders, &blank, &mut |_| {})
+        let blank = blank_row(&entry(), &a, Operation::NonTranspose);
+        stage.measure(&a, Operation::NonTranspose, contenders, &blank, &mut |_| {})
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub struct Key {
     pub matrix: String,
     /// Type of the values.
     pub value: String,
-    /// `plain` or `transpose`.
+    /// `non_transpose` or `transpose`.
     pub operation: String,
     /// Who.
     pub contender: String,

@@ -100,7 +100,7 @@ impl<V: RealElement> Task<'_, V> {
     /// Entries of x and y.
     pub(crate) fn lengths(&self) -> (usize, usize) {
         match self.operation {
-            Operation::Plain | Operation::Symmetric => (self.a.num_cols(), self.a.num_rows()),
+            Operation::NonTranspose | Operation::Symmetric => (self.a.num_cols(), self.a.num_rows()),
             Operation::Transpose => (self.a.num_rows(), self.a.num_cols()),
         }
     }

@@ -62,12 +62,12 @@ struct Path {
     algorithm: c_int,
     preprocess: bool,
     params: &'static str,
-    plain: bool,
+    non_transpose: bool,
     transpose: bool,
 }
 
 const fn path(name: &'static str, format: Format, algorithm: c_int) -> Path {
-    Path { name, format, algorithm, preprocess: false, params: "", plain: true, transpose: true }
+    Path { name, format, algorithm, preprocess: false, params: "", non_transpose: true, transpose: true }
 }
 
 const PATHS: &[Path] = &[
@@ -75,7 +75,7 @@ const PATHS: &[Path] = &[
     Path { preprocess: true, ..path("cusparse:csr_alg1", Format::Csr, 2) },
     path("cusparse:csr_alg2", Format::Csr, 3),
     Path { preprocess: true, ..path("cusparse:csr_alg2", Format::Csr, 3) },
-    Path { plain: false, ..path("cusparse:csc", Format::Csc, 0) },
+    Path { non_transpose: false, ..path("cusparse:csc", Format::Csc, 0) },
     path("cusparse:coo_alg1", Format::Coo, 1),
     path("cusparse:coo_alg2", Format::Coo, 4),
     Path { transpose: false, ..path("cusparse:sell", Format::SlicedEll, 5) },
@@ -129,7 +129,7 @@ impl Libraries {
     /// Every way of every library to compute an operation.
     pub(crate) fn contenders(&self, operation: Operation) -> Vec<Way<'_>> {
         let fits = |path: &&Path| match operation {
-            Operation::Plain | Operation::Symmetric => path.plain,
+            Operation::NonTranspose | Operation::Symmetric => path.non_transpose,
             Operation::Transpose => path.transpose,
         };
         let ways = |loaded| PATHS.iter().filter(fits).map(move |path| Way::new(path, loaded));
@@ -432,7 +432,7 @@ impl<V: RealElement> Contender<V> for Way<'_> {
             operation: match (task.operation, self.path.format) {
                 (Operation::Transpose, Format::Csc) => OPERATION_NON_TRANSPOSE,
                 (Operation::Transpose, _) => OPERATION_TRANSPOSE,
-                (Operation::Plain | Operation::Symmetric, _) => OPERATION_NON_TRANSPOSE,
+                (Operation::NonTranspose | Operation::Symmetric, _) => OPERATION_NON_TRANSPOSE,
             },
             algorithm: self.path.algorithm,
             compute: cuda_type(V::TYPE.narrowest_accumulator()),

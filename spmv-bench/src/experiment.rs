@@ -63,7 +63,7 @@ pub struct Experiment {
     pub matrices: Matrices,
     /// In which types.
     pub values: &'static [ValueType],
-    /// `plain`, `transpose`.
+    /// `non_transpose`, `transpose`.
     pub operations: &'static [&'static str],
     /// Who takes part, in the order of the table's columns.
     pub contenders: &'static [Contender],
@@ -193,7 +193,7 @@ pub struct PublishedSpeedUp {
 pub struct RequestParts {
     /// Types of the values.
     pub values: &'static [ValueType],
-    /// `plain`, `transpose`.
+    /// `non_transpose`, `transpose`.
     pub operations: &'static [&'static str],
     /// Names of contenders that this version has; `cusparse:*` stands for all of that library.
     pub contenders: Vec<String>,
@@ -383,7 +383,7 @@ const fn contender(
 
 const CUSPARSE: Contender = contender("cuSPARSE", "cusparse", &[]);
 const F32_AND_F64: &[ValueType] = &[ValueType::F32, ValueType::F64];
-const PLAIN: &[&str] = &["plain"];
+const NON_TRANSPOSE: &[&str] = &["non_transpose"];
 const TRANSPOSE: &[&str] = &["transpose"];
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ pub enum FitError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The record has no products of ours to fit to.
-    #[error("the record has no correct product of a generated kernel with operation = plain")]
+    #[error("the record has no correct product of a generated kernel with operation = non_transpose")]
     Nothing,
 }
 
@@ -244,7 +244,7 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
             terms,
             ms,
             best_ms: ms,
-            prepare_ms: if row.operation == PLAIN { row.prepare_ms } else { None },
+            prepare_ms: if row.operation == NON_TRANSPOSE { row.prepare_ms } else { None },
         };
         let new = || Measured { config: usual, label: label.clone(), points: Vec::new() };
         measured.entry(label.clone()).or_insert_with(new).points.push(point);
@@ -289,7 +289,7 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         // Of transposed products, and where not all variants took part, few configurations are measured: they tell prices, and
         // nothing of choices.
         let is_own = |problem: &usize| {
-            let is_known = configurations[*problem] * FEW >= most && problems[*problem].2 == PLAIN;
+            let is_known = configurations[*problem] * FEW >= most && problems[*problem].2 == NON_TRANSPOSE;
             footprints[*problem] == footprint && is_known
         };
         let own: Vec<usize> = predictable.iter().copied().filter(is_own).collect();
@@ -479,7 +479,7 @@ impl<'a> Judge<'a> {
     /// # Errors
     /// Those of [`FitError`].
     pub fn new(record: &'a Record) -> Result<Self, FitError> {
-        Ok(Self(measurements(record, |row| counts(row) && row.operation == PLAIN)?))
+        Ok(Self(measurements(record, |row| counts(row) && row.operation == NON_TRANSPOSE)?))
     }
 
     /// What a model chooses by its prices, where any of its configurations were measured.
@@ -521,7 +521,7 @@ const MOST: [f64; 3] = [1.0, 2.0, 3.0];
 const FEW: usize = 3;
 
 /// As records name products that are not transposed.
-const PLAIN: &str = "plain";
+const NON_TRANSPOSE: &str = "non_transpose";
 
 /// Whether a row is a correct product of ours, by a kernel that works on rows: transposed products by other kernels are not
 /// predicted, nor those with one triangle. An algorithm that is there no more, or has another name, cannot be chosen.
@@ -529,7 +529,7 @@ fn counts(row: &Row) -> bool {
     let other = ["naive_t", "hola_t", "planned_t", "sym_csr", "sym_dia"];
     let name = row.contender.strip_prefix("ours:").unwrap_or_default();
     let can_be_chosen = !other.contains(&name) && Algorithm::ALL.iter().any(|spec| spec.name == name);
-    let known = row.operation == PLAIN || row.operation == "transpose";
+    let known = row.operation == NON_TRANSPOSE || row.operation == "transpose";
     can_be_chosen && row.is_ok() && known && row.time_ms().is_some_and(|ms| ms > 0.0)
 }
 
@@ -548,7 +548,7 @@ fn structure(name: &str) -> Result<[(&'static str, Features); 2], FitError> {
     let a = entry.load::<f64>()?;
     let plain = features(&a);
     let transposed = a.transpose().expect("the transpose of a matrix with 32-bit offsets has them too");
-    Ok([(PLAIN, plain), ("transpose", features(&transposed))])
+    Ok([(NON_TRANSPOSE, plain), ("transpose", features(&transposed))])
 }
 
 /// The configuration of a row for values of this type; `None` where it does not take them.
@@ -836,7 +836,7 @@ mod tests {
             contender: contender.into(),
             params: params.into(),
             value: "f64".into(),
-            operation: PLAIN.into(),
+            operation: NON_TRANSPOSE.into(),
             ..Row::default()
         };
         let rows = vec![
@@ -868,15 +868,16 @@ mod tests {
             ..Row::default()
         };
         assert!(
-            counts(&row("ours:tjds", PLAIN, Some(1.0))) && counts(&row("ours:dia", "transpose", Some(1.0)))
+            counts(&row("ours:tjds", NON_TRANSPOSE, Some(1.0)))
+                && counts(&row("ours:dia", "transpose", Some(1.0)))
         );
         let others = [
-            row("ours:jds_t", PLAIN, Some(1.0)),
-            row("ours:sym_dia", PLAIN, Some(1.0)),
-            row("cusparse:op", PLAIN, Some(1.0)),
+            row("ours:jds_t", NON_TRANSPOSE, Some(1.0)),
+            row("ours:sym_dia", NON_TRANSPOSE, Some(1.0)),
+            row("cusparse:op", NON_TRANSPOSE, Some(1.0)),
             row("ours:dia", "symmetric", Some(1.0)),
-            row("ours:dia", PLAIN, None),
-            Row { status: "wrong".into(), ..row("ours:dia", PLAIN, Some(1.0)) },
+            row("ours:dia", NON_TRANSPOSE, None),
+            Row { status: "wrong".into(), ..row("ours:dia", NON_TRANSPOSE, Some(1.0)) },
         ];
         others.iter().for_each(|row| assert!(!counts(row), "{}", row.label()));
     }
@@ -1049,7 +1050,7 @@ mod tests {
             matrix: "quick_stencil_5".into(),
             nnz: 199_200,
             value: value.into(),
-            operation: "plain".into(),
+            operation: "non_transpose".into(),
             contender: contender.into(),
             params: "threads_per_block=256".into(),
             cold_ms: Some(ms),

@@ -382,7 +382,7 @@ mod tests {
     fn variants_change_one_parameter_at_a_time() {
         let all = |variants| {
             let request = request(&["ours:csr_vector"], variants);
-            let found = configs(&request, ValueType::F64, Operation::Plain, None, 0);
+            let found = configs(&request, ValueType::F64, Operation::NonTranspose, None, 0);
             assert!(found.refused.is_empty());
             found.configs.iter().map(params).collect::<Vec<_>>()
         };
@@ -424,7 +424,7 @@ mod tests {
             configurations: vec![named("threads_per_block", "128"), named("sigma", "4")],
             ..request(&["ours:csr_vector"], Variants::Default)
         };
-        let found = configs(&request, ValueType::F32, Operation::Plain, None, 0);
+        let found = configs(&request, ValueType::F32, Operation::NonTranspose, None, 0);
         let told = params(&found.configs[1]);
         assert!(
             told.starts_with("threads_per_vector=4;") && told.ends_with(";threads_per_block=128"),
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn refused_combinations_are_left_out() {
         let request = request(&["ours:csr_scalar"], Variants::All);
-        let found = configs(&request, ValueType::F32, Operation::Plain, None, 0);
+        let found = configs(&request, ValueType::F32, Operation::NonTranspose, None, 0);
         let problems: Vec<_> =
             found.configs.iter().flat_map(|config| config.to_builder().problems()).collect();
         assert!(problems.is_empty(), "{problems:?}");

@@ -26,7 +26,7 @@ pub struct Problem<'a> {
     pub class: &'a str,
     /// Type of the values.
     pub value: &'a str,
-    /// `plain` or `transpose`.
+    /// `non_transpose` or `transpose`.
     pub operation: &'a str,
     /// Everybody's rows, also those without a time or with a wrong result.
     pub rows: Vec<&'a Row>,

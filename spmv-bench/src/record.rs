@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::request::Operation;
+
 /// Where, when and with what the figures of a [`Record`] were measured. The first line of the file: `# ` and this
 /// as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -60,7 +62,7 @@ pub struct Row {
     pub nnz: u64,
     /// Type of the values: `f32`, `f64`, …
     pub value: String,
-    /// `plain` or `transpose`.
+    /// `non_transpose` or `transpose`.
     pub operation: String,
     /// Who: `cusparse:csr_alg2`, `ours:csr_vector`, `cpu:parallel`.
     pub contender: String,
@@ -150,6 +152,9 @@ impl Row {
     }
 }
 
+/// What records until November 2026 call `non_transpose`.
+const NON_TRANSPOSE_BEFORE: &str = "plain";
+
 /// A head and its rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -194,7 +199,13 @@ impl Record {
         let head =
             first.strip_prefix("# ").ok_or_else(|| RecordError::Head(first.chars().take(80).collect()))?;
         let head = serde_json::from_str(head).map_err(|error| RecordError::Head(error.to_string()))?;
-        let rows = csv::Reader::from_reader(rows.as_bytes()).deserialize().collect::<Result<_, _>>()?;
+        let mut rows =
+            csv::Reader::from_reader(rows.as_bytes()).deserialize().collect::<Result<Vec<Row>, _>>()?;
+        for row in &mut rows {
+            if row.operation == NON_TRANSPOSE_BEFORE {
+                row.operation = Operation::NonTranspose.name().into();
+            }
+        }
         Ok(Record { head, rows })
     }
 

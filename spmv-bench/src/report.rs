@@ -214,7 +214,7 @@ mod tests {
             matrix: "<script>alert(1)</script>&\"'".into(),
             class: "</style><img src=x>".into(),
             value: "f32".into(),
-            operation: "plain".into(),
+            operation: "non_transpose".into(),
             contender: contender.into(),
             params: "a=<b>".into(),
             rows: 100,

@@ -54,7 +54,7 @@ impl Request {
         Request {
             entries,
             values: vec![ValueType::F32, ValueType::F64],
-            operations: vec![Operation::Plain],
+            operations: vec![Operation::NonTranspose],
             contenders: Selection::default(),
             variants: Variants::Default,
             configurations: Vec::new(),
@@ -94,7 +94,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A.
-    Plain,
+    NonTranspose,
     /// The transpose of A.
     Transpose,
     /// The symmetric matrix that has the lower triangle of A. Contenders for one triangle have that, the others both.
@@ -103,12 +103,12 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Operation; 3] = [Operation::Plain, Operation::Transpose, Operation::Symmetric];
+    pub const ALL: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::Symmetric];
 
-    /// `plain`, `transpose` or `symmetric`.
+    /// `non_transpose`, `transpose` or `symmetric`.
     pub const fn name(self) -> &'static str {
         match self {
-            Operation::Plain => "plain",
+            Operation::NonTranspose => "non_transpose",
             Operation::Transpose => "transpose",
             Operation::Symmetric => "symmetric",
         }
@@ -122,7 +122,7 @@ impl Operation {
     /// The operations of configurations that compute it.
     pub(crate) fn of_kernels(self) -> &'static [codegen::Operation] {
         match self {
-            Operation::Plain => &[codegen::Operation::NonTranspose],
+            Operation::NonTranspose => &[codegen::Operation::NonTranspose],
             Operation::Transpose => &[codegen::Operation::Transpose],
             Operation::Symmetric => &[codegen::Operation::NonTranspose, codegen::Operation::Symmetric],
         }
@@ -295,8 +295,10 @@ mod tests {
     #[test]
     fn operations_have_names() {
         assert_eq!("transpose".parse(), Ok(Operation::Transpose));
-        assert!("sideways".parse::<Operation>().unwrap_err().to_string().contains("plain, transpose"));
-        assert_eq!(Operation::Plain.of_kernels(), [codegen::Operation::NonTranspose]);
+        assert!(
+            "sideways".parse::<Operation>().unwrap_err().to_string().contains("non_transpose, transpose")
+        );
+        assert_eq!(Operation::NonTranspose.of_kernels(), [codegen::Operation::NonTranspose]);
         assert_eq!(Operation::Transpose.of_kernels(), [codegen::Operation::Transpose]);
     }
 }

@@ -99,7 +99,7 @@ pub fn provenance(head: &Head) -> String {
 
 fn title(operation: &str) -> String {
     match operation {
-        "plain" => "y ← Ax".to_owned(),
+        "non_transpose" => "y ← Ax".to_owned(),
         "transpose" => "y ← Aᵀx".to_owned(),
         "symmetric" => "y ← Ax, A symmetric".to_owned(),
         other => cell(other),
@@ -289,7 +289,7 @@ mod tests {
             matrix: matrix.into(),
             class: class.into(),
             value: "f32".into(),
-            operation: "plain".into(),
+            operation: "non_transpose".into(),
             contender: contender.into(),
             cold_ms: Some(cold_ms),
             roof_fraction: Some(0.5),

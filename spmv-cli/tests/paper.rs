@@ -19,7 +19,7 @@ fn a_papers_table_follows_the_measurement() {
     let output = bench(&["--paper", "000-table1", "--matrices", folder, "--device", "cpu"]);
     let told = text(&output.stdout);
     assert!(output.status.success(), "{told}{}", text(&output.stderr));
-    assert!(told.contains("000-table1: time, ms, f32, plain"), "{told}");
+    assert!(told.contains("000-table1: time, ms, f32, non_transpose"), "{told}");
     let row = told.lines().find(|line| line.trim_start().starts_with("cage14") && line.contains("73.7"));
     assert!(row.is_some_and(|row| row.contains("62.5")), "{told}");
 }

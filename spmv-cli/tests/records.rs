@@ -50,10 +50,10 @@ fn pictures_and_report() {
         [
             "density-karate.mtx.svg",
             "heat-ours-csr_vector-threads_per_vector.svg",
-            "profile-f32-plain.svg",
-            "roofline-f32-plain.svg",
-            "speed_up-plain.svg",
-            "throughput-f32-plain.svg"
+            "profile-f32-non_transpose.svg",
+            "roofline-f32-non_transpose.svg",
+            "speed_up-non_transpose.svg",
+            "throughput-f32-non_transpose.svg"
         ]
     );
     for (name, svg) in &pictures {

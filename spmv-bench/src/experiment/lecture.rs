@@ -1,7 +1,7 @@
 //! *Parallel Sparse Methods*, a lecture: which storage format suits which structure.
 
 use super::shapes::made;
-use super::{Axis, Experiment, F32_AND_F64, Matrices, Metric, PLAIN, Paper, Shape, contender};
+use super::{Axis, Experiment, F32_AND_F64, Matrices, Metric, NON_TRANSPOSE, Paper, Shape, contender};
 
 const PAPER: Paper = Paper {
     number: "002",
@@ -27,7 +27,7 @@ pub(super) const ALL: &[Experiment] = &[Experiment {
     ],
     matrices: Matrices::Shapes(MATRICES),
     values: F32_AND_F64,
-    operations: PLAIN,
+    operations: NON_TRANSPOSE,
     contenders: &[
         contender("CSR", "ours:csr_scalar", &[("unroll", "1")]),
         contender("ELL", "ours:ell", &[]),

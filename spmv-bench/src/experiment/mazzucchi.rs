@@ -2,7 +2,8 @@
 
 use super::shapes::{CAGE14, like, made};
 use super::{
-    Axis, Contender, Experiment, F32_AND_F64, Matrices, Metric, PLAIN, Paper, Published, Shape, contender,
+    Axis, Contender, Experiment, F32_AND_F64, Matrices, Metric, NON_TRANSPOSE, Paper, Published, Shape,
+    contender,
 };
 
 const PAPER: Paper = Paper {
@@ -36,7 +37,7 @@ pub(super) const ALL: &[Experiment] = &[
         ],
         matrices: Matrices::Shapes(MATRICES),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: CONTENDERS,
         axis: Axis::Matrix,
         metrics: &[Metric::Milliseconds, Metric::Gflops, Metric::Bandwidth],
@@ -50,7 +51,7 @@ pub(super) const ALL: &[Experiment] = &[
         shows: &["the kernel can be chosen at run time by density, improving performance in all cases"],
         matrices: Matrices::Shapes(DENSITIES),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: CONTENDERS,
         axis: Axis::NonzerosPerRow,
         metrics: &[Metric::Milliseconds],

@@ -1,7 +1,9 @@
 //! A. Messa, *Deliverable report*: thread, warp, bins and a hybrid of thread, warp and block, beside cuSPARSE.
 
 use super::shapes::{F1, like};
-use super::{Axis, CUSPARSE, Experiment, F32_AND_F64, Matrices, Metric, PLAIN, Paper, Shape, contender};
+use super::{
+    Axis, CUSPARSE, Experiment, F32_AND_F64, Matrices, Metric, NON_TRANSPOSE, Paper, Shape, contender,
+};
 
 const PAPER: Paper = Paper {
     number: "001",
@@ -22,7 +24,7 @@ pub(super) const ALL: &[Experiment] = &[
         ],
         matrices: Matrices::Shapes(MATRICES),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: &[
             contender("plain", "ours:csr_scalar", &[("unroll", "1"), ("min_blocks", "0")]),
             contender("unroll 4", "ours:csr_scalar", &[("unroll", "4"), ("min_blocks", "0")]),
@@ -49,7 +51,7 @@ pub(super) const ALL: &[Experiment] = &[
         ],
         matrices: Matrices::Shapes(MATRICES),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: &[
             contender("OneThreadPerRow", "ours:csr_scalar", &[("unroll", "4")]),
             contender("OneWarpPerRow", "ours:csr_vector", &[("threads_per_vector", "32")]),

@@ -5,7 +5,7 @@ use spmv_runtime::ValueType;
 
 use super::shapes::{GAUSSIANS, like, made};
 use super::{
-    Axis, CUSPARSE, Contender, Experiment, F32_AND_F64, Matrices, Metric, PLAIN, Paper, Published,
+    Axis, CUSPARSE, Contender, Experiment, F32_AND_F64, Matrices, Metric, NON_TRANSPOSE, Paper, Published,
     PublishedSpeedUp, Shape, SpeedUps, TRANSPOSE, contender,
 };
 
@@ -41,7 +41,7 @@ pub(super) const ALL: &[Experiment] = &[
         ],
         matrices: Matrices::Suites(&["quick", "standard"]),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: PEERS,
         axis: Axis::Matrix,
         metrics: &[Metric::Gflops],
@@ -59,7 +59,7 @@ pub(super) const ALL: &[Experiment] = &[
         ],
         matrices: Matrices::Shapes(GAUSSIANS),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: PEERS,
         axis: Axis::Parameter("sigma"),
         metrics: &[Metric::Gflops],
@@ -73,7 +73,7 @@ pub(super) const ALL: &[Experiment] = &[
         shows: &["Hola needs about 0.002 bytes a nonzero, merge-based a multiple of it, CSR5 far more"],
         matrices: Matrices::Suites(&["standard"]),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: &[MERGE, CSR5, HOLA],
         axis: Axis::Matrix,
         metrics: &[Metric::ExtraBytesPerNonzero],
@@ -97,7 +97,7 @@ pub(super) const ALL: &[Experiment] = &[
         ],
         matrices: Matrices::Shapes(EMPTY_ROWS),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: PEERS,
         axis: Axis::Matrix,
         metrics: &[Metric::Gflops],

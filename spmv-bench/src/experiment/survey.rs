@@ -4,7 +4,8 @@ use spmv_runtime::ValueType;
 
 use super::shapes::{CAGE14, F1, like};
 use super::{
-    Axis, Contender, Experiment, F32_AND_F64, Matrices, Metric, PLAIN, Paper, Published, Shape, contender,
+    Axis, Contender, Experiment, F32_AND_F64, Matrices, Metric, NON_TRANSPOSE, Paper, Published, Shape,
+    contender,
 };
 
 const PAPER: Paper = Paper {
@@ -43,7 +44,7 @@ pub(super) const ALL: &[Experiment] = &[
         ],
         matrices: Matrices::Shapes(MATRICES),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: CONTENDERS,
         axis: Axis::NonzerosPerRow,
         metrics: &[
@@ -83,7 +84,7 @@ pub(super) const ALL: &[Experiment] = &[
         ],
         matrices: Matrices::Shapes(&[RAIL]),
         values: F32_AND_F64,
-        operations: PLAIN,
+        operations: NON_TRANSPOSE,
         contenders: &[contender(WARP, "ours:csr_vector", &[("threads_per_vector", "32")]), CONTENDERS[2]],
         axis: Axis::Matrix,
         metrics: &[Metric::Gflops],

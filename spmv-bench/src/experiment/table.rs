@@ -394,7 +394,7 @@ mod tests {
             rows: 1000,
             nnz: 1_000_000,
             value: "f32".into(),
-            operation: "plain".into(),
+            operation: "non_transpose".into(),
             contender: contender.into(),
             params: params.into(),
             cold_ms: Some(ms),
@@ -432,7 +432,7 @@ mod tests {
         ]);
         let tables = experiment.tables(&record);
         let times = &tables[0];
-        assert_eq!(times.title, "000-table1: time, ms, f32, plain");
+        assert_eq!(times.title, "000-table1: time, ms, f32, non_transpose");
         assert_eq!(cell(times, "like_cage14", "Thread/Row"), "0.5");
         assert_eq!(cell(times, "like_cage14", "Warp/Row"), "0.25");
         assert_eq!(cell(times, "like_cage14", "best"), "Warp/Row");

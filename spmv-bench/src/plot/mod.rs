@@ -208,7 +208,7 @@ fn times_text(problems: &[&Problem<'_>]) -> &'static str {
 
 fn operation_text(operation: &str) -> &str {
     match operation {
-        "plain" => "plain product",
+        "non_transpose" => "plain product",
         "transpose" => "transposed product",
         "symmetric" => "product with a symmetric matrix",
         other => other,
@@ -256,7 +256,7 @@ mod tests {
                     rows.push(Row {
                         matrix: format!("<group>/a matrix & its very long name, number {matrix}"),
                         value: value.into(),
-                        operation: "plain".into(),
+                        operation: "non_transpose".into(),
                         contender: format!("{side}:{name}"),
                         rows: 1 + nnz / (1 + matrix * 10),
                         nnz,
@@ -278,9 +278,9 @@ mod tests {
         let drawn = gallery(&record);
         let names: Vec<&str> = drawn.pictures.iter().map(|picture| &*picture.name).collect();
         let expected = ["throughput", "roofline", "profile"]
-            .map(|kind| [format!("{kind}-f32-plain"), format!("{kind}-f64-plain")]);
+            .map(|kind| [format!("{kind}-f32-non_transpose"), format!("{kind}-f64-non_transpose")]);
         let [[a, b], [c, d], [e, f]] = &expected;
-        assert_eq!(names, [a, c, e, b, d, f, "speed_up-plain"]);
+        assert_eq!(names, [a, c, e, b, d, f, "speed_up-non_transpose"]);
         assert!(drawn.left_out.is_empty());
         let mut text = Vec::new();
         record.write(&mut text).unwrap();

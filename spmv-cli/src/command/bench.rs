@@ -53,7 +53,7 @@ pub struct Bench {
     value: Vec<ValueType>,
     /// A itself, its transpose, and the symmetric matrix with the lower triangle of A, which kernels for one triangle get
     /// as it is and others with both
-    #[arg(long, value_name = "plain,transpose,symmetric", value_delimiter = ',', default_value = "plain", value_parser = parse_operation)]
+    #[arg(long, value_name = "non_transpose,transpose,symmetric", value_delimiter = ',', default_value = "non_transpose", value_parser = parse_operation)]
     operation: Vec<Operation>,
     /// Who takes part; * stands for any text [default: ours:*,auto,cusparse:*,cpu:parallel]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
@@ -584,7 +584,7 @@ mod tests {
         Row {
             matrix: "a".into(),
             value: "f32".into(),
-            operation: "plain".into(),
+            operation: "non_transpose".into(),
             nnz: 1000,
             contender: contender.into(),
             cold_ms: Some(ms),
