@@ -102,7 +102,11 @@ impl MatrixCopy {
         };
         prepare.extend(plan.prepare.into_iter().map(on_copy));
         counts.extend(plan.counts.into_iter().map(|count| Count { after: count.after + before, ..count }));
-        let multiply = plan.multiply.into_iter().map(on_copy).collect();
+        let multiply: Vec<Pass> = plan.multiply.into_iter().map(on_copy).collect();
+        // An algorithm with a layout of its own reads them when it makes that.
+        for array in [offsets, indices, values] {
+            buffers[array].scratch = !multiply.iter().any(|pass| pass.args.contains(&Arg::Buffer(array)));
+        }
         Plan { prepare, multiply, buffers, counts, guarantees: plan.guarantees }
     }
 
@@ -144,4 +148,24 @@ fn pushed(
 
 fn size(value: &Expr) -> Arg {
     Arg::Size(value.clone(), IndexType::U32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_that_no_product_reads_are_not_kept() {
+        let kept = |algorithm, operation| {
+            let config = KernelConfig::from_settings(algorithm, [("operation", operation)]).unwrap();
+            let kept = config.outline().buffers.into_iter().filter(|buffer| !buffer.scratch);
+            kept.map(|buffer| buffer.name).collect::<Vec<_>>()
+        };
+        for (operation, copy) in [("transpose", "transposed"), ("symmetric", "expanded")] {
+            let arrays = ["offsets", "indices", "values"].map(|array| format!("{copy}_{array}"));
+            assert_eq!(kept("csr_vector", operation), arrays, "{operation}");
+            let of_patterns = ["pattern_offsets", "entries", "row_patterns"];
+            assert_eq!(kept("row_patterns", operation), of_patterns, "{operation}");
+        }
+    }
 }

@@ -31,3 +31,4 @@ mod timing;
 
 pub use self::geomean::geomean;
 pub use self::join::{JoinError, join};
+pub use self::machine::cpu_threads;

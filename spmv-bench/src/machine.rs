@@ -8,6 +8,11 @@ use spmv_runtime::{DeviceProperties, Nvrtc};
 use crate::record::Head;
 use crate::request::{Place, Request};
 
+/// Threads that products on the CPU run on.
+pub fn cpu_threads() -> usize {
+    rayon::current_num_threads()
+}
+
 /// The head of a record, as far as it is known before anything is measured.
 pub(crate) fn head(request: &Request) -> Head {
     let mut head = Head {
@@ -15,7 +20,7 @@ pub(crate) fn head(request: &Request) -> Head {
         commit: commit(),
         nvrtc: Nvrtc::find().map(|nvrtc| nvrtc.version().to_string()).unwrap_or_default(),
         cpu: cpu(),
-        cpu_threads: rayon::current_num_threads(),
+        cpu_threads: cpu_threads(),
         command: request.command.clone(),
         ..Head::default()
     };

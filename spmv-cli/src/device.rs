@@ -145,7 +145,7 @@ impl DeviceFacts {
     }
 
     fn cpu() -> DeviceFacts {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = spmv_bench::cpu_threads();
         DeviceFacts {
             kind: "cpu",
             name: format!("CPU, {threads} threads"),

@@ -335,8 +335,8 @@ impl Verification {
         Err(Failure::new(
             Kind::Verification,
             format!(
-                "the product is wrong in {failed_rows} of {rows} rows; in row {row} it is {actual:e} instead of \
-                 {expected:e}, {max_error_over_bound:.3e} times the bound"
+                "the product is wrong in {failed_rows} of {rows} rows; in row {row}, counted from 0, it is {actual:e} \
+                 instead of {expected:e}, {max_error_over_bound:.3e} times the bound"
             ),
         ))
     }
@@ -349,7 +349,7 @@ impl Verification {
         let worst = match self.worst_row {
             Some(row) if self.max_error_over_bound > 0.0 => {
                 format!(
-                    "largest error {} times its bound, in row {row}",
+                    "largest error {} times its bound, in row {row}, counted from 0",
                     quantity::significant(self.max_error_over_bound)
                 )
             }
@@ -412,7 +412,10 @@ mod tests {
         }
         let message =
             expected.verify(&[13.0, 6.0], &[13.0, 6.0], &promise).outcome().unwrap_err().to_string();
-        assert!(message.contains("wrong in 1 of 2 rows; in row 1 it is 6e0 instead of 5e0"), "{message}");
+        assert!(
+            message.contains("wrong in 1 of 2 rows; in row 1, counted from 0, it is 6e0 instead of 5e0"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -261,6 +261,10 @@ impl From<MatrixError> for Failure {
             MatrixError::OffsetOverflow { .. } => {
                 Failure::new(Kind::Input, error.to_string()).help("ask for 64-bit offsets: --set offset=u64")
             }
+            // Rows and columns of a file count from 1.
+            MatrixError::NotSymmetric { .. } => {
+                Failure::new(Kind::Input, format!("{error}; rows and columns are counted from 0"))
+            }
             error => Failure::new(Kind::Input, error.to_string()),
         }
     }

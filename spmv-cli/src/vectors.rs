@@ -17,7 +17,16 @@ pub fn read(path: &Path, name: &str, length: usize, value: ValueType) -> Result<
     match value.kind() {
         ValueKind::Complex => dense(&reading::read::<Complex64, u64>(path)?.0, path, name, length, value),
         ValueKind::Float => dense(&reading::read::<f64, u64>(path)?.0, path, name, length, value),
-        _ => dense(&reading::read::<i64, u64>(path)?.0, path, name, length, value),
+        _ => {
+            if let Some(header) = reading::header(path)?.filter(|header| !header.whole) {
+                let message = format!(
+                    "the entries are {}, and {value}, the type of {name}, has whole numbers alone",
+                    header.field
+                );
+                return Err(Failure::new(Kind::Input, message).in_file(path));
+            }
+            dense(&reading::read::<i64, u64>(path)?.0, path, name, length, value)
+        }
     }
 }
 
@@ -145,7 +154,9 @@ mod tests {
         assert!(error.ends_with("entry 2 of y is 100000, no number of type f16"), "{error}");
         let error = refused("integer general\n1 1\n300\n", 1, ValueType::I8);
         assert!(error.ends_with("entry 1 of y is 300, no number of type i8"), "{error}");
-        refused("real general\n1 1\n0.5\n", 1, ValueType::I32);
+        let error = refused("real general\n1 1\n0.5\n", 1, ValueType::I32);
+        let wanted = "the entries are real, and i32, the type of y, has whole numbers alone";
+        assert!(error.ends_with(wanted), "{error}");
         // Rounded to f64 it would be another.
         let error = refused("integer general\n1 1\n9007199254740993\n", 1, ValueType::I64);
         assert!(error.contains("no number of type i64"), "{error}");

@@ -403,6 +403,7 @@ fn explain() {
     for candidate in candidates {
         keys(candidate, "config reason product_us prepare_us terms_us");
         assert_eq!(candidate["product_us"].is_null(), candidate["terms_us"].is_null());
+        assert!(candidate["product_us"].is_null() || candidate["terms_us"]["launch"].is_number());
     }
     let times: Vec<f64> =
         candidates.iter().filter_map(|candidate| candidate["product_us"].as_f64()).collect();

@@ -90,6 +90,28 @@ fn vectors_are_read_and_the_product_is_written() {
     let transposed =
         "run a.mtx --value f64 --set operation=transpose --x product.mtx --repeat 0 --device sim -o -";
     assert!(shell.right(transposed, "").ends_with("\n4 1\n44.5\n2.0\n0.0\n2.5\n"));
+    shell.file(
+        "wide.mtx",
+        "%%MatrixMarket matrix coordinate complex general\n2 3 3\n1 1 1 2\n1 3 0 1\n2 2 3 -1\n",
+    );
+    shell.file("two.mtx", "%%MatrixMarket matrix array real general\n2 1\n1\n10\n");
+    for device in ["sim", "cpu"] {
+        let transposed = "run a.mtx --value f64 --transpose --x product.mtx --repeat 0";
+        let product = shell.right(&format!("{transposed} --device {device} -o -"), "");
+        assert!(product.ends_with("\n4 1\n44.5\n2.0\n0.0\n2.5\n"), "{device}: {product}");
+        for value in ["c32", "c64"] {
+            let transposed = format!("run wide.mtx --value {value} --transpose --x two.mtx --repeat 0");
+            let product = shell.right(&format!("{transposed} --device {device} -o -"), "");
+            assert!(product.ends_with("\n3 1\n1.0 2.0\n30.0 -10.0\n0.0 1.0\n"), "{device}: {product}");
+        }
+    }
+    let told = shell.json("run a.mtx --transpose --device cpu --repeat 0");
+    assert_eq!(
+        (&told["product"]["operation"], &told["verification"]["rows"]),
+        (&"transpose".into(), &4.into())
+    );
+    let told = shell.json("run complex.mtx --repeat 0 --device sim");
+    assert_eq!(told["memory_bytes"]["vectors"], 4 * 16);
     let complex = shell.right("run complex.mtx --repeat 0 --device sim -o -", "");
     assert!(complex.starts_with("%%MatrixMarket matrix array complex general\n2 1\n"), "{complex}");
     shell.file("whole_x.mtx", "%%MatrixMarket matrix array integer general\n2 1\n5\n7\n");
@@ -254,6 +276,8 @@ fn what_is_misspelt_is_named() {
         ("run a.mtx --set value=f64 --value f32", "`value` is set twice"),
         ("run whole.mtx --value i32 --alpha 0.5", "allowed are whole numbers from -2147483648"),
         ("run whole.mtx --value i64 --alpha 9007199254740993", "to 9007199254740991"),
+        ("run a.mtx --device cpu --deterministic", "--device cpu runs none"),
+        ("run a.mtx --device cpu --products 5", "--device cpu runs none"),
         ("run a.mtx --seed -1", "allowed are whole numbers from 0"),
         ("bench --class diagonal:n=4 --configuration foo:x=1", "unknown algorithm `foo`"),
         ("bench --class diagonal:n=4 --configuration csr_vector:threads_per_vector=7", "cannot be `7`"),

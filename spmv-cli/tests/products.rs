@@ -188,13 +188,22 @@ fn a_matrix_by_columns_and_one_triangle_are_right() {
     let said = refused("lp_afiro.mtx", &triangle);
     assert!(said.contains("only a square matrix can be symmetric"), "{said}");
     let said = refused("arc130.mtx", &triangle);
-    assert!(said.contains("not symmetric: "), "{said}");
+    assert!(said.contains("not symmetric: ") && said.contains("counted from 0"), "{said}");
     let said = refused("karate.mtx", &["--algorithm", "sym_csr"]);
     assert!(said.contains("--storage symmetric"), "{said}");
     let said = refused("karate.mtx", &["--storage", "symmetric", "--algorithm", "hola_t"]);
     assert!(said.contains("not symmetric, which is computed by ") && said.contains("sym_csr"), "{said}");
-    let said = refused("skew_fp64.mtx", &["--storage", "symmetric", "--set", "operation=transpose"]);
-    assert!(said.contains("there is no transpose product of a matrix in skew_symmetric storage"), "{said}");
+    for transposed in [&["--set", "operation=transpose"][..], &["--transpose"]] {
+        let said = refused("skew_fp64.mtx", &[&triangle[..], transposed].concat());
+        assert!(
+            said.contains("there is no transpose product of a matrix in skew_symmetric storage"),
+            "{said}"
+        );
+        assert!(said.contains("leave out --transpose and --set operation"), "{said}");
+    }
+    let said = refused("lp_afiro.mtx", &["--storage", "csc", "--algorithm", "hola_t", "--transpose"]);
+    let wanted = "with --storage csc the transpose product is the non_transpose product of the arrays";
+    assert!(said.contains(wanted), "{said}");
 }
 
 #[test]

@@ -537,9 +537,19 @@ fn hermitian_entries_have_conjugate_mirror_images() {
         assert_eq!(a.to_csr().unwrap(), read_bytes::<Complex64, u32>(text.as_bytes()).unwrap());
     }
     let turned = text.replace("1 1 2 0", "1 1 2 0.5");
-    let error = read_symmetric_bytes::<Complex64, u32>(turned.as_bytes(), &ReadOptions::new()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "2+0.5i at row 0, column 0: the diagonal of a hermitian matrix is real, each entry its own conjugate"
-    );
+    let turned_array = array.replace("5 0", "5 -1");
+    for (text, place) in [(&turned, "line 3, column 7: `0.5`"), (&turned_array, "line 5, column 3: `-1`")] {
+        let narrow = read_bytes::<Complex32, u32>(text.as_bytes()).unwrap_err();
+        let wide = read_bytes::<Complex64, u32>(text.as_bytes()).unwrap_err();
+        let of_one =
+            read_symmetric_bytes::<Complex64, u32>(text.as_bytes(), &ReadOptions::new()).unwrap_err();
+        for error in [narrow, wide, of_one] {
+            assert_eq!(error.fault().unwrap().problem, Problem::HermitianDiagonal);
+            assert!(error.to_string().starts_with(place), "{error}");
+        }
+    }
+    // Only the diagonal is looked at.
+    for text in [text.replace("2 1 3 -4", "2 1 3 0.5"), array.replace("3 -4", "3 7")] {
+        read_bytes::<Complex64, u32>(text.as_bytes()).unwrap();
+    }
 }

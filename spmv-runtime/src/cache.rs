@@ -158,7 +158,7 @@ impl DiskCache {
     }
 
     /// Stores an artifact and says whether it is on disk now. It is not where there is no disk cache, where the
-    /// folder cannot be written, and where the entry is larger than the cap or than 64 MiB.
+    /// folder cannot be written, and where the entry is larger than 15/16 of the cap or than 64 MiB.
     pub fn put(&self, request: &CompileRequest, artifact: &Artifact) -> bool {
         let request = key::encode(request);
         let name = Key::of_encoded(&request).file_name();

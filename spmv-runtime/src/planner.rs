@@ -171,6 +171,7 @@ pub fn candidates_for_any(
     nnz: u64,
     types: Types,
     operation: Operation,
+    l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
     let features = Features::of_size(size, nnz);
@@ -180,7 +181,11 @@ pub fn candidates_for_any(
     );
     let first = (operation != Operation::Transpose).then_some(equal_shares);
     let rules = first.into_iter().chain(rules(operation, &features, types, constraints));
-    ruled(Vec::new(), rules, &features, types, operation, constraints)
+    let mut found = ruled(Vec::new(), rules, &features, types, operation, constraints)?;
+    for candidate in &mut found {
+        candidate.config = with_loads(candidate.config, &features, l2_bytes);
+    }
+    Ok(found)
 }
 
 fn listed(

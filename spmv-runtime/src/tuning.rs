@@ -5,7 +5,7 @@
 //! [`Neighbours`](crate::planner::neighbours) of those that are near race too, then those of whoever is faster. Products that
 //! follow one another are timed by events on a GPU, after another of the same plan, so that caches are as they are in a solver.
 //! The simulator has no time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp
-//! instructions), once, and the same matrix always gets the same kernel.
+//! instructions), once, and with a budget of products the same matrix always gets the same kernel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -125,7 +125,7 @@ pub enum Outcome {
 impl Spmv {
     /// A plan for y ← α·A·x + β·y with the kernel that is the fastest for `a` of those that were measured within the budget,
     /// and how it was found. x, y and the accumulator have the type of the values (sums of f16 and bf16 are in f32, of i8 in i32). While it
-    /// looks, up to seven plans are on the device side by side: six, and the one that enters.
+    /// looks, up to nine plans are on the device side by side: eight, and the one that enters.
     ///
     /// ```no_run
     /// use spmv_runtime::{Device, Spmv, matrix::CsrMatrix, matrix::matrix_market, tuning::Budget};
@@ -335,7 +335,8 @@ impl Compiling {
         let mut queue = self.queue();
         queue.programs.extend(programs.into_iter().map(|program| (program, false)));
         let waiting = queue.programs.len() - queue.next;
-        let workers = waiting.min(self.most).max(queue.workers);
+        // Those that are there may all be busy.
+        let workers = (queue.workers + waiting).min(self.most).max(queue.workers);
         workers - std::mem::replace(&mut queue.workers, workers)
     }
 

@@ -135,6 +135,34 @@ fn constraints_are_kept_when_tuning() {
 }
 
 #[test]
+fn a_matrix_without_rows_is_tuned() {
+    let device = forgetful();
+    for (rows, cols) in [(0, 0), (0, 7), (7, 0)] {
+        let mut row_offsets = vec![0; rows];
+        row_offsets.push(0);
+        let a = CsrMatrix::new(rows, cols, row_offsets, Vec::new(), Vec::<f64>::new()).unwrap();
+        let mut tuned = Spmv::tune(&device, &a, Budget::default()).unwrap();
+        check(&mut tuned.plan, &a);
+    }
+}
+
+#[test]
+fn candidates_of_the_caller_keep_the_constraints() {
+    let device = forgetful();
+    let a = generated("rmat", &[("scale", 7.0), ("per_row", 4.0)]);
+    let config = KernelConfig::from_settings("hola_t", [("value", "f64")]).unwrap();
+    let mut constraints = Constraints::default();
+    let tune = |constraints: &Constraints| {
+        let candidates = vec![planner::Candidate::new(config, "asked for")];
+        let operation = Operation::Transpose;
+        Spmv::tune_among(&device, &a, operation, constraints, candidates, Budget::default())
+    };
+    assert!(tune(&constraints).is_ok());
+    constraints.deterministic = true;
+    assert!(matches!(tune(&constraints), Err(Error::Constraints { operation: Operation::Transpose })));
+}
+
+#[test]
 fn what_a_kernel_multiplies_fill_with_is_found_out() {
     let device = forgetful();
     let blocks = generated("fem", &[("nx", 5.0), ("ny", 4.0), ("nz", 4.0), ("unknowns", 2.0)]);
@@ -210,6 +238,7 @@ fn an_upgrade_is_taken_when_it_is_asked_for() {
         let first = *spmv.config();
         check(&mut spmv, &a);
         assert_eq!(*spmv.config(), first);
+        assert_eq!(first.loads(), Loads::Cached, "L2 has room for the matrix");
         assert!(spmv.is_tuning());
         let mut taken = 0;
         while spmv.is_tuning() {

@@ -431,7 +431,7 @@ fn command_line(arguments: impl Iterator<Item = String>) -> String {
 fn heading(out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "{:<24} {:<4} {:<9} {:>12}  {:<20} {:>9} {:>5}  {:<20} {:>9} {:>8}",
+        "{:<24} {:<4} {:<13} {:>12}  {:<20} {:>9} {:>5}  {:<20} {:>9} {:>8}",
         "matrix",
         "type",
         "operation",
@@ -472,7 +472,7 @@ fn summary(out: &mut dyn Write, rows: &[Row], details: bool) -> io::Result<()> {
     let time = |row: Option<&Row>| row.and_then(Row::time_ms).map_or("-".to_owned(), quantity::milliseconds);
     let (ours, other) = (best_of_ours(rows), best_other(rows));
     let line = format!(
-        "{:<24} {:<4} {:<9} {:>12}  {:<20} {:>9} {:>5}  {:<20} {:>9} {:>8}  {}",
+        "{:<24} {:<4} {:<13} {:>12}  {:<20} {:>9} {:>5}  {:<20} {:>9} {:>8}  {}",
         first.matrix,
         first.value,
         first.operation,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use spmv_runtime::codegen::{
     Features, IndexType, KernelConfig, Operation, StorageFormat, UnknownName, ValueType,
 };
@@ -129,7 +129,17 @@ struct CandidateFacts {
     reason: String,
     product_us: Option<f64>,
     prepare_us: Option<f64>,
-    terms_us: Option<Vec<(&'static str, f64)>>,
+    terms_us: Option<Terms>,
+}
+
+/// Terms with their microseconds, in order; an object in JSON.
+#[derive(Debug)]
+struct Terms(Vec<(&'static str, f64)>);
+
+impl Serialize for Terms {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
 }
 
 impl CandidateFacts {
@@ -145,7 +155,7 @@ impl CandidateFacts {
             product_us: prediction.map(|prediction| prediction.product_ms * 1e3),
             prepare_us: prediction.map(|prediction| prediction.prepare_ms * 1e3),
             terms_us: prediction
-                .map(|prediction| names.zip(prediction.terms_ms.map(|ms| ms * 1e3)).collect()),
+                .map(|prediction| Terms(names.zip(prediction.terms_ms.map(|ms| ms * 1e3)).collect())),
         }
     }
 }
@@ -228,11 +238,13 @@ impl Report for ExplainReport {
         }
         if *nnz > 0 {
             let FeatureFacts { sampled_values, different_values, .. } = &self.features;
-            fact(
-                out,
-                "values",
-                format_args!("{different_values} of {sampled_values} that were looked at differ"),
-            )?;
+            if *sampled_values > 0 {
+                fact(
+                    out,
+                    "values",
+                    format_args!("{different_values} of {sampled_values} that were looked at differ"),
+                )?;
+            }
             fact(
                 out,
                 "reads of x",
@@ -263,7 +275,7 @@ impl Report for ExplainReport {
             let number = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), significant);
             let most = candidate.terms_us.as_ref().map_or_else(
                 || candidate.reason.clone(),
-                |terms| {
+                |Terms(terms)| {
                     let mut terms: Vec<_> = terms.iter().filter(|(_, us)| *us > 0.0).collect();
                     terms.sort_by(|a, b| b.1.total_cmp(&a.1));
                     let terms = terms.iter().take(3).map(|(name, us)| format!("{name} {}", significant(*us)));

@@ -61,7 +61,8 @@ struct Make {
     /// A parameter of the class; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     settings: Vec<(String, String)>,
-    /// The file: as SciPy reads it where its name ends in .npz, compressed with gzip where it ends in .gz
+    /// The file: as SciPy reads it where its name ends in .npz, compressed with gzip where it ends in .gz; - is standard
+    /// output
     #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output())]
     file: PathBuf,
     /// Seed of everything that is random
@@ -88,10 +89,11 @@ Examples:
 JSON (--json), one object:
   written_to, read_ms, write_ms, file_bytes, matrix (as `spmv inspect`)")]
 struct Convert {
-    /// The file to read: Matrix Market, plain or compressed with gzip, or a .npz file of SciPy's
+    /// The file to read: Matrix Market, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input
     #[arg(value_name = "IN", value_parser = files::input())]
     input: PathBuf,
-    /// The file to write: as SciPy reads it where its name ends in .npz, compressed with gzip where it ends in .gz
+    /// The file to write: as SciPy reads it where its name ends in .npz, compressed with gzip where it ends in .gz; - is
+    /// standard output
     #[arg(value_name = "OUT", value_parser = files::output())]
     file: PathBuf,
     /// Type that entries are rounded to [default: f64, c64 of complex matrices, i64 of whole numbers]

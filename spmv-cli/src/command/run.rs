@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spmv_runtime::codegen::{
-    AlgorithmSpec, CsrScalar, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
-    StorageFormat, Types, ValueType,
+    AlgorithmSpec, ConfigError, CsrScalar, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation,
+    Semiring, StorageFormat, Types, ValueType,
 };
 use spmv_runtime::matrix::{
     Complex32, Complex64, CscMatrix, CsrMatrix, Statistics, SymmetricCsr, bf16, cpu_parallel, f16, features,
@@ -83,7 +83,8 @@ pub struct Run {
     /// beta, a real number, rounded to the type of sums; 0 stores y without reading it
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
     beta: f64,
-    /// Seed of x, and of y where beta is not 0: uniform in [-1, 1), exact in their types
+    /// Seed of x, and of y where beta is not 0: uniform in [-1, 1), exact in their types; whole numbers from -8 to 7 for
+    /// i8, i32 and i64, from 0 to 15 for u32; 0 or 1 for bool
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// Read x from a Matrix Market file of one column or one row, dense or sparse, instead of making it from the seed
@@ -377,8 +378,9 @@ impl Run {
         }
         let settings =
             self.settings.settings.iter().any(|(key, _)| key != "value") || self.settings.semiring.is_some();
-        if self.device == DeviceChoice::Cpu && (self.algorithm.is_some() || settings) {
-            let message = "--algorithm, --set and --semiring choose a kernel, and --device cpu runs none";
+        let chooses = self.algorithm.is_some() || settings || self.constraints.is_given();
+        if self.device == DeviceChoice::Cpu && chooses {
+            let message = "--algorithm, --set, --semiring, --deterministic, --values-change, --products and --max-extra-bytes choose a kernel, and --device cpu runs none";
             return Err(
                 Failure::new(Kind::Usage, message).help("with --device sim the kernel runs, on any machine")
             );
@@ -469,7 +471,7 @@ impl Run {
                 let (kernel, done) = self.on_device(&device, &a, &stored, chosen, &operands, &mut times)?;
                 (facts, Some(kernel), done)
             }
-            Opened::Cpu(facts) => (facts, None, self.on_cpu(&a, &operands)?),
+            Opened::Cpu(facts) => (facts, None, self.on_cpu(&a, operation, &operands)?),
         };
         let Done { memory_bytes, slots, verification, computed } = done;
         times.first_product = computed.first_ms;
@@ -631,11 +633,22 @@ impl Run {
             let operation = self.operation();
             let Some(of_arrays) = storage.of_arrays(operation) else {
                 let message = format!("there is no {operation} product of a matrix in {storage} storage");
-                return Err(Failure::new(Kind::Usage, message).help("leave out --set operation"));
+                return Err(
+                    Failure::new(Kind::Usage, message).help("leave out --transpose and --set operation")
+                );
             };
             builder = builder.operation(of_arrays);
         }
-        let config = builder.build()?;
+        let config = builder.build().map_err(|error| match error {
+            ConfigError::Operation { operation: of_arrays, .. } if self.storage == Storage::Csc => {
+                Failure::from(error).help(format!(
+                    "with --storage csc the {} product is the {of_arrays} product of the arrays: name an \
+                     algorithm of that",
+                    self.operation()
+                ))
+            }
+            error => error.into(),
+        })?;
         if config.user_functions().stores() {
             let message = "what an epilogue or a dot makes of a row's rounding is its own, so nothing verifies such a product";
             return Err(Failure::new(Kind::Usage, message)
@@ -683,7 +696,8 @@ impl Run {
         Nvrtc::find().map_err(|error| Failure::from(error).help(WITHOUT_NVRTC))?;
         times.find_nvrtc = Some(quantity::in_ms(started.elapsed()));
         let types = chosen.first().types();
-        let vectors = (operands.x.len() * types.x.size() + operands.y.len() * types.y.size()) as u64;
+        let entries = |numbers: &[f64], value| numbers.len() / parts(value) * value.size();
+        let vectors = (entries(&operands.x, types.x) + entries(&operands.y, types.y)) as u64;
         if device.is_simulator() {
             let Types { value, offset, index, .. } = types;
             let matrix = DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset, index);
@@ -766,23 +780,25 @@ impl Run {
         Err(Failure::new(Kind::Usage, message).help("name one with --algorithm, or allow more"))
     }
 
-    /// Everything in the type of the values: other types need a kernel.
+    /// Everything in the type of the values: other types need a kernel. A transposed product is that of a transposed copy.
     fn on_cpu<V: Multiplied, O: DeviceOffset>(
         &self,
         a: &CsrMatrix<V, O>,
+        operation: Operation,
         operands: &Operands,
     ) -> Result<Done, Failure> {
+        let transposed = (operation == Operation::Transpose).then(|| a.transpose()).transpose()?;
         let memory_bytes = Memory {
             matrix: a.bytes() as u64,
             vectors: ((a.num_cols() + a.num_rows()) * size_of::<V>()) as u64,
-            workspace: 0,
+            workspace: transposed.as_ref().map_or(0, |copy| copy.bytes() as u64),
             scratch: 0,
         };
-        let mut on_cpu = OnCpu::new(cpu_parallel, a, operands);
+        let mut on_cpu = OnCpu::new(cpu_parallel, transposed.as_ref().unwrap_or(a), operands);
         let config = KernelConfig::builder(CsrScalar::default()).value(V::TYPE).build()?;
         let multiplications = a.nnz() * multiplications(config.types());
         let computed = compute(&mut on_cpu, operands, multiplications, self.effort())?;
-        let expected = V::expected(&config, a, Operation::NonTranspose, operands)?;
+        let expected = V::expected(&config, a, operation, operands)?;
         let verification = computed.verify(&expected, &Promise::of_cpu(V::TYPE));
         Ok(Done { memory_bytes, slots: None, verification, computed })
     }

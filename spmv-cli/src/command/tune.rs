@@ -43,7 +43,8 @@ pub struct Tune {
     transpose: bool,
     #[command(flatten)]
     constraints: ConstraintArgs,
-    /// Spend the time of so many products of the fastest kernel on measuring
+    /// Spend the time of so many products of the fastest kernel on measuring; on the simulator every candidate multiplies
+    /// once, whatever this says
     #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u32>)]
     budget: u32,
     /// Spend so many seconds instead, making plans counted and compiling not

@@ -68,10 +68,6 @@ pub(super) fn read_symmetric<V: Entry, O: Offset>(
         found => return Err(ReadError::Symmetry { found }),
     };
     let lower = read_body(source, options, header, lines.into_rest(), true)?;
-    // What a file may have on the diagonal of a Hermitian matrix is more than a triangle may.
-    if symmetry == crate::Symmetry::Hermitian {
-        return Ok(SymmetricCsr::new(symmetry, lower)?);
-    }
     Ok(SymmetricCsr::from_checked(symmetry, lower))
 }
 
@@ -201,6 +197,12 @@ impl Reader<'_> {
         stored.try_reserve_exact(len).map_err(|_| MatrixError::OutOfMemory { bytes, what: "values" })?;
         for piece in pieces {
             stored.extend_from_slice(&piece);
+        }
+        if symmetry == Symmetry::Hermitian {
+            let mut diagonal = (0..num_rows).map(|row| dense(&stored, symmetry, num_rows, row, row));
+            if diagonal.any(|value| value.im() != V::Real::default()) {
+                return Err(Stop::Wrong);
+            }
         }
         if self.lower_only {
             return lower_array(&stored, symmetry, num_rows, nnz as usize).map_err(Stop::from);
@@ -335,7 +337,12 @@ impl Reader<'_> {
                 entries.push(Keyed { row, col, value: hold(value, start, false) });
             }
             if symmetry != Symmetry::General {
-                if row == col && symmetry == Symmetry::SkewSymmetric {
+                let off_symmetry = match symmetry {
+                    Symmetry::SkewSymmetric => true,
+                    Symmetry::Hermitian => value.im() != V::Real::default(),
+                    _ => false,
+                };
+                if row == col && off_symmetry {
                     return None;
                 }
                 if row != col && (is_above || !self.lower_only) {

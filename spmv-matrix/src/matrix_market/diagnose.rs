@@ -13,13 +13,20 @@ pub(super) fn diagnose<V: Entry>(source: &Source) -> Result<ReadError, ReadError
     let mut lines = Lines::new(source.open()?);
     let header = Header::parse(&mut lines)?;
     let mut found = 0;
+    // Where the array of a triangle has the next entry of its diagonal, and how many rows are left there.
+    let (mut diagonal, mut rows_left) = (0, header.num_rows as u64);
     while lines.next_data()? {
         if found == header.num_stored {
             let first = lines.words().next().unwrap_or(Word::here(0));
             return Ok(lines.fault(first, Problem::TooMany(found)));
         }
         let words: Vec<Word> = lines.words().take(5).collect();
-        if let Err((word, problem)) = entry::<V>(&header, lines.text(), &words) {
+        let starts_column = header.format == Format::Array && found == diagonal;
+        if starts_column {
+            diagonal += rows_left;
+            rows_left = rows_left.saturating_sub(1);
+        }
+        if let Err((word, problem)) = entry::<V>(&header, lines.text(), &words, starts_column) {
             return Ok(lines.fault(word.unwrap_or_else(|| lines.end()), problem));
         }
         found += 1;
@@ -43,8 +50,13 @@ pub(super) fn header_fault(source: &Source, word: usize, problem: Problem) -> Re
     Ok(lines.fault(word, problem))
 }
 
-/// What is wrong with one line of entries; no word where one is missing.
-fn entry<V: Entry>(header: &Header, text: &[u8], words: &[Word]) -> Result<(), (Option<Word>, Problem)> {
+/// What is wrong with one line of entries; no word where one is missing. `on_diagonal` is said of an array's entry.
+fn entry<V: Entry>(
+    header: &Header,
+    text: &[u8],
+    words: &[Word],
+    mut on_diagonal: bool,
+) -> Result<(), (Option<Word>, Problem)> {
     let Header { format, field, symmetry, num_rows, num_cols, .. } = *header;
     let incomplete = (None, Problem::Incomplete { format, field });
     let mut words = words.iter().copied();
@@ -64,22 +76,32 @@ fn entry<V: Entry>(header: &Header, text: &[u8], words: &[Word]) -> Result<(), (
         if symmetry == Symmetry::SkewSymmetric && row == col {
             return Err((Some(word), Problem::SkewDiagonal));
         }
+        on_diagonal = row == col;
     }
     let values = match field {
         Field::Pattern => 0,
         Field::Complex => 2,
         _ => 1,
     };
-    for _ in 0..values {
+    for part in 0..values {
         let word = words.next().ok_or(incomplete)?;
         if let Some(problem) = value::<V>(&text[word.range()], field) {
             return Err((Some(word), problem));
+        }
+        if symmetry == Symmetry::Hermitian && on_diagonal && part == 1 && !is_zero::<V>(&text[word.range()]) {
+            return Err((Some(word), Problem::HermitianDiagonal));
         }
     }
     match words.next() {
         Some(word) => Err((Some(word), Problem::Excess { format, field })),
         None => Ok(()),
     }
+}
+
+/// Whether a word is a number that is zero in the type of entries.
+fn is_zero<V: Entry>(word: &[u8]) -> bool {
+    let text = [word, b"\n"].concat();
+    token::value::<V>(&text, &mut 0, Field::Real).is_some_and(|value| value == V::default())
 }
 
 /// What is wrong with a word that should be a value.

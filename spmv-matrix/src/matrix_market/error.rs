@@ -217,6 +217,12 @@ pub enum Problem {
     #[error("an entry on the diagonal; a skew-symmetric matrix stores none")]
     SkewDiagonal,
 
+    /// The diagonal of a Hermitian matrix is real.
+    #[error(
+        "an imaginary part on the diagonal; that of a hermitian matrix is real, each entry its own conjugate"
+    )]
+    HermitianDiagonal,
+
     /// More entries than the line of sizes says.
     #[error("more entries than the {0} that the line of sizes promises")]
     TooMany(u64),

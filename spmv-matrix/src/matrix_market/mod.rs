@@ -96,13 +96,11 @@ pub fn read_file_with<V: Entry, O: Offset>(
 }
 
 /// Reads one triangle of a symmetric, skew-symmetric or Hermitian matrix from a file: its entries are not mirrored. An entry above
-/// the diagonal stands for its mirror image below. A Hermitian matrix with an imaginary part on its diagonal, which
-/// [`read_file`] takes as it is, is refused.
+/// the diagonal stands for its mirror image below.
 ///
 /// # Errors
 ///
-/// As [`read_file`]; [`ReadError::Symmetry`] where the file says that the matrix is something else,
-/// [`MatrixError::HermitianDiagonal`](crate::MatrixError::HermitianDiagonal).
+/// As [`read_file`]; [`ReadError::Symmetry`] where the file says that the matrix is something else.
 pub fn read_symmetric_file<V: Entry, O: Offset>(
     path: impl AsRef<Path>,
     options: &ReadOptions,

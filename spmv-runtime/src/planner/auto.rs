@@ -73,6 +73,9 @@ pub fn refusal(plan: &Spmv, constraints: &Constraints) -> Option<String> {
     if takes > most {
         return Some(format!("it takes {takes} bytes beside the matrix, and {most} are allowed"));
     }
+    if constraints.deterministic && !plan.program().guarantees.bit_reproducible {
+        return Some("its sums have no fixed order".into());
+    }
     let multiplies_fill = plan.program().guarantees.fill_touches_x && !constraints.fill_touches_x;
     let fill = plan.fill().unwrap_or(u64::MAX);
     (multiplies_fill && fill > 0).then(|| format!("it would multiply {fill} slots of fill with x"))

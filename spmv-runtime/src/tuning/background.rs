@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::matrix_source::MatrixSource;
 use crate::planner::{
-    Candidate, Constraints, candidates_for_any, candidates_to_measure, ranked, refusal, usual_types,
+    Candidate, Constraints, candidates_for_any, candidates_to_measure, l2_bytes, ranked, refusal, usual_types,
 };
 use crate::spmv::Spmv;
 
@@ -130,7 +130,7 @@ impl Spmv {
             Helpers::start(device, [ProgramKey::Analysis(matrix.offset_type(), matrix.index_type())]);
         let (num_rows, num_cols) = matrix.stored_size();
         let (size, nnz) = ((num_rows as u64, num_cols as u64), matrix.nnz() as u64);
-        let simple = candidates_for_any(size, nnz, types, of_arrays, constraints)?;
+        let simple = candidates_for_any(size, nnz, types, of_arrays, l2_bytes(device), constraints)?;
         let made = |candidate: Candidate| {
             let plan = Spmv::with_operation(device, &matrix, operation, candidate.config).ok()?;
             refusal(&plan, constraints).is_none().then_some((plan, candidate))
@@ -153,7 +153,8 @@ impl Spmv {
     }
 
     /// Measures the kernels that have become ready since this was last asked, within the budget, and takes the fastest where it
-    /// is not the one that the plan has: whether it did. Waits for the device's own stream, and never for a compile. Products
+    /// is not the one that the plan has: whether it did. Waits for the device's own stream, and never for a compile. What it measures are
+    /// products of this plan, too: graphs that captured some must have finished. Products
     /// after it may have other bits, and graphs that captured products before it must be captured again: what they launch is
     /// gone. Does nothing where all is known, and for a plan that was not made by
     /// [`tune_in_background`](Self::tune_in_background).

@@ -367,7 +367,7 @@ impl Contest {
             return Ok(());
         }
         self.waited += started.elapsed();
-        let mut made = None;
+        let (mut made, started) = (None, Instant::now());
         let make = &mut || {
             made = Some(Spmv::with_operation(&device, &self.matrix, self.operation, config));
             Ok(())
@@ -377,6 +377,9 @@ impl Contest {
             true => device.backend().time(0, 1, make)?,
             false => make().map(|()| 0.0)?,
         };
+        if self.race.is_of_time() {
+            self.race.spend(started.elapsed().as_secs_f64() * 1e3);
+        }
         let plan = match made.expect("the plan was made, or not, above") {
             Ok(plan) => plan,
             Err(error) if error.is_of_one_kernel() => {
@@ -395,9 +398,6 @@ impl Contest {
             false => plan.prepare_time().as_secs_f64() * 1e3,
         };
         self.prepared += prepare;
-        if self.race.is_of_time() {
-            self.race.spend(plan.prepare_time().as_secs_f64() * 1e3);
-        }
         self.race.enter(prepare / self.constraints.products.max(1) as f64);
         self.runners.push(index);
         self.entries[index].plan = Some(plan);

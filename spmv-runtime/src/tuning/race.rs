@@ -149,6 +149,10 @@ impl Race {
         if left <= 0.0 && self.best().is_some() {
             return Next::Stop(Stop::Budget);
         }
+        // Without rows no product takes any time, and nothing is faster.
+        if self.exact && self.best().is_some() && self.fastest() == 0.0 {
+            return Next::Stop(Stop::Alike);
+        }
         if let Some(entering) = running().find(|(_, runner)| runner.turns.is_empty()) {
             return measure(entering);
         }
@@ -280,7 +284,8 @@ impl Race {
     pub(crate) fn over(&self, runner: usize, other: usize) -> Option<f64> {
         let (runner, other) = (&self.runners[runner], &self.runners[other]);
         let round = runner.round()?.min(other.round()?);
-        Some(runner.time(round) / other.time(round))
+        let (time, of_other) = (runner.time(round), other.time(round));
+        Some(if time == of_other { 1.0 } else { time / of_other })
     }
 
     /// Takes a runner out of the race.
