@@ -50,10 +50,13 @@ constexpr uint32_t kWideCols = 65536;
 constexpr uint32_t kTilesPerWide = kWideCols / kTileCols;
 // Entries from which on a copy brings fewer sectors than they would.
 constexpr uint32_t kStagedEntries = kStageBytes / 32;
-// Slots of a warp, as many for each bank, and their distance to the next warp's.
-constexpr uint32_t kSlotsPerBank = ((kSharedKib * 1024 - kStages * kStageBytes) / (kWarps * sizeof(AccumT)) - 1) / 32;
+// Slots of a warp, as many for each bank, and their distance to the next warp's. Places in shared memory have 16 bits.
+constexpr uint32_t kSlotsInRoom = ((kSharedKib * 1024 - kStages * kStageBytes) / (kWarps * sizeof(AccumT)) - 1) / 32;
+constexpr uint32_t kSlotsWithPlaces = (0xffff / kWarps - 1) / 32;
+constexpr uint32_t kSlotsPerBank = kSlotsInRoom < kSlotsWithPlaces ? kSlotsInRoom : kSlotsWithPlaces;
 constexpr uint32_t kWarpSlots = 32 * kSlotsPerBank;
 constexpr uint32_t kWarpStride = kWarpSlots + 1;
+static_assert(kWarps * kWarpStride <= 0xffff);
 constexpr uint32_t kTileSlots = kWarps * kWarpSlots;
 // Fewer entries in a slot are never worth another.
 constexpr uint32_t kShortSlot = 32;

@@ -58,7 +58,7 @@ spmv_coalesced_bins(uint32_t num_rows, const OffsetT* __restrict__ row_offsets, 
                     const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
                     BetaT beta, uint32_t num_bins, const uint32_t* __restrict__ bin_rows) {
   await_stream();
-  const uint32_t bin = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
+  const uint32_t bin = blockIdx.x * (kThreadsPerBlock / 32) + threadIdx.x / 32;
   if (bin >= num_bins) return;
   const uint32_t first = __ldg(bin_rows + bin);
   const uint32_t last = __ldg(bin_rows + bin + 1);

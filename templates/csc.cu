@@ -36,13 +36,12 @@ spmv_csc(uint32_t num_cols, const OffsetT* __restrict__ col_offsets, const Index
          const ValueT* __restrict__ values, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha) {
   await_stream();
   if (skips_product(alpha)) return;
-  const uint32_t thread = blockIdx.x * kThreadsPerBlock + threadIdx.x;
-  const uint32_t col = thread / kThreadsPerVector;
+  const uint32_t col = blockIdx.x * (kThreadsPerBlock / kThreadsPerVector) + threadIdx.x / kThreadsPerVector;
   if (col >= num_cols) return;
   const OffsetT begin = __ldg(col_offsets + col), end = __ldg(col_offsets + col + 1);
   if (begin == end) return;
   const AccumT entry = AccumT(__ldg(x + col));
-  for (OffsetT first = begin + thread % kThreadsPerVector; first < end; first += kSteps * kThreadsPerVector) {
+  for (OffsetT first = begin + threadIdx.x % kThreadsPerVector; first < end; first += kSteps * kThreadsPerVector) {
     IndexT rows[kSteps];
     ValueT factors[kSteps];
 #pragma unroll

@@ -371,3 +371,27 @@ fn integers_are_exact_and_fractions_refused() {
         assert!(!output.status.success() && errors.contains(wanted), "{arguments:?}: {errors}");
     }
 }
+
+#[test]
+fn sums_of_a_byte_have_places_in_shared_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("identity.mtx");
+    let entries: String = (1..=16).map(|row| format!("{row} {row} 1\n")).collect();
+    fs::write(&path, format!("%%MatrixMarket matrix coordinate integer general\n16 16 16\n{entries}"))
+        .unwrap();
+    let settings = ["--set", "shared_kib=224", "--set", "blocks=20", "--device", "sim"];
+    let of_bool = ["--algorithm", "cache_blocked", "--semiring", "or_and", "--value", "bool"];
+    let report = run(&path, &[&of_bool[..], &settings].concat());
+    assert_eq!(report["verification"]["passed"], true);
+}
+
+#[test]
+fn atomic_operations_may_lose_subnormal_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tiny.mtx");
+    fs::write(&path, "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1e-40\n").unwrap();
+    for algorithm in ["csc", "coo", "csr_scalar"] {
+        let report = run(&path, &["--algorithm", algorithm, "--value", "f32", "--device", "sim"]);
+        assert_eq!(report["verification"]["passed"], true, "{algorithm}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What the settings mean: a configuration, and every error at the token that causes it.
 
-use proc_macro2::{Group, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use spmv_codegen::function::Function;
 use spmv_codegen::{Algorithm, ConfigError, FUNCTION_KEYS, FunctionKey, KernelConfig, KernelConfigBuilder};
@@ -22,6 +22,8 @@ pub(crate) struct Checked {
 pub(crate) struct Written {
     pub(crate) key: &'static FunctionKey,
     pub(crate) function: Function,
+    /// The names of its parameters where they were written, so that the body means them.
+    pub(crate) parameters: Vec<Ident>,
     /// What stands behind its parameters, every literal with its type.
     pub(crate) body: TokenStream,
 }
@@ -80,13 +82,19 @@ fn written(setting: &Setting, builder: &KernelConfigBuilder) -> Option<Written> 
         .flat_map(|(at, of)| setting.value.at(at).into_iter().map(move |token| (token.span(), of.name())))
         .collect();
     let mut bars = 0;
+    let mut parameters = Vec::new();
     let tokens = setting.value.tokens.clone().into_iter();
     let body = tokens.skip_while(|token| {
         let is_head = bars < 2 && function.parameters().next().is_some();
-        bars += usize::from(matches!(token, TokenTree::Punct(punct) if punct.as_char() == '|'));
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '|' => bars += 1,
+            TokenTree::Ident(name) if is_head => parameters.push(name.clone()),
+            _ => {}
+        }
         is_head
     });
-    Some(Written { key, body: with_types(body.collect(), &typed), function })
+    let body = with_types(body.collect(), &typed);
+    Some(Written { key, body, parameters, function })
 }
 
 /// The tokens, floating-point literals with the types that the function has for them.

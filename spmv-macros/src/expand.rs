@@ -83,21 +83,19 @@ pub(crate) fn expand(
 }
 
 /// A function that the user writes, as one of Rust's.
-fn function(Written { key, function, body }: &Written, number: &TokenStream) -> TokenStream {
+fn function(Written { key, function, parameters, body }: &Written, number: &TokenStream) -> TokenStream {
     let name = format_ident!("{}", key.name);
     let doc = format!("`{}`, on the CPU. {}", function, key.doc);
-    let parameters = function.parameters().enumerate().map(|(place, parameter)| {
-        let parameter = format_ident!("{parameter}");
-        match key.parameters.get(place) {
+    let parameters =
+        parameters.iter().enumerate().map(|(place, parameter)| match key.parameters.get(place) {
             Some(&("row" | "col")) => quote!(#parameter: ::core::primitive::u32),
             _ => quote!(#parameter: #number),
-        }
-    });
+        });
     quote! {
         #[doc = #doc]
         #[allow(dead_code, unused_variables, unused_parens, unused_braces, clippy::all)]
         pub fn #name(#(#parameters),*) -> #number {
-            #body
+            (#body)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use proc_macro2::{Delimiter, Ident, Literal, Punct, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Punct, Spacing, TokenStream, TokenTree};
 use spmv_codegen::FUNCTION_KEYS;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Lit, Visibility};
@@ -251,15 +251,43 @@ fn keyword(input: ParseStream) -> syn::Result<TokenTree> {
     Ok(keyword)
 }
 
-/// Without the invisible groups in which `macro_rules!` passes on `$value:literal` and the like.
+/// Without the invisible groups in which `macro_rules!` passes on `$value:literal` and the like; those that hold an expression
+/// of several parts have parentheses instead.
 fn ungrouped(tokens: TokenStream) -> Vec<TokenTree> {
-    tokens
-        .into_iter()
-        .flat_map(|token| match token {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::None => ungrouped(group.stream()),
-            token => vec![token],
-        })
-        .collect()
+    let visible = |token| match token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => match ungrouped(group.stream()) {
+            one if is_one_value(&one) => one,
+            several => vec![regrouped(&group, Delimiter::Parenthesis, several)],
+        },
+        TokenTree::Group(group) if holds_invisible(group.stream()) => {
+            let inside = ungrouped(group.stream());
+            vec![regrouped(&group, group.delimiter(), inside)]
+        }
+        token => vec![token],
+    };
+    tokens.into_iter().flat_map(visible).collect()
+}
+
+/// Whether tokens stay together without parentheses: one, a negative number, or a function, which is nothing's part.
+fn is_one_value(tokens: &[TokenTree]) -> bool {
+    match tokens {
+        [] | [_] => true,
+        [minus, TokenTree::Literal(_)] if is_punct(minus, "-") => true,
+        [first, ..] => is_punct(first, "|"),
+    }
+}
+
+fn holds_invisible(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::None || holds_invisible(group.stream()),
+        _ => false,
+    })
+}
+
+fn regrouped(group: &Group, delimiter: Delimiter, tokens: Vec<TokenTree>) -> TokenTree {
+    let mut regrouped = Group::new(delimiter, tokens.into_iter().collect());
+    regrouped.set_span(group.span());
+    TokenTree::Group(regrouped)
 }
 
 fn is_punct(token: &TokenTree, any_of: &str) -> bool {

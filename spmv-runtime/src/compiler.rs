@@ -1,9 +1,9 @@
 //! From a configuration to machine code: generated once, compiled once, cached in memory and on disk.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use spmv_codegen::{AnalysisProgram, FingerprintProgram, IndexType, KernelConfig, ValueType, VectorProgram};
@@ -122,12 +122,14 @@ impl Origin {
 pub struct Compiler {
     disk: DiskCache,
     artifacts: SingleFlight<(ProgramKey, Target, Images), Arc<Artifact>>,
+    /// What a driver rejected: the disk cache, which may be one that cannot be written, is not asked for it again.
+    rejected: Mutex<HashSet<(ProgramKey, Target)>>,
 }
 
 impl Compiler {
     /// A compiler with this disk cache.
     pub fn new(disk: DiskCache) -> Compiler {
-        Compiler { disk, artifacts: SingleFlight::default() }
+        Compiler { disk, artifacts: SingleFlight::default(), rejected: Mutex::default() }
     }
 
     /// The compiler of this process, with the disk cache that the environment names.
@@ -206,7 +208,8 @@ impl Compiler {
             }
             let nvrtc = Nvrtc::find()?;
             let request = request(&key, &target, &nvrtc)?;
-            if let Lookup::Hit(artifact) = self.disk.get(&request)
+            if !self.rejected().contains(&(key.clone(), target.clone()))
+                && let Lookup::Hit(artifact) = self.disk.get(&request)
                 && (images == Images::Any || artifact.images.len() == 1)
             {
                 origin = Origin::Disk;
@@ -229,8 +232,13 @@ impl Compiler {
         Ok((artifact, origin))
     }
 
+    fn rejected(&self) -> MutexGuard<'_, HashSet<(ProgramKey, Target)>> {
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Forgets an artifact that a driver rejected, in memory and on disk.
     pub(crate) fn forget(&self, key: ProgramKey, target: Target) {
+        self.rejected().insert((key.clone(), target.clone()));
         if let Ok(request) =
             Nvrtc::find().map_err(Error::from).and_then(|nvrtc| request(&key, &target, &nvrtc))
         {

@@ -189,6 +189,7 @@ impl Cuda {
         if stream.context() != &context {
             return Err(Error::OtherDevice { what: "the stream", with: "the context" });
         }
+        one_stream(&stream)?;
         let health = Health::of(context.ordinal());
         health.usable()?;
         let properties = properties(context.cu_device(), driver_version()?)?;
@@ -383,6 +384,15 @@ fn new_stream(context: &Arc<CudaContext>, health: &Health) -> Result<Arc<CudaStr
     health.check("cuStreamCreate", None, context.new_stream())
 }
 
+/// Refuses the default stream that each thread has one of: what is queued on one of them is not ordered behind what is on another.
+pub(crate) fn one_stream(stream: &CudaStream) -> Result<(), Error> {
+    const PER_THREAD_DEFAULT: u64 = 2;
+    match stream.cu_stream() as u64 {
+        PER_THREAD_DEFAULT => Err(Error::PerThreadStream),
+        _ => Ok(()),
+    }
+}
+
 /// The handle of a user's stream.
 pub(crate) fn stream_handle(stream: &CudaStream) -> StreamHandle {
     /// The legacy default stream is the null pointer for cudarc, which is our own default; CUDA names it 1 too.
@@ -410,12 +420,13 @@ impl Backend for Cuda {
     }
 
     unsafe fn free(&self, address: u64) {
-        let freed = self.bind().and_then(|()| {
+        // A first call may return the error of a drop before it, which cudarc keeps until then.
+        let freed = self.bind().or_else(|_| self.bind()).and_then(|()| {
             // SAFETY: the caller owns the address; cuMemFree waits for what uses it.
             self.check("cuMemFree", unsafe { result::free_sync(address) })
         });
         if let Err(error) = freed {
-            tracing::debug!(%error, "device memory was not freed");
+            tracing::warn!(%error, "device memory was not freed");
         }
     }
 

@@ -99,6 +99,14 @@ impl<K: DeclaredKernel> Plan<K> {
         self.spmv.dot()
     }
 
+    /// Copies the matrix's values again where they were replaced, as [`Spmv::refresh`].
+    ///
+    /// # Errors
+    /// Those of [`Spmv::refresh`].
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        self.spmv.refresh()
+    }
+
     /// The plan without its types.
     pub fn as_spmv(&self) -> &Spmv {
         &self.spmv

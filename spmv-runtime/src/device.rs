@@ -12,7 +12,7 @@ use spmv_codegen::{
 use crate::artifact::Artifact;
 use crate::backend::{self, Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
 use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Target};
-use crate::cuda::{Cuda, stream_handle};
+use crate::cuda::{Cuda, one_stream, stream_handle};
 use crate::error::Error;
 use crate::launcher::Found;
 use crate::nvrtc::Nvrtc;
@@ -184,8 +184,8 @@ impl Device {
     /// run on `stream`.
     ///
     /// # Errors
-    /// [`Error::OtherDevice`] where the stream belongs to another context, [`Error::Driver`] where the driver
-    /// does not answer.
+    /// [`Error::OtherDevice`] where the stream belongs to another context, [`Error::PerThreadStream`], [`Error::Driver`] where the
+    /// driver does not answer.
     pub fn from_cuda(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Device, Error> {
         Ok(Self::from_cuda_backend(Cuda::from_parts(context, stream)?, Compiler::shared()))
     }
@@ -394,11 +394,12 @@ impl Device {
     /// The user's own stream, for [`Spmv::apply_on`](crate::Spmv::apply_on).
     ///
     /// # Errors
-    /// [`Error::OtherDevice`] where the stream belongs to another context.
+    /// [`Error::OtherDevice`] where the stream belongs to another context, [`Error::PerThreadStream`].
     pub fn stream(&self, stream: Arc<CudaStream>) -> Result<Stream, Error> {
         if stream.context() != self.cuda_backend()?.context() {
             return Err(Error::OtherDevice { what: "the stream", with: "the device" });
         }
+        one_stream(&stream)?;
         let ordered = OrderedStream { handle: stream_handle(&stream), _alive: Some(stream.clone()) };
         Ok(Stream { device: self.clone(), ordered, cuda: stream })
     }

@@ -239,6 +239,11 @@ pub enum Error {
         /// What it was passed to.
         with: &'static str,
     },
+    /// CUDA's default stream of each thread, which is another one on each.
+    #[error(
+        "the per-thread default stream is another one on each thread, so nothing orders products on it; allowed: any other stream, as `CudaContext::new_stream` makes"
+    )]
+    PerThreadStream,
     /// α or β differs from what the kernel was generated for.
     #[error(
         "the kernel was generated for {what} = {expected} and the product asks for {got}; set `{what} = any` in the configuration"
@@ -447,6 +452,7 @@ impl Error {
             | Error::StaleValues { .. }
             | Error::Structure { .. }
             | Error::OtherDevice { .. }
+            | Error::PerThreadStream
             | Error::Scaling { .. }
             | Error::ScalarType { .. }
             | Error::ScalingIsOnDevice { .. }
@@ -492,6 +498,12 @@ fn not_computed(
     algorithms: &[&str],
 ) -> String {
     let product = format!("the {operation} product of a matrix in {storage}");
+    if algorithms.contains(&algorithm) {
+        let of_arrays = storage.of_arrays(operation).unwrap_or(operation);
+        return format!(
+            "this configuration of {algorithm} does not compute {product}; set `operation = {of_arrays}` in it"
+        );
+    }
     if !algorithms.is_empty() {
         return format!("{algorithm} does not compute {product}; these do: {}", algorithms.join(", "));
     }

@@ -48,6 +48,8 @@ pub struct Spmv {
     /// Where a product leaves what the configuration's dot adds up.
     dot: Option<Vector<f64>>,
     last_stream: OrderedStream,
+    /// Whether the last product failed in its course, and may have left in the workspace what products rely on being zero.
+    ended_early: bool,
     /// How often the matrix's values had been replaced when `prepare` passes copied them; `None` where they copy none.
     copied: Option<u64>,
     /// Faster plans that are being looked for.
@@ -250,6 +252,7 @@ impl Spmv {
             operands,
             dot: dot.map(|memory| Vector::in_allocation(device, 1, memory)),
             last_stream: OrderedStream::default(),
+            ended_early: false,
             kernel,
             copied,
             pending: None,
@@ -352,6 +355,9 @@ impl Spmv {
         alpha: Passed,
         beta: Passed,
     ) -> Result<(), Error> {
+        if self.ended_early {
+            self.rebuild()?;
+        }
         let operands = &Operands { x, y, alpha, beta, beside: self.operands.slots() };
         let backend = self.matrix.device().backend();
         // A product that is captured does not run now: what follows is ordered behind the one before it.
@@ -364,7 +370,9 @@ impl Spmv {
         for pass in &mut self.multiply {
             // SAFETY: types, lengths and device of the operands were checked; matrix and workspace belong to the
             // plan, and freeing device memory waits for what uses it. y was borrowed mutably, so x is another.
-            unsafe { pass.launch(&**backend, stream.handle, operands)? };
+            let launched = unsafe { pass.launch(&**backend, stream.handle, operands) };
+            self.ended_early = launched.is_err();
+            launched?;
         }
         Ok(())
     }
@@ -387,6 +395,11 @@ impl Spmv {
         if !self.is_stale() {
             return Ok(());
         }
+        self.rebuild()
+    }
+
+    /// Makes the plan again, with what is bound to it.
+    fn rebuild(&mut self) -> Result<(), Error> {
         let fresh = Self::bind(
             self.device(),
             self.matrix.clone(),

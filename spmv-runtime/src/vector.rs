@@ -50,13 +50,15 @@ impl<T> fmt::Debug for Vector<T> {
 }
 
 impl<T: Element> Vector<T> {
-    /// A vector of zeros.
+    /// A vector of zeros. Waits until they are there, for any stream.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`Error::OutOfMemory`], [`Error::Fault`].
     pub fn zeros(device: &Device, len: usize) -> Result<Self, Error> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-        Ok(Self::in_allocation(device, len, Allocation::zeroed(device.backend(), bytes, "a vector")?))
+        let allocation = Allocation::zeroed(device.backend(), bytes, "a vector")?;
+        device.synchronize()?;
+        Ok(Self::in_allocation(device, len, allocation))
     }
 
     /// A vector with these entries.
@@ -84,8 +86,9 @@ impl<T: Element> Vector<T> {
             return Err(Error::OtherDevice { what: "the slice", with: "the device" });
         }
         let stream = slice.stream().clone();
-        device.stream(stream.clone())?.synchronize()?;
+        // The slice's stream waits for what cudarc knows others to have written.
         let (address, len) = (slice.device_ptr(&stream).0, slice.len());
+        device.stream(stream)?.synchronize()?;
         let owner = Owner::Users(Box::new(UsersSlice(slice)));
         Ok(Vector { device: device.clone(), address, len, owner: Arc::new(owner), entries: PhantomData })
     }
@@ -233,8 +236,8 @@ impl<T: Element> Vector<T> {
         self.reduce(VectorOp::Dot, 1.0, y.address)
     }
 
-    /// As [`Vector::dot`], into the only entry of a vector: the number stays on the device, where a product may read it as α or
-    /// β ([`Factor`](crate::Factor)), and nothing is waited for.
+    /// As [`Vector::dot`], into the only entry of a vector: the number stays on the device, where a product whose sums are in f64
+    /// may read it as α or β ([`Factor`](crate::Factor)), and nothing is waited for.
     ///
     /// # Errors
     /// As [`Vector::copy_from`].

@@ -266,14 +266,14 @@ fn plans() {
         "plans",
         &calls! {
             plan(set("csr_vector", &[("value", "f64")]).expect("it is right")) => "ValueType", "value holds f32 and the kernel was generated for f64; set `value` in the configuration, or convert";
-            Spmv::with(&device, &csc, named("csr_vector")) => "Operation", "csr_vector does not compute the non_transpose product of a matrix in csc; these do: csr_scalar, csr_vector, …";
+            Spmv::with(&device, &csc, named("csr_vector")) => "Operation", "this configuration of csr_vector does not compute the non_transpose product of a matrix in csc; set `operation = transpose` in it";
             Spmv::with(&device, &skew, set("hola_t", &[("value", "f64")]).expect("it is right")) => "Storage", "hola_t is not for a matrix in skew_symmetric storage, of which one triangle is stored; for it: csr_scalar, csr_vector, …";
             Spmv::with(&device, &skew, set("csr_vector", &[("operation", "transpose")]).expect("it is right")) => "Operation", "no algorithm computes the transpose product of a matrix in skew_symmetric; allowed: non_transpose, with -alpha for the transpose";
             plan(named("sym_csr")) => "Storage", "sym_csr is not for a matrix in csr storage, of which both triangles are stored; for it: csr_scalar, csr_vector, …";
             Spmv::with_operation(&device, &skew, Operation::Transpose, named("sym_csr")) => "Operation", "no algorithm computes the transpose product of a matrix in skew_symmetric; allowed: non_transpose, with -alpha for the transpose";
             Spmv::with_operation(&device, &a, Operation::Symmetric, named("csr_vector")) => "Operation", "no algorithm computes the symmetric product of a matrix in csr; allowed: non_transpose, transpose";
-            Spmv::with_operation(&device, &a, Operation::Transpose, named("csr_vector")) => "Operation", "csr_vector does not compute the transpose product of a matrix in csr; these do: csr_scalar, csr_vector, …";
-            Spmv::pair(&device, &a, named("csr_vector"), named("csr_vector")) => "Operation", "csr_vector does not compute the transpose product of a matrix in csr; these do: csr_scalar, csr_vector, …";
+            Spmv::with_operation(&device, &a, Operation::Transpose, named("csr_vector")) => "Operation", "this configuration of csr_vector does not compute the transpose product of a matrix in csr; set `operation = transpose` in it";
+            Spmv::pair(&device, &a, named("csr_vector"), named("csr_vector")) => "Operation", "this configuration of csr_vector does not compute the transpose product of a matrix in csr; set `operation = transpose` in it";
             Spmv::pair(&device, &a, named("hola_t"), named("hola_t")) => "Operation", "hola_t does not compute the non_transpose product of a matrix in csr; these do: csr_scalar, csr_vector, …";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&other, &a, IndexType::U32).expect("room")), named("csr_vector")) => "OtherDevice", "the matrix lives on another device than the plan; upload it to that one";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U64).expect("room")), named("csr_vector")) => "OffsetType", "the matrix on the device has u64 offsets and the kernel was generated for u32; set `offset` in the configuration";

@@ -52,7 +52,9 @@ impl CacheBlocked {
     /// Rows of a tile, whose sums are in shared memory.
     pub fn tile_rows(&self, accumulator: ValueType) -> u32 {
         let accumulator = accumulator.size() as u32;
-        let of_warp = (self.shared_kib * 1024 - STAGES * self.stage_bytes()) / (WARPS * accumulator);
+        let in_room = (self.shared_kib * 1024 - STAGES * self.stage_bytes()) / (WARPS * accumulator);
+        // Places in shared memory have 16 bits.
+        let of_warp = in_room.min(0xffff / WARPS);
         WARPS * ((of_warp - 1) / 32 * 32)
     }
 }

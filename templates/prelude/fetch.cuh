@@ -172,7 +172,7 @@ __device__ __forceinline__ void multiply_rows_of_warps(uint32_t num_rows, const 
   const Tickets tickets(num_rows, num_fetchers);
   const bool draws = kResident && tickets.num > num_fetchers;
   const uint32_t group = threadIdx.x % 32 / kThreadsPerVector;
-  uint32_t ticket = (blockIdx.x * kThreadsPerBlock + threadIdx.x) / 32;
+  uint32_t ticket = blockIdx.x * (kThreadsPerBlock / 32) + threadIdx.x / 32;
   while (ticket < tickets.num) {
     uint32_t number = kNotDrawn;
 #pragma unroll 1

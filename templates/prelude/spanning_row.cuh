@@ -109,7 +109,8 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
     const PieceWordT other = atomicExch(meeting, PieceWord<AccumT>::of(piece));
     if (other == 0) return;
     *meeting = 0;
-    store_scaled(y, row, reduce(piece, PieceWord<AccumT>::piece(other)), alpha, beta);
+    const AccumT others = PieceWord<AccumT>::piece(other);
+    store_scaled(y, row, tile == last ? reduce(others, piece) : reduce(piece, others), alpha, beta);
     return;
   }
   const Pieces<kTogether> pieces(first, last);
