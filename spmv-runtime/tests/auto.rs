@@ -379,12 +379,16 @@ fn one_triangle_is_chosen_for() {
             |plan: &Spmv| plan.config().to_builder().operation(Operation::NonTranspose).build().unwrap();
         assert_eq!(settings(&plan), settings(&of_whole));
         check(&mut plan, &whole);
-        // Not where there is no memory for both triangles.
+        // Not where there is no memory for both triangles, or for what is made of them.
         let mut constraints = Constraints::default();
-        constraints.max_extra_bytes = Some(whole.bytes() as u64 - 1);
-        let mut plan = Spmv::auto_with(&device, &there, Operation::NonTranspose, &constraints).unwrap();
-        assert!(["sym_csr", "sym_dia"].contains(&plan.config().algorithm().name()), "{}", plan.config());
-        check(&mut plan, &whole);
+        let of_triangle = KernelConfig::from_settings("sym_csr", [("value", "f64")]).unwrap();
+        let least = Spmv::with(&device, &there, of_triangle).unwrap().workspace_bytes();
+        for most in [whole.bytes() as u64 - 1, least] {
+            constraints.max_extra_bytes = Some(most);
+            let mut plan = Spmv::auto_with(&device, &there, Operation::NonTranspose, &constraints).unwrap();
+            assert!(plan.workspace_bytes() <= most, "{}", plan.config());
+            check(&mut plan, &whole);
+        }
     }
 }
 
