@@ -364,15 +364,6 @@ impl ValueType {
         }
     }
 
-    /// What the sum of two numbers may lack where it is small and an atomic operation adds: those of f32 in global memory take
-    /// subnormal numbers for zero.
-    pub const fn atomic_underflow(self) -> f64 {
-        match self.part() {
-            ValueType::F32 => f32::MIN_POSITIVE as f64,
-            _ => self.smallest_subnormal(),
-        }
-    }
-
     /// The largest finite number. What rounds to more is infinite.
     pub const fn largest(self) -> f64 {
         match self.part() {

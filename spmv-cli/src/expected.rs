@@ -252,11 +252,7 @@ impl Expected {
         let &Promise { ref depth, accumulator, y: y_type, .. } = promise;
         // Every product of a row may underflow, of complex numbers two in each part, then alpha and the conversion to the type of y.
         let products = parts(accumulator) as f64 * (self.alpha.abs() * self.longest_row as f64 + 2.0);
-        let underflow = match promise.bit_reproducible {
-            true => accumulator.smallest_subnormal() * products + y_type.smallest_subnormal(),
-            // Atomic operations add, to y or to sums that are kept until then.
-            false => accumulator.atomic_underflow().max(y_type.atomic_underflow()) * products,
-        };
+        let underflow = accumulator.smallest_subnormal() * products + y_type.smallest_subnormal();
         let roundoff = accumulator.unit_roundoff();
         match &self.reference {
             Parts::Real(reference) => matrix::verify(y, reference, depth, roundoff, y_type, underflow),

@@ -384,14 +384,3 @@ fn sums_of_a_byte_have_places_in_shared_memory() {
     let report = run(&path, &[&of_bool[..], &settings].concat());
     assert_eq!(report["verification"]["passed"], true);
 }
-
-#[test]
-fn atomic_operations_may_lose_subnormal_numbers() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tiny.mtx");
-    fs::write(&path, "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1e-40\n").unwrap();
-    for algorithm in ["csc", "coo", "csr_scalar"] {
-        let report = run(&path, &["--algorithm", algorithm, "--value", "f32", "--device", "sim"]);
-        assert_eq!(report["verification"]["passed"], true, "{algorithm}");
-    }
-}

@@ -181,11 +181,7 @@ pub fn candidates_for_any(
     );
     let first = (operation != Operation::Transpose).then_some(equal_shares);
     let rules = first.into_iter().chain(rules(operation, &features, types, constraints));
-    let mut found = ruled(Vec::new(), rules, &features, types, operation, constraints)?;
-    for candidate in &mut found {
-        candidate.config = with_loads(candidate.config, &features, l2_bytes);
-    }
-    Ok(found)
+    ruled(Vec::new(), rules, &features, types, operation, l2_bytes, constraints)
 }
 
 fn listed(
@@ -231,7 +227,7 @@ fn listed(
         }
     }
     let rules = rules(operation, features, types, constraints).into_iter();
-    let mut found = ruled(found, rules, features, types, operation, constraints)?;
+    let mut found = ruled(found, rules, features, types, operation, l2_bytes, constraints)?;
     // A single product of the others could take longer than all that is to be measured.
     let splits_rows = |candidate: &Candidate| candidate.config.outline().guarantees.splits_rows;
     if to_measure && has_giant_row(features) && found.iter().any(splits_rows) {
@@ -239,9 +235,6 @@ fn listed(
     }
     if operation == Operation::Transpose && constraints.products < WORTH_A_COPY {
         found.sort_by_key(|candidate| candidate.prediction.is_some());
-    }
-    for candidate in &mut found {
-        candidate.config = with_loads(candidate.config, features, l2_bytes);
     }
     Ok(found)
 }
@@ -260,13 +253,14 @@ const WORTH_A_COPY: u64 = 200;
 /// record of 2026-11-20: 0.8 to 1.4 times what was measured there for any matrix.
 const COPY_MS: [f64; 2] = [0.4, 1.8e-7];
 
-/// What was found, then what the rules of thumb name and was not; of both what keeps the constraints.
+/// What was found, then what the rules of thumb name and was not; of both what keeps the constraints, with the loads that suit it.
 fn ruled(
     mut found: Vec<Candidate>,
     rules: impl Iterator<Item = (Algorithm, String)>,
     features: &Features,
     types: Types,
     operation: Operation,
+    l2_bytes: u64,
     constraints: &Constraints,
 ) -> Result<Vec<Candidate>, ConfigError> {
     let mut problem = None;
@@ -278,6 +272,9 @@ fn ruled(
         }
     }
     found.retain(|candidate| keeps(&candidate.config, features, constraints));
+    for candidate in &mut found {
+        candidate.config = with_loads(candidate.config, features, l2_bytes);
+    }
     match (found.is_empty(), problem) {
         (true, Some(error)) => Err(error),
         _ => Ok(found),

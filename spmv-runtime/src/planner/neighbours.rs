@@ -58,14 +58,29 @@ pub(crate) type Setting = (&'static str, String);
 /// Settings that one configuration has and another has not, and those that the other has instead.
 pub(crate) type Step<'a> = [Vec<&'a Setting>; 2];
 
-/// What leads from one of an algorithm's configurations to another, given all their settings: a step as [`neighbours`] makes them,
-/// or one in any two settings; `None` where they are further apart.
-pub(crate) fn step<'a>(from: &'a [Setting], to: &'a [Setting]) -> Option<Step<'a>> {
-    let without = |these: &'a [Setting], those: &[Setting]| -> Vec<_> {
-        these.iter().filter(|setting| !those.contains(setting)).collect()
-    };
-    let step = [without(from, to), without(to, from)];
-    (1..=2).contains(&step.iter().map(Vec::len).max()?).then_some(step)
+/// What leads from one of an algorithm's configurations to another, given all their settings in order: a step as [`neighbours`]
+/// makes them, or one in any two settings; `None` where they are further apart.
+pub(crate) fn step<'a>(mut from: &'a [Setting], mut to: &'a [Setting]) -> Option<Step<'a>> {
+    let mut step = [Vec::new(), Vec::new()];
+    while step.iter().all(|side| side.len() <= 2) {
+        (from, to) = match (from, to) {
+            ([], []) => return step.iter().any(|side| !side.is_empty()).then_some(step),
+            ([before, from @ ..], [after, to @ ..]) if before == after => (from, to),
+            ([before, from @ ..], []) => {
+                step[0].push(before);
+                (from, to)
+            }
+            ([before, from @ ..], [after, ..]) if before < after => {
+                step[0].push(before);
+                (from, to)
+            }
+            (from, [after, to @ ..]) => {
+                step[1].push(after);
+                (from, to)
+            }
+        };
+    }
+    None
 }
 
 /// The value of a parameter that the algorithm has.
