@@ -15,7 +15,7 @@ use spmv_matrix::CsrMatrix;
 use crate::artifact::{Artifact, Image};
 use crate::backend::{self, Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
 use crate::cache::{CacheLocation, DiskCache};
-use crate::compiler::{Compiler, Origin, SingleFlight, Target};
+use crate::compiler::{Compiler, Origin, ProgramKey, SingleFlight, Target};
 use crate::device::{Kernel, Native, OrderedStream};
 use crate::launcher::{Bindings, BoundPass, Operands};
 use crate::prepare::{Purpose, prepare};
@@ -653,6 +653,29 @@ fn a_rejected_entry_is_compiled_again() {
     let (_, provenance) = device.kernel(&config("csr_scalar")).unwrap();
     assert_eq!(provenance.origin, Origin::Compiled);
     assert_eq!(*recorder.loads.lock().unwrap(), [true, true]);
+}
+
+#[test]
+fn what_was_rejected_is_not_read_from_a_folder_that_keeps_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let [cache, kept] = ["cache", "kept"].map(|name| CacheLocation::folder(folder.path().join(name)));
+    let opened = |location: &CacheLocation| Compiler::new(DiskCache::open(location));
+    let (config, target) = (config("csr_scalar"), Target::Real("sm_90".into()));
+    let key = || ProgramKey::Product(config);
+    // Two folders with the same entry, so that one outlives what removes the other's.
+    for location in [&cache, &kept] {
+        opened(location).artifact(key(), target.clone()).unwrap();
+    }
+    let compiler = opened(&cache);
+    assert_eq!(compiler.artifact(key(), target.clone()).unwrap().1, Origin::Disk);
+    compiler.forget(key(), target.clone());
+    let entries =
+        |name: &str| std::fs::read_dir(folder.path().join(name)).unwrap().map(|entry| entry.unwrap());
+    for entry in entries("kept").filter(|entry| entry.path().is_file()) {
+        std::fs::copy(entry.path(), folder.path().join("cache").join(entry.file_name())).unwrap();
+    }
+    assert_eq!(opened(&cache).artifact(key(), target.clone()).unwrap().1, Origin::Disk, "it is there");
+    assert_eq!(compiler.artifact(key(), target).unwrap().1, Origin::Compiled);
 }
 
 #[test]
