@@ -173,7 +173,7 @@ impl KernelConfig {
             user: None,
             alpha: None,
             beta: None,
-            threads_per_block: KernelConfig::USUAL_THREADS_PER_BLOCK,
+            threads_per_block: None,
             loads: Loads::default(),
         }
     }
@@ -395,14 +395,15 @@ impl KernelConfig {
                 .filter(|alpha| *alpha != usual_scaling(self.semiring, self.user_functions()).alpha),
             beta: Some(self.scaling.beta)
                 .filter(|beta| *beta != usual_scaling(self.semiring, self.user_functions()).beta),
-            threads_per_block: self.threads_per_block,
+            threads_per_block: Some(self.threads_per_block),
             loads: self.loads,
         }
     }
 }
 
 impl KernelConfig {
-    /// Threads of a block where a configuration names no other number.
+    /// Threads of a block where a configuration names no other number. An algorithm as it is whose kernels have no room for so many in
+    /// shared memory, because sums are of a large type, has half as many, or half of those.
     pub const USUAL_THREADS_PER_BLOCK: u32 = 256;
 
     /// A Hermitian matrix of real values is a symmetric one, which has kernels of its own.
@@ -590,7 +591,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
         allowed: || THREADS_PER_BLOCK.iter().map(u32::to_string).collect(),
         get: |config| config.threads_per_block.to_string(),
         is_allowed: |config| THREADS_PER_BLOCK.contains(&config.threads_per_block),
-        set: |builder, text| text.parse().map(|threads| builder.threads_per_block = threads).is_ok(),
+        set: |builder, text| text.parse().map(|threads| builder.threads_per_block = Some(threads)).is_ok(),
     },
     CommonKey {
         name: "value",
@@ -720,7 +721,7 @@ pub struct KernelConfigBuilder {
     user: Option<Box<UserFunctions>>,
     alpha: Option<Coefficient>,
     beta: Option<Coefficient>,
-    threads_per_block: u32,
+    threads_per_block: Option<u32>,
     loads: Loads,
 }
 
@@ -799,7 +800,7 @@ impl KernelConfigBuilder {
 
     /// Threads a block.
     pub fn threads_per_block(mut self, threads_per_block: u32) -> Self {
-        self.threads_per_block = threads_per_block;
+        self.threads_per_block = Some(threads_per_block);
         self
     }
 
@@ -927,6 +928,18 @@ impl KernelConfigBuilder {
     }
 
     fn resolved(&self) -> KernelConfig {
+        let named = self.threads_per_block;
+        let usual = self.resolved_with(named.unwrap_or(KernelConfig::USUAL_THREADS_PER_BLOCK));
+        let is_usual = self.algorithm == (self.algorithm.spec().default)();
+        if named.is_some() || !is_usual || self.problems_of(&usual).is_empty() {
+            return usual;
+        }
+        let fewer = THREADS_PER_BLOCK.iter().rev().filter(|threads| **threads < usual.threads_per_block);
+        let mut fewer = fewer.map(|threads| self.resolved_with(*threads));
+        fewer.find(|config| self.problems_of(config).is_empty()).unwrap_or(usual)
+    }
+
+    fn resolved_with(&self, threads_per_block: u32) -> KernelConfig {
         let (x, y) = (self.x.unwrap_or(self.value), self.y.unwrap_or(self.value));
         // One that holds all that is named, so that naming `y = f64` alone does not lose digits.
         let narrowest = || ValueType::narrowest_sum(&[self.value, x], y);
@@ -942,7 +955,7 @@ impl KernelConfigBuilder {
                 alpha: self.alpha.unwrap_or(usual.alpha),
                 beta: self.beta.unwrap_or(usual.beta),
             },
-            threads_per_block: self.threads_per_block,
+            threads_per_block,
             loads: self.loads,
         }
     }
@@ -1117,7 +1130,7 @@ impl ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::{CsrScalar, CsrVector};
+    use crate::algorithm::{CsrScalar, CsrVector, HolaT};
 
     #[test]
     fn defaults_follow_the_value_type() {
@@ -1396,6 +1409,21 @@ mod tests {
             }
         }
         assert!(allowed > 500 && refused > 8, "{allowed} {refused}");
+    }
+
+    #[test]
+    fn the_usual_block_is_what_shared_memory_allows() {
+        let threads = |value| {
+            let builder = KernelConfig::named("hola_t").unwrap().value(value);
+            builder.build().map(|config| config.threads_per_block())
+        };
+        assert_eq!((threads(ValueType::F64), threads(ValueType::C64)), (Ok(256), Ok(128)));
+        let named = KernelConfig::named("hola_t").unwrap().value(ValueType::C64).threads_per_block(256);
+        assert!(matches!(named.build(), Err(ConfigError::Combination { key: "nnz_per_thread", .. })));
+        // Whoever names a parameter is told what it does not go with.
+        let named = KernelConfig::builder(HolaT { nnz_per_thread: 16, ..HolaT::default() });
+        let error = named.value(ValueType::C64).build().unwrap_err().to_string();
+        assert!(error.contains("threads_per_block = 256"), "{error}");
     }
 
     #[test]
