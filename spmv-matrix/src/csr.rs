@@ -301,7 +301,7 @@ pub(crate) fn check_offset_type<O: Offset>(nnz: u64) -> Result<(), MatrixError> 
     Ok(())
 }
 
-/// Whether offsets start at 0, never decrease and end at the number of nonzeros.
+/// Whether offsets start at 0, never decrease, have fewer than 2³² entries in a row and end at the number of nonzeros.
 pub(crate) fn check_offsets<O: Offset>(row_offsets: &[O], nnz: usize) -> Result<(), MatrixError> {
     let as_u64 = |o: O| o.to_usize() as u64;
     if row_offsets[0] != O::default() {
@@ -317,6 +317,14 @@ pub(crate) fn check_offsets<O: Offset>(row_offsets: &[O], nnz: usize) -> Result<
         });
     }
     let end = as_u64(row_offsets[row_offsets.len() - 1]);
+    let most = u64::from(u32::MAX);
+    if end > most {
+        let entries = |row: usize| as_u64(row_offsets[row + 1]) - as_u64(row_offsets[row]);
+        let too_long = parallel::find_first(row_offsets.len() - 1, BLOCK, |row| entries(row) > most);
+        if let Some(row) = too_long {
+            return Err(MatrixError::RowTooLong { row, entries: entries(row) });
+        }
+    }
     if end != nnz as u64 {
         return Err(MatrixError::OffsetsEnd { found: end, nnz });
     }

@@ -38,6 +38,15 @@ pub enum MatrixError {
         previous: u64,
     },
 
+    /// A row has more entries than kernels count in 32 bits; it has columns more than once, for there are fewer than that.
+    #[error("row {row} has {entries} entries: at most {} are allowed", u32::MAX)]
+    RowTooLong {
+        /// The row.
+        row: usize,
+        /// Its entries.
+        entries: u64,
+    },
+
     /// The last offset must be the number of nonzeros.
     #[error("row_offsets ends at {found}: it must end at the number of nonzeros, {nnz}")]
     OffsetsEnd {
