@@ -856,7 +856,8 @@ impl KernelConfigBuilder {
     /// Of the function of this key, the floating-point literals without a suffix: where they stand in its text, and their
     /// types. None where it is not written or something is wrong with it.
     pub fn literals(&self, key: &str) -> Vec<(Range<usize>, Type)> {
-        let operators = Operators::new(self.semiring, self.user(), self.resolved().types.accumulator);
+        let types = self.resolved(KernelConfig::USUAL_THREADS_PER_BLOCK).types;
+        let operators = Operators::new(self.semiring, self.user(), types.accumulator);
         let typed = operators.ok().and_then(|operators| operators.typed(key).cloned());
         let mut literals = typed.map(|typed| typed.literals().to_vec()).unwrap_or_default();
         literals.sort_by_key(|(at, _)| at.start);
@@ -865,7 +866,7 @@ impl KernelConfigBuilder {
 
     /// Everything that is wrong with the settings, in no more than one line each.
     pub fn problems(&self) -> Vec<ConfigError> {
-        self.problems_of(&self.resolved())
+        self.checked().1
     }
 
     fn problems_of(&self, config: &KernelConfig) -> Vec<ConfigError> {
@@ -916,8 +917,8 @@ impl KernelConfigBuilder {
     /// # Errors
     /// The first of [`problems`](Self::problems).
     pub fn build(self) -> Result<KernelConfig, ConfigError> {
-        let config = self.resolved();
-        match self.problems_of(&config).into_iter().next() {
+        let (config, problems) = self.checked();
+        match problems.into_iter().next() {
             Some(problem) => Err(problem),
             None => Ok(config),
         }
@@ -927,19 +928,24 @@ impl KernelConfigBuilder {
         self.user.as_deref().unwrap_or(&NO_FUNCTIONS)
     }
 
-    fn resolved(&self) -> KernelConfig {
-        let named = self.threads_per_block;
-        let usual = self.resolved_with(named.unwrap_or(KernelConfig::USUAL_THREADS_PER_BLOCK));
-        let is_usual = self.algorithm == (self.algorithm.spec().default)();
-        if named.is_some() || !is_usual || self.problems_of(&usual).is_empty() {
+    /// What the settings say, and everything that is wrong with it.
+    fn checked(&self) -> (KernelConfig, Vec<ConfigError>) {
+        let with = |threads: u32| {
+            let config = self.resolved(threads);
+            (config, self.problems_of(&config))
+        };
+        let most = self.threads_per_block.unwrap_or(KernelConfig::USUAL_THREADS_PER_BLOCK);
+        let usual = with(most);
+        let is_free = self.threads_per_block.is_none() && self.algorithm == (self.algorithm.spec().default)();
+        if usual.1.is_empty() || !is_free {
             return usual;
         }
-        let fewer = THREADS_PER_BLOCK.iter().rev().filter(|threads| **threads < usual.threads_per_block);
-        let mut fewer = fewer.map(|threads| self.resolved_with(*threads));
-        fewer.find(|config| self.problems_of(config).is_empty()).unwrap_or(usual)
+        let mut fewer =
+            THREADS_PER_BLOCK.iter().rev().filter(|threads| **threads < most).map(|threads| with(*threads));
+        fewer.find(|(_, problems)| problems.is_empty()).unwrap_or(usual)
     }
 
-    fn resolved_with(&self, threads_per_block: u32) -> KernelConfig {
+    fn resolved(&self, threads_per_block: u32) -> KernelConfig {
         let (x, y) = (self.x.unwrap_or(self.value), self.y.unwrap_or(self.value));
         // One that holds all that is named, so that naming `y = f64` alone does not lose digits.
         let narrowest = || ValueType::narrowest_sum(&[self.value, x], y);
