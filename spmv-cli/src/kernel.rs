@@ -98,14 +98,17 @@ impl std::fmt::Display for ResourceFacts {
 
 /// A configuration in one line: the algorithm, its parameters, the block size and the types.
 pub fn config_text(config: &KernelConfig) -> String {
+    config_words(config).join(" ")
+}
+
+/// The words of that line.
+pub fn config_words(config: &KernelConfig) -> Vec<String> {
     let parameters = config.algorithm().spec().parameters.len();
     let settings = config.settings();
     let own = settings[..parameters].iter().map(|(key, value)| format!("{key}={value}"));
     let common = settings[parameters..].iter().filter(|(key, value)| !is_usual(config, key, value));
     let common = common.map(|(key, value)| format!("{key}={value}"));
-    let words: Vec<String> =
-        std::iter::once(config.algorithm().name().to_owned()).chain(own).chain(common).collect();
-    words.join(" ")
+    std::iter::once(config.algorithm().name().to_owned()).chain(own).chain(common).collect()
 }
 
 /// Whether a common setting goes without saying.

@@ -15,7 +15,7 @@ use spmv_runtime::{DeviceOffset, Element, Fingerprint};
 use crate::choice::{self, ConstraintArgs, by_default, device_of_run, l2_bytes};
 use crate::failure::{Failure, Kind};
 use crate::files;
-use crate::kernel::config_text;
+use crate::kernel::{config_text, config_words};
 use crate::memory;
 use crate::quantity::significant;
 use crate::reading;
@@ -126,6 +126,9 @@ impl From<&Features> for FeatureFacts {
 #[derive(Debug, Serialize)]
 struct CandidateFacts {
     config: String,
+    /// The words of the configuration.
+    #[serde(skip)]
+    words: Vec<String>,
     reason: String,
     product_us: Option<f64>,
     prepare_us: Option<f64>,
@@ -151,6 +154,7 @@ impl CandidateFacts {
         let changed = if is_changed { "; changed by --set" } else { "" };
         CandidateFacts {
             config: config_text(config),
+            words: config_words(config),
             reason: format!("{}{changed}", candidate.reason()),
             product_us: prediction.map(|prediction| prediction.product_ms * 1e3),
             prepare_us: prediction.map(|prediction| prediction.prepare_ms * 1e3),
@@ -270,8 +274,19 @@ impl Report for ExplainReport {
             fact(out, "", format_args!("because {reason}"))?;
         }
         writeln!(out)?;
-        let mut candidates = table(&["", "candidate", "us", "prepare us", "most of it"]);
+        // What all candidates have is said once.
+        let shared = self.candidates.split_first().map_or(vec![], |(first, others)| {
+            let is_shared = |word: &&String| others.iter().all(|other| other.words.contains(word));
+            first.words.iter().skip(1).filter(is_shared).collect()
+        });
+        let joined = |words: &[&String]| words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(" ");
+        if !shared.is_empty() {
+            fact(out, "all have", joined(&shared))?;
+        }
+        let mut candidates = table(&["", "algorithm", "us", "prepare us", "most of it", "settings"]);
         for (place, candidate) in self.candidates.iter().enumerate() {
+            let [algorithm, settings @ ..] = &candidate.words[..] else { continue };
+            let settings: Vec<_> = settings.iter().filter(|word| !shared.contains(word)).collect();
             let number = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), significant);
             let most = candidate.terms_us.as_ref().map_or_else(
                 || candidate.reason.clone(),
@@ -284,10 +299,11 @@ impl Report for ExplainReport {
             );
             candidates.add_row([
                 (place + 1).to_string(),
-                candidate.config.clone(),
+                algorithm.clone(),
                 number(candidate.product_us),
                 number(candidate.prepare_us),
                 most,
+                joined(&settings),
             ]);
         }
         print_table(out, candidates)
