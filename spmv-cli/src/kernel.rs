@@ -111,6 +111,19 @@ pub fn config_words(config: &KernelConfig) -> Vec<String> {
     std::iter::once(config.algorithm().name().to_owned()).chain(own).chain(common).collect()
 }
 
+/// What the configurations with these words have in common, and of each its algorithm and what else it has.
+pub fn in_common(configs: &[&[String]]) -> (String, Vec<[String; 2]>) {
+    let [first, ..] = configs else { return Default::default() };
+    let is_shared = |word: &String| configs.iter().all(|words| words.contains(word));
+    let shared: Vec<String> = first.iter().skip(1).filter(|word| is_shared(word)).cloned().collect();
+    let others = |words: &[String]| {
+        let others: Vec<_> = words.iter().skip(1).filter(|word| !shared.contains(word)).cloned().collect();
+        [words.first().cloned().unwrap_or_default(), others.join(" ")]
+    };
+    let others = configs.iter().map(|words| others(words)).collect();
+    (shared.join(" "), others)
+}
+
 /// Whether a common setting goes without saying.
 fn is_usual(config: &KernelConfig, key: &str, value: &str) -> bool {
     match key {

@@ -15,7 +15,7 @@ use spmv_runtime::{DeviceOffset, Element, Fingerprint};
 use crate::choice::{self, ConstraintArgs, by_default, device_of_run, l2_bytes};
 use crate::failure::{Failure, Kind};
 use crate::files;
-use crate::kernel::{config_text, config_words};
+use crate::kernel::{config_text, config_words, in_common};
 use crate::memory;
 use crate::quantity::significant;
 use crate::reading;
@@ -274,19 +274,14 @@ impl Report for ExplainReport {
             fact(out, "", format_args!("because {reason}"))?;
         }
         writeln!(out)?;
-        // What all candidates have is said once.
-        let shared = self.candidates.split_first().map_or(vec![], |(first, others)| {
-            let is_shared = |word: &&String| others.iter().all(|other| other.words.contains(word));
-            first.words.iter().skip(1).filter(is_shared).collect()
-        });
-        let joined = |words: &[&String]| words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(" ");
+        let words: Vec<_> = self.candidates.iter().map(|candidate| &candidate.words[..]).collect();
+        let (shared, others) = in_common(&words);
         if !shared.is_empty() {
-            fact(out, "all have", joined(&shared))?;
+            fact(out, "all have", shared)?;
         }
         let mut candidates = table(&["", "algorithm", "us", "prepare us", "most of it", "settings"]);
-        for (place, candidate) in self.candidates.iter().enumerate() {
-            let [algorithm, settings @ ..] = &candidate.words[..] else { continue };
-            let settings: Vec<_> = settings.iter().filter(|word| !shared.contains(word)).collect();
+        let each = self.candidates.iter().zip(others).enumerate();
+        for (place, (candidate, [algorithm, settings])) in each {
             let number = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), significant);
             let most = candidate.terms_us.as_ref().map_or_else(
                 || candidate.reason.clone(),
@@ -299,11 +294,11 @@ impl Report for ExplainReport {
             );
             candidates.add_row([
                 (place + 1).to_string(),
-                algorithm.clone(),
+                algorithm,
                 number(candidate.product_us),
                 number(candidate.prepare_us),
                 most,
-                joined(&settings),
+                settings,
             ]);
         }
         print_table(out, candidates)

@@ -17,7 +17,7 @@ use crate::choice::ConstraintArgs;
 use crate::device::{DeviceChoice, DeviceFacts, Opened, open, parse_device};
 use crate::failure::{Failure, Kind};
 use crate::files;
-use crate::kernel::config_text;
+use crate::kernel::{config_text, config_words, in_common};
 use crate::memory;
 use crate::progress::Progress;
 use crate::quantity;
@@ -114,6 +114,9 @@ struct TuneReport {
 #[derive(Debug, Serialize)]
 struct CandidateFacts {
     config: String,
+    /// The words of the configuration.
+    #[serde(skip)]
+    words: Vec<String>,
     outcome: &'static str,
     product: Option<f64>,
     products: usize,
@@ -126,6 +129,7 @@ impl From<&Tried> for CandidateFacts {
     fn from(tried: &Tried) -> CandidateFacts {
         let mut facts = CandidateFacts {
             config: config_text(&tried.config),
+            words: config_words(&tried.config),
             outcome: "not_tried",
             product: None,
             products: 0,
@@ -278,16 +282,23 @@ impl Report for TuneReport {
             _ => format!("{} counted", quantity::count(amount as usize)),
         };
         if !self.candidates.is_empty() {
-            let mut table = table(&["candidate", "a product", "products", "to prepare", ""]);
-            for candidate in &self.candidates {
-                let CandidateFacts { config, outcome, product, products, prepare, .. } = candidate;
+            let words: Vec<_> = self.candidates.iter().map(|candidate| &candidate.words[..]).collect();
+            let (shared, others) = in_common(&words);
+            if !shared.is_empty() {
+                fact(out, "all have", shared)?;
+            }
+            let head = ["algorithm", "a product", "products", "to prepare", "outcome", "settings"];
+            let mut table = table(&head);
+            for (candidate, [algorithm, settings]) in self.candidates.iter().zip(others) {
+                let CandidateFacts { outcome, product, products, prepare, .. } = candidate;
                 let text = |amount: &Option<f64>| amount.map_or_else(String::new, time);
                 table.add_row([
-                    config.clone(),
+                    algorithm,
                     text(product),
                     if *products > 0 { products.to_string() } else { String::new() },
                     text(prepare),
                     candidate.why.clone().unwrap_or_else(|| outcome.replace('_', " ")),
+                    settings,
                 ]);
             }
             print_table(out, table)?;
