@@ -293,9 +293,14 @@ impl PageLocked {
     }
 }
 
+/// Binds the context to the thread. A first call may return the error of a drop before it, which cudarc keeps until then.
+fn bind_for_drop(context: &CudaContext) -> Result<(), DriverError> {
+    context.bind_to_thread().or_else(|_| context.bind_to_thread())
+}
+
 impl Drop for PageLocked {
     fn drop(&mut self) {
-        let bound = self.context.bind_to_thread();
+        let bound = bind_for_drop(&self.context);
         // SAFETY: the memory was allocated in this context, and nothing writes there any more: each copy and each kernel that
         // does is waited for.
         if let Err(error) = bound.and_then(|()| unsafe { result::free_host(self.memory.as_ptr().cast()) }) {
@@ -488,13 +493,17 @@ impl Backend for Cuda {
         let capturing = |stream: StreamHandle| {
             // SAFETY: as in `synchronize`.
             let status = unsafe { result::stream::is_capturing(self.raw(stream)) };
+            // The legacy default stream cannot be asked while a stream that blocks it is captured.
+            if status == Err(DriverError(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) {
+                return Ok(true);
+            }
             Ok::<_, Error>(
                 self.check("cuStreamIsCapturing", status)?
                     != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
             )
         };
         // What is being captured does not run now, and a captured event cannot be waited for outside.
-        if capturing(before)? || capturing(after)? {
+        if capturing(after)? || capturing(before)? {
             return Ok(false);
         }
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
@@ -540,7 +549,7 @@ impl Backend for Cuda {
                         | R::CUDA_ERROR_JIT_COMPILER_NOT_FOUND
                         | R::CUDA_ERROR_INVALID_VALUE
                 );
-                let error = check::<()>("cuModuleLoadData", Err(error)).expect_err("an error stays one");
+                let error = self.check::<()>("cuModuleLoadData", Err(error)).expect_err("an error stays one");
                 Err(if rejected { LoadError::Rejected(error) } else { LoadError::Failed(error) })
             }
         }
@@ -731,7 +740,7 @@ impl Module for CudaModule {
 
 impl Drop for CudaModule {
     fn drop(&mut self) {
-        let bound = self.context.bind_to_thread();
+        let bound = bind_for_drop(&self.context);
         // SAFETY: the module was loaded in this context and nothing holds its functions any more.
         if let Err(error) = bound.and_then(|()| unsafe { result::module::unload(self.handle) }) {
             tracing::debug!(?error, "a module was not unloaded");

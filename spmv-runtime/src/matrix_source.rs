@@ -228,7 +228,7 @@ impl DeviceMatrix {
     }
 
     /// Bytes of device memory that a matrix in CSR takes; in CSC, with its columns for rows. Of a triangle, `nnz` are the
-    /// stored entries. Indices of 16 bits fill up their last word of 32.
+    /// stored entries. Indices of 16 bits fill up their last word of 32. At most [`u64::MAX`].
     pub fn predict_bytes(
         num_rows: usize,
         nnz: usize,
@@ -237,8 +237,10 @@ impl DeviceMatrix {
         index: IndexType,
     ) -> u64 {
         let (rows, nnz) = (num_rows as u64, nnz as u64);
-        let indices = (nnz * index.size() as u64).next_multiple_of(4);
-        (rows + 1) * offset.size() as u64 + indices + nnz * value.size() as u64
+        let each = |number: u64, bytes: usize| number.saturating_mul(bytes as u64);
+        let indices = each(nnz, index.size()).checked_next_multiple_of(4).unwrap_or(u64::MAX);
+        let offsets = each(rows.saturating_add(1), offset.size());
+        offsets.saturating_add(indices).saturating_add(each(nnz, value.size()))
     }
 
     /// Bytes of device memory that its arrays take.

@@ -208,6 +208,6 @@ impl Module for SimulatedModule {
     }
 
     fn resident_blocks(&self, _: Function, threads: u32, _: u32) -> Result<u32, Error> {
-        Ok((THREADS_PER_MULTIPROCESSOR / threads).clamp(1, BLOCKS_PER_MULTIPROCESSOR))
+        Ok((THREADS_PER_MULTIPROCESSOR / threads.max(1)).clamp(1, BLOCKS_PER_MULTIPROCESSOR))
     }
 }

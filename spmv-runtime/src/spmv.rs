@@ -92,7 +92,7 @@ impl Spmv {
     ) -> Result<Spmv, Error> {
         let config = Self::fitted(a.storage(), operation, config)?;
         let (kernel, provenance) = device.kernel(&config)?;
-        let matrix = a.to_device(device, config.types())?;
+        let matrix = Self::on_device(device, a, &config)?;
         Self::bind(device, matrix, operation, config, kernel, provenance)
     }
 
@@ -127,7 +127,7 @@ impl Spmv {
         let operation = Self::usual_operation(a.storage(), &config);
         let config = Self::fitted(a.storage(), operation, config)?;
         let (kernel, provenance) = device.edited_kernel(&config, source)?;
-        let matrix = a.to_device(device, config.types())?;
+        let matrix = Self::on_device(device, a, &config)?;
         Self::bind(device, matrix, operation, config, kernel, provenance)
     }
 
@@ -203,6 +203,23 @@ impl Spmv {
             return Err(Error::Operation { algorithm, operation, storage, algorithms });
         }
         Ok(config)
+    }
+
+    /// The matrix of a source, which may be anyone's, as the kernels of this configuration take it.
+    fn on_device(
+        device: &Device,
+        a: &impl MatrixSource,
+        config: &KernelConfig,
+    ) -> Result<Arc<DeviceMatrix>, Error> {
+        let types = config.types();
+        let matrix = a.to_device(device, types)?.to_device(device, types)?;
+        let storage = matrix.storage();
+        if storage == a.storage() {
+            return Ok(matrix);
+        }
+        let usual = storage.of_arrays(Operation::NonTranspose).expect("every storage has the plain product");
+        let algorithm = config.algorithm().name();
+        Err(Error::Storage { algorithm, storage, algorithms: AlgorithmSpec::computing(usual) })
     }
 
     fn bind(
@@ -367,12 +384,15 @@ impl Spmv {
         {
             self.last_stream = stream.clone();
         }
+        // A first pass that a GPU refuses to launch has written nothing; one that fails in the simulator has run.
+        let mut may_have_run = self.matrix.device().is_simulator();
         for pass in &mut self.multiply {
             // SAFETY: types, lengths and device of the operands were checked; matrix and workspace belong to the
             // plan, and freeing device memory waits for what uses it. y was borrowed mutably, so x is another.
             let launched = unsafe { pass.launch(&**backend, stream.handle, operands) };
-            self.ended_early = launched.is_err();
+            self.ended_early = may_have_run && launched.is_err();
             launched?;
+            may_have_run = true;
         }
         Ok(())
     }

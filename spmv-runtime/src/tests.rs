@@ -539,6 +539,9 @@ fn offsets_are_uploaded_in_the_width_that_the_kernel_reads() {
 
 #[test]
 fn memory_is_predicted_before_anything_is_allocated() {
+    let most =
+        DeviceMatrix::predict_bytes(usize::MAX, usize::MAX, ValueType::F32, IndexType::U64, IndexType::U16);
+    assert_eq!(most, u64::MAX);
     let recorder = Recorder::new("sm_90");
     let device = recorder.device();
     let ballast = Vector::<f32>::zeros(&device, (1 << 18) - 8).unwrap();

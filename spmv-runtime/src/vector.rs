@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::{CudaSlice, DevicePtr};
@@ -33,12 +34,18 @@ pub(crate) enum Owner {
 
 /// Memory that cudarc allocated, and frees in the order of its own stream, which knows nothing of products on others: so these
 /// are waited for first.
-struct UsersSlice<T>(CudaSlice<T>);
+struct UsersSlice<T>(ManuallyDrop<CudaSlice<T>>);
 
 impl<T> Drop for UsersSlice<T> {
     fn drop(&mut self) {
-        if let Err(error) = self.0.context().synchronize() {
-            tracing::warn!(%error, "what uses a vector could not be waited for before its memory is freed");
+        let context = self.0.context();
+        // A first call may return the error of a drop before it, which cudarc keeps until then.
+        match context.synchronize().or_else(|_| context.synchronize()) {
+            // SAFETY: the slice is dropped once, here.
+            Ok(()) => unsafe { ManuallyDrop::drop(&mut self.0) },
+            Err(error) => {
+                tracing::warn!(%error, "memory of a vector stays allocated: what uses it could not be waited for");
+            }
         }
     }
 }
@@ -89,7 +96,7 @@ impl<T: Element> Vector<T> {
         // The slice's stream waits for what cudarc knows others to have written.
         let (address, len) = (slice.device_ptr(&stream).0, slice.len());
         device.stream(stream)?.synchronize()?;
-        let owner = Owner::Users(Box::new(UsersSlice(slice)));
+        let owner = Owner::Users(Box::new(UsersSlice(ManuallyDrop::new(slice))));
         Ok(Vector { device: device.clone(), address, len, owner: Arc::new(owner), entries: PhantomData })
     }
 

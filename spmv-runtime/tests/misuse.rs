@@ -17,7 +17,7 @@ use spmv_runtime::planner::Model;
 use spmv_runtime::tuning::Choice;
 use spmv_runtime::{
     Budget, Coefficient, Compiler, ConfigError, Constraints, CsrVector, Device, DeviceMatrix, IndexType,
-    KernelConfig, Operation, Semiring, Special, Spmv, StorageFormat, ValueType, Vector,
+    KernelConfig, MatrixSource, Operation, Semiring, Special, Spmv, StorageFormat, Types, ValueType, Vector,
 };
 
 /// A call, what it told and what it should.
@@ -252,6 +252,27 @@ fn matrices_on_the_host() {
     );
 }
 
+/// A source that gives what it has, whatever is asked for, and says that it is stored so.
+struct Given(Arc<DeviceMatrix>, StorageFormat);
+
+impl MatrixSource for Given {
+    fn to_device(&self, _: &Device, _: Types) -> Result<Arc<DeviceMatrix>, spmv_runtime::Error> {
+        Ok(self.0.clone())
+    }
+
+    fn storage(&self) -> StorageFormat {
+        self.1
+    }
+
+    fn value_type(&self) -> ValueType {
+        self.0.value_type()
+    }
+
+    fn offset_type(&self) -> IndexType {
+        self.0.offset_type()
+    }
+}
+
 #[test]
 fn plans() {
     let (device, other) = (Device::simulator(), Device::simulator());
@@ -261,6 +282,10 @@ fn plans() {
     let plan = |config: KernelConfig| Spmv::with(&device, &a, config);
     // SAFETY: none of these texts gets as far as running.
     let edited = |source| unsafe { Spmv::with_source(&device, &a, named("csr_vector"), source) };
+    let given = |storage| {
+        let matrix = DeviceMatrix::upload(&device, &a, IndexType::U32).expect("room");
+        Given(Arc::new(matrix), storage)
+    };
     let mut nothing_extra = Constraints::default();
     (nothing_extra.deterministic, nothing_extra.max_extra_bytes) = (true, Some(0));
     check(
@@ -279,6 +304,9 @@ fn plans() {
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&other, &a, IndexType::U32).expect("room")), named("csr_vector")) => "OtherDevice", "the matrix lives on another device than the plan; upload it to that one";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U64).expect("room")), named("csr_vector")) => "OffsetType", "the matrix on the device has u64 offsets and the kernel was generated for u32; set `offset` in the configuration";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32).expect("room")), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexType", "the matrix on the device has u32 column indices and the kernel was generated for u16; set `index` in the configuration";
+            Spmv::with(&device, &given(StorageFormat::Csr), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexType", "the matrix on the device has u32 column indices and the kernel was generated for u16; set `index` in the configuration";
+            Spmv::with(&device, &given(StorageFormat::Csr), set("csr_vector", &[("value", "f64")]).expect("it is right")) => "ValueType", "value holds f32 and the kernel was generated for f64; set `value` in the configuration, or convert";
+            Spmv::with(&device, &given(StorageFormat::Symmetric), named("sym_csr")) => "Storage", "sym_csr is not for a matrix in csr storage, of which both triangles are stored; for it: csr_scalar, csr_vector, …";
             Spmv::with(&device, &giant(3, 65_537), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexRange", "the matrix has 65537 columns and 16-bit indices serve up to 65536 here; set `index = u32`";
             DeviceMatrix::upload(&device, &a, IndexType::U16) => "Config/Value", "`offset` cannot be `u16`; allowed: u32, u64";
             Spmv::with(&device, &giant(1 << 20, 64), named("ell")) => "Fill", "ell would store 67108864 slots or more for 64 nonzeros: 536870912 bytes, and the matrix takes 4194820 in CSR; a layout of more than 8 slots a nonzero may hold 67108864 bytes of fill; these store none, or little: sell_c_sigma, hyb, jds, csr5, merge_path";

@@ -8,7 +8,7 @@ use spmv_codegen::{KernelConfig, Loads, Operation};
 
 use crate::backend::Allocation;
 use crate::device::OrderedStream;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::matrix_source::DeviceMatrix;
 use crate::planner::{Candidate, Constraints, Setting, Step, neighbours, refusal, step};
 use crate::scalar::Scalar;
@@ -365,9 +365,13 @@ impl Contest {
         let device = self.matrix.device().clone();
         self.is_unsettled = true;
         let started = Instant::now();
-        if let Err(error) = device.kernel(&config) {
-            self.refuse(index, error);
-            return Ok(());
+        match device.kernel(&config) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Fault => return Err(error),
+            Err(error) => {
+                self.refuse(index, error);
+                return Ok(());
+            }
         }
         self.waited += started.elapsed();
         let (mut made, started) = (None, Instant::now());
