@@ -179,6 +179,7 @@ fn errors_carry_the_log_with_template_lines() {
         options: vec!["--gpu-architecture=sm_90".into(), "--std=c++17".into()],
         arch: "sm_90".into(),
         nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
+        nvrtc_bytes: nvrtc.bytes(),
         driver_version: None,
     };
     let error = nvrtc.compile(&request).unwrap_err();
@@ -218,6 +219,7 @@ fn templates_compile_as_files() {
             ],
             arch: "sm_90".into(),
             nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
+            nvrtc_bytes: nvrtc.bytes(),
             driver_version: None,
         };
         let artifact = nvrtc.compile(&request).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -393,6 +393,7 @@ fn compile(arch: &str) -> Result<Vec<u8>, String> {
         options: vec![format!("--gpu-architecture={arch}"), "--std=c++17".to_owned()],
         arch,
         nvrtc_version: (version.major, version.minor),
+        nvrtc_bytes: nvrtc.bytes(),
         driver_version: None,
     };
     let mut images = nvrtc.compile(&request).map_err(|error| error.to_string())?.images;
@@ -441,6 +442,7 @@ mod tests {
             options: vec!["--gpu-architecture=sm_90".to_owned(), "--std=c++17".to_owned()],
             arch: "sm_90".to_owned(),
             nvrtc_version: (version.major, version.minor),
+            nvrtc_bytes: nvrtc.bytes(),
             driver_version: None,
         };
         let module = Module::load(&nvrtc.compile(&request).unwrap().images[0].ptx).unwrap();

@@ -11,6 +11,8 @@ pub struct CompileRequest {
     pub arch: String,
     /// NVRTC's version as (major, minor).
     pub nvrtc_version: (u32, u32),
+    /// Bytes of NVRTC's file, by which builds of one version are told apart; 0 where they are not known.
+    pub nvrtc_bytes: u64,
     /// The driver's CUDA version as (major, minor) where the driver compiles PTX itself; it decides then too.
     pub driver_version: Option<(u32, u32)>,
 }

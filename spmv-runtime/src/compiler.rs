@@ -270,6 +270,7 @@ fn request(key: &ProgramKey, target: &Target, nvrtc: &Nvrtc) -> Result<CompileRe
         options: nvrtc::options(&arch, nvrtc.version(), !matches!(key, ProgramKey::Edited(_))),
         arch,
         nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
+        nvrtc_bytes: nvrtc.bytes(),
         driver_version: match target {
             Target::Real(_) => None,
             Target::Virtual { driver, .. } => Some(*driver),
@@ -403,6 +404,7 @@ mod tests {
             options: nvrtc::options("sm_90", nvrtc.version(), true),
             arch: "sm_90".into(),
             nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
+            nvrtc_bytes: nvrtc.bytes(),
             driver_version: None,
         };
         let broken = request([kernel("first", "  *a = 1;"), kernel("second", "  *b = 2;")].concat());

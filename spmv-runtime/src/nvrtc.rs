@@ -7,6 +7,7 @@
 use std::error::Error as _;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -109,6 +110,7 @@ type GetSize = unsafe extern "C" fn(nvrtcProgram, *mut usize) -> nvrtcResult;
 /// A loaded NVRTC.
 pub struct Nvrtc {
     path: PathBuf,
+    bytes: u64,
     found_by: FoundBy,
     version: Version,
     archs: Vec<u32>,
@@ -246,6 +248,7 @@ impl Nvrtc {
         // SAFETY: as above.
         unsafe {
             Ok(Nvrtc {
+                bytes: fs::metadata(&path).map_or(0, |file| file.len()),
                 path,
                 found_by: candidate.found_by,
                 version: Version { major: number(major), minor: number(minor) },
@@ -278,6 +281,11 @@ impl Nvrtc {
     /// NVRTC's version.
     pub fn version(&self) -> Version {
         self.version
+    }
+
+    /// Bytes of the library's file, by which builds of one version are told apart; 0 where they are not known.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Architectures that this NVRTC compiles for, as in `sm_<number>`, ascending.

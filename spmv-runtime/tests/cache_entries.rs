@@ -49,6 +49,7 @@ fn every_field_of_the_request_counts() {
         ("architecture", CompileRequest { arch: "sm_80".into(), ..base.clone() }),
         ("minor version of NVRTC", CompileRequest { nvrtc_version: (12, 9), ..base.clone() }),
         ("major version of NVRTC", CompileRequest { nvrtc_version: (13, 8), ..base.clone() }),
+        ("another build of NVRTC", CompileRequest { nvrtc_bytes: base.nvrtc_bytes + 1, ..base.clone() }),
         ("a driver", CompileRequest { driver_version: Some((12, 8)), ..base.clone() }),
         ("another driver", CompileRequest { driver_version: Some((13, 0)), ..base.clone() }),
         ("fewer options", CompileRequest { options: base.options[1..].to_vec(), ..base.clone() }),
@@ -74,7 +75,7 @@ fn the_key_is_stable() {
     // A change here means that every entry on every disk is compiled again: say so with the format's version.
     assert_eq!(
         Key::of(&request(1)).to_string(),
-        "3b3a07a3d02e4282b008a7d29b548c598212f0ab8a87f55f5c24b21236508456"
+        "e77e6c5edf186f143e131ca88ce333442470069ba011ab910dd7eae608a6cb04"
     );
 }
 
@@ -281,9 +282,10 @@ prop_compose! {
         options in prop::collection::vec(".{0,20}", 0..5),
         arch in ".{0,8}",
         nvrtc_version: (u32, u32),
+        nvrtc_bytes: u64,
         driver_version: Option<(u32, u32)>,
     ) -> CompileRequest {
-        CompileRequest { source, options, arch, nvrtc_version, driver_version }
+        CompileRequest { source, options, arch, nvrtc_version, nvrtc_bytes, driver_version }
     }
 }
 

@@ -79,6 +79,7 @@ impl Folder {
             options: vec!["-arch=sm_90".into(), "--fmad=false".into()],
             arch: "sm_90".into(),
             nvrtc_version: (12, 8),
+            nvrtc_bytes: 1 << 26,
             driver_version: Some((12, 4)),
         };
         let resources = |name: &str| KernelResources {

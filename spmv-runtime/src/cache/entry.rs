@@ -13,7 +13,7 @@ const NOTE_MAGIC: [u8; 8] = *b"spmvNOTE";
 
 /// Goes up whenever the bytes change, or what is derived from them when they are made (the resources that are
 /// read out of the compiler's log).
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 const CHECKSUM_AT: usize = MAGIC.len() + size_of::<u32>();
 const PAYLOAD_AT: usize = CHECKSUM_AT + blake3::OUT_LEN;

@@ -73,7 +73,7 @@ impl fmt::Debug for Key {
 /// Every field behind its tag, everything of variable length behind its length: no two requests have the same
 /// encoding. The key hashes it and the entry repeats it.
 pub(super) fn encode(request: &CompileRequest) -> Vec<u8> {
-    let CompileRequest { source, options, arch, nvrtc_version, driver_version } = request;
+    let CompileRequest { source, options, arch, nvrtc_version, nvrtc_bytes, driver_version } = request;
     let mut out = Vec::with_capacity(source.len() + options.iter().map(|o| o.len() + 8).sum::<usize>() + 128);
     out.push(b'S');
     put_bytes(&mut out, source.as_bytes());
@@ -86,6 +86,7 @@ pub(super) fn encode(request: &CompileRequest) -> Vec<u8> {
     put_bytes(&mut out, arch.as_bytes());
     out.push(b'N');
     put_version(&mut out, *nvrtc_version);
+    put_u64(&mut out, *nvrtc_bytes);
     match driver_version {
         None => out.push(b'd'),
         Some(version) => {
@@ -110,13 +111,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<CompileRequest> {
     let arch = reader.string()?;
     reader.tag(b'N')?;
     let nvrtc_version = reader.version()?;
+    let nvrtc_bytes = reader.u64()?;
     let driver_version = match reader.array()? {
         [b'd'] => None,
         [b'D'] => Some(reader.version()?),
         _ => return None,
     };
     reader.end()?;
-    Some(CompileRequest { source, options, arch, nvrtc_version, driver_version })
+    Some(CompileRequest { source, options, arch, nvrtc_version, nvrtc_bytes, driver_version })
 }
 
 pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {

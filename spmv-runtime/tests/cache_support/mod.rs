@@ -73,6 +73,7 @@ pub fn request(n: usize) -> CompileRequest {
         options: vec!["-arch=sm_90".into(), "--fmad=false".into(), "-std=c++17".into()],
         arch: "sm_90".into(),
         nvrtc_version: (12, 8),
+        nvrtc_bytes: 1 << 26,
         driver_version: None,
     }
 }
