@@ -152,7 +152,7 @@ mod tests {
         "run\nA.mtx\n--algorithm\ncsr_vector\n--set\nunroll=4\n--value\nf32\n--device\nsim\n--schedule\n7",
         "run\nA.mtx\n--device\ncuda:1\n--alpha=-1.5\n--beta\n2\n--transpose\n--max-extra-bytes\n2G",
         "bench\n--suite\nstandard\n--class\nuniform:rows=100\n--operation\nnon_transpose,transpose\n--variants\nall\n--samples\n15",
-        "bench\n--configuration\ncsr_vector:unroll=4,beta=0\n--values\nf32,f64\n--contenders\nours,cusparse:op",
+        "bench\n--configuration\ncsr_vector:unroll=4,loads=cached\n--values\nf32,f64\n--contenders\nours,cusparse:op",
         "gen\n--algorithm\ncsr_vector\n--semiring\nmin_plus\n--json\n-vv",
         "compile\n--algorithm\nhola\n--arch\nsm_90\n-o\nkernel.cubin",
         "matrix\nmake\nbanded\n--set\nn=1e3\n--seed\n7\n-o\nA.mtx",

@@ -43,12 +43,18 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         out.write_all(content)?;
         return out.flush();
     }
-    if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
+    let before = fs::metadata(path).ok();
+    if before.as_ref().is_some_and(|data| !data.is_file()) {
         return fs::write(path, content);
     }
+    // A link stays one.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().permissions(new_file_permissions()).tempfile_in(folder)?;
     file.write_all(content)?;
+    if let Some(before) = before {
+        file.as_file().set_permissions(before.permissions())?;
+    }
     file.persist(path)?;
     Ok(())
 }
@@ -99,6 +105,20 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"short");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(write(&folder.path().join("missing/y.mtx"), b"").is_err());
+    }
+
+    #[test]
+    fn links_stay_links_and_permissions_what_they_were() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let [path, link] = ["y.mtx", "link.mtx"].map(|name| folder.path().join(name));
+        write(&path, b"old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&path, &link).unwrap();
+        write(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -85,7 +85,12 @@ fn regular(path: &Path) -> Result<PathBuf, Failure> {
         |error| Failure::new(Kind::Input, format!("{}: could not be read", path.display())).because(error);
     let mut piped = PIPED.lock().unwrap_or_else(PoisonError::into_inner);
     if !piped.contains_key(path) {
-        let mut file = tempfile::tempfile().map_err(failed)?;
+        let mut file = tempfile::tempfile().map_err(|error| {
+            let folder = std::env::temp_dir();
+            let message =
+                format!("{}: no file could be made in this folder for temporary ones", folder.display());
+            Failure::new(Kind::Environment, message).help("set TMPDIR to another folder").because(error)
+        })?;
         io::copy(&mut File::open(path).map_err(failed)?, &mut file).map_err(failed)?;
         piped.insert(path.to_owned(), file);
     }

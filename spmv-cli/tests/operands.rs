@@ -171,6 +171,7 @@ fn vectors_that_do_not_fit_are_refused() {
         ("--x missing.mtx", 3, "missing.mtx: could not be read"),
         ("-o no/such/y.mtx", 4, "there is no folder no/such"),
         ("-o y.mtx.gz", 2, "-o writes Matrix Market text, and no .gz"),
+        ("-o y.mtx.GZ", 2, "-o writes Matrix Market text, and no .gz"),
     ] {
         let (exit, text) = shell.refused(&format!("run a.mtx --device sim --repeat 0 {arguments}"));
         assert_eq!(exit, Some(code), "{arguments}: {text}");
@@ -285,6 +286,13 @@ fn what_is_misspelt_is_named() {
             "bench --class diagonal:n=4 --contenders ours:csr_vector --configuration hola:nnz_per_thread=4",
             "--contenders leaves out ours:hola",
         ),
+        (
+            "bench --class diagonal:n=4 --configuration csr_scalar:semiring=min_plus",
+            "not for a configuration of csr_scalar; allowed: unroll, min_blocks, threads_per_block, loads",
+        ),
+        ("bench --class diagonal:n=4 --configuration csr_scalar:unroll=8,unroll=2", "`unroll` is set twice"),
+        ("bench --class diagonal:n=4 --matrices .", "--matrices"),
+        ("run a.mtx --device cpu --repeat 4294967296", "allowed are whole numbers from 0 to 1000000"),
         ("plot --matrix a.mtx --report r.html", "--report tells what was measured"),
     ] {
         let (exit, text) = shell.refused(arguments);

@@ -20,6 +20,7 @@ pub fn compile(source: &str, arch: &str) -> Result<Artifact, String> {
         ],
         arch: arch.to_owned(),
         nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
+        nvrtc_bytes: nvrtc.bytes(),
         driver_version: None,
     };
     nvrtc.compile(&request).map_err(|error| error.to_string())

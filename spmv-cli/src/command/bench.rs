@@ -46,7 +46,7 @@ pub struct Bench {
     paper: Option<String>,
     /// A folder with the paper's matrices as files of their SuiteSparse names; without it, matrices of their shape
     /// are generated
-    #[arg(long, value_name = "FOLDER", requires = "paper")]
+    #[arg(long, value_name = "FOLDER", requires = "paper", conflicts_with_all = ["files", "suites", "classes"])]
     matrices: Option<PathBuf>,
     /// Types of values, x and y
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_value = "f32,f64", value_parser = float_types())]
@@ -157,7 +157,17 @@ fn parse_configuration(text: &str) -> Result<Configuration, String> {
         text.split_once(':').ok_or("a configuration is written NAME:KEY=VALUE,...")?;
     let settings = settings.split(',').map(key_and_value).collect::<Result<Vec<_>, _>>()?;
     let mut builder = KernelConfig::named(algorithm).map_err(|error| error.to_string())?;
-    for (key, value) in &settings {
+    let own = builder.clone().build().map_err(|error| error.to_string())?.algorithm().spec().parameters;
+    let allowed: Vec<&str> =
+        own.iter().map(|parameter| parameter.name).chain(["threads_per_block", "loads"]).collect();
+    for (place, (key, value)) in settings.iter().enumerate() {
+        if !allowed.contains(&key.as_str()) {
+            let allowed = allowed.join(", ");
+            return Err(format!("`{key}` is not for a configuration of {algorithm}; allowed: {allowed}"));
+        }
+        if settings[..place].iter().any(|(before, _)| before == key) {
+            return Err(format!("`{key}` is set twice"));
+        }
         builder.set(key, value).map_err(|error| error.to_string())?;
     }
     Ok(Configuration { algorithm: algorithm.to_owned(), settings })

@@ -43,8 +43,10 @@ pub struct Explain {
 const AFTER_HELP: &str = "\
 A candidate's time is a sum of terms: an amount that follows from the structure times a price
 that was fitted to measurements (`spmv fit`). The amounts: launch, a product; matrix, rows and
-x, bytes that move; near, far, spilled and spread, reads of x that miss; steps and chain, what
-threads do one after the other; giant, what the longest row has beyond its share. Prices are
+x, bytes that move; near, far (near_wide and far_wide where an entry of x takes more than 4
+bytes), spilled, spread and gathers, reads of x; steps and chain, what threads do one after the
+other; alone, the longest row where few rows are left beside it; giant, what that has beyond its
+share. Prices are
 those of the GPU that was measured, with cold caches, or halfway to warm ones for matrices that
 fit the L2 cache; on another GPU the order counts, not the times. Candidates
 without a time are rules of thumb, for where nothing else keeps the constraints, or have been

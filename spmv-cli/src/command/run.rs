@@ -98,7 +98,7 @@ pub struct Run {
     file: Option<PathBuf>,
     /// Samples to time, at least 15; each is a batch of products that is long enough to time exactly. 0: no
     /// timing. Nothing is timed on the simulator
-    #[arg(long, value_name = "N", default_value_t = 31, allow_negative_numbers = true, value_parser = quantity::parse_whole::<usize>)]
+    #[arg(long, value_name = "N", default_value_t = 31, allow_negative_numbers = true, value_parser = quantity::between::<usize>(0, 1_000_000))]
     repeat: usize,
     /// Seconds to spend on timing; 15 samples are taken all the same
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, allow_negative_numbers = true, value_parser = quantity::parse_number)]
@@ -397,7 +397,8 @@ impl Run {
             return Err(Failure::new(Kind::Usage, message).help("give --beta too"));
         }
         let packed = self.file.as_ref().and_then(|path| path.extension()?.to_str());
-        if let Some(ending) = packed.filter(|ending| ["gz", "npz", "npy"].contains(ending)) {
+        let packed = packed.map(str::to_ascii_lowercase);
+        if let Some(ending) = packed.filter(|ending| ["gz", "npz", "npy"].contains(&&**ending)) {
             let message = format!("-o writes Matrix Market text, and no .{ending}");
             return Err(
                 Failure::new(Kind::Usage, message).help("name it .mtx; `spmv matrix convert` packs it")

@@ -60,7 +60,7 @@ pub struct Tune {
     #[arg(long, value_name = "FILE", value_parser = files::output(), conflicts_with_all = ["matrix", "import"])]
     export: Option<PathBuf>,
     /// Keep what another machine found, from a file that --export wrote
-    #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
+    #[arg(long, value_name = "FILE", value_parser = files::input(), conflicts_with = "matrix")]
     import: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
