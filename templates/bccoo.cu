@@ -441,8 +441,8 @@ spmv_bccoo(uint32_t num_rows, uint64_t num_cols, const XT* __restrict__ x, YT* _
            AccumT* heads, PieceWordT* meetings) {
   await_stream();
   if (skips_product(alpha)) {
-    const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
-    for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
+    const uint64_t num_threads = uint64_t(gridDim.x) * kThreadsPerBlock;
+    for (uint64_t row = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
       store_scaled(y, row, AccumT(0), alpha, beta);
     }
     return;

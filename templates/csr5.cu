@@ -225,8 +225,8 @@ __device__ __forceinline__ void multiply(uint32_t num_rows, OffsetT nnz, const O
                                          const StoredT* __restrict__ tile_values, AccumT* tails, AccumT* heads,
                                          PieceWordT* meetings) {
   if (skips_product(alpha)) {
-    const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
-    for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
+    const uint64_t num_threads = uint64_t(gridDim.x) * kThreadsPerBlock;
+    for (uint64_t row = uint64_t(blockIdx.x) * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
       store_scaled(y, row, AccumT(0), alpha, beta);
     }
     return;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::assemble::{self, Buckets, Keyed};
-use crate::{Entry, MAX_DIMENSION, MatrixError, Offset, Value, parallel};
+use crate::{Entry, MAX_DIMENSION, MAX_ROW_NNZ, MatrixError, Offset, Value, parallel};
 
 /// How many entries a task checks or converts at a time.
 const BLOCK: usize = 1 << 16;
@@ -317,7 +317,7 @@ pub(crate) fn check_offsets<O: Offset>(row_offsets: &[O], nnz: usize) -> Result<
         });
     }
     let end = as_u64(row_offsets[row_offsets.len() - 1]);
-    let most = u64::from(u32::MAX);
+    let most = u64::from(MAX_ROW_NNZ);
     if end > most {
         let entries = |row: usize| as_u64(row_offsets[row + 1]) - as_u64(row_offsets[row]);
         let too_long = parallel::find_first(row_offsets.len() - 1, BLOCK, |row| entries(row) > most);

@@ -38,8 +38,9 @@ pub enum MatrixError {
         previous: u64,
     },
 
-    /// A row has more entries than kernels count in 32 bits; it has columns more than once, for there are fewer than that.
-    #[error("row {row} has {entries} entries: at most {} are allowed", u32::MAX)]
+    /// A row has more than [`MAX_ROW_NNZ`](crate::MAX_ROW_NNZ) entries; it has columns more than once, for there are fewer
+    /// than that.
+    #[error("row {row} has {entries} entries: at most {} are allowed", crate::MAX_ROW_NNZ)]
     RowTooLong {
         /// The row.
         row: usize,

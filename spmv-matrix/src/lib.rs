@@ -77,3 +77,6 @@ pub use crate::symmetric::{SymmetricCsr, Symmetry, cpu_serial_symmetric};
 
 /// The most rows or columns a matrix may have: 2³¹ − 1, so that indices fit in signed 32-bit integers too.
 pub const MAX_DIMENSION: usize = i32::MAX as usize;
+
+/// Most entries of a row: kernels count them, and the steps that they fill, in 32 bits.
+pub const MAX_ROW_NNZ: u32 = u32::MAX - 1023;

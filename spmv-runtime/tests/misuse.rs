@@ -210,7 +210,7 @@ fn matrices_on_the_host() {
             CsrMatrix::<f32>::new(2, 3, vec![0, 4], vec![0; 4], vec![0.0; 4]) => "OffsetsLength", "row_offsets has 2 entries: 3 are needed, one more than there are rows";
             CsrMatrix::<f32>::new(2, 3, vec![1, 3, 4], vec![0; 4], vec![0.0; 4]) => "OffsetsStart", "row_offsets starts at 1: it must start at 0";
             CsrMatrix::<f32>::new(2, 3, vec![0, 5, 4], vec![0; 4], vec![0.0; 4]) => "OffsetsDecrease", "row_offsets[2] is 4, less than 5 before it: offsets never decrease";
-            CsrMatrix::<f32, u64>::new(2, 3, vec![0, 3, (1 << 32) + 3], vec![0; 4], vec![0.0; 4]) => "RowTooLong", "row 1 has 4294967296 entries: at most 4294967295 are allowed";
+            CsrMatrix::<f32, u64>::new(2, 3, vec![0, 3, (1 << 32) + 3], vec![0; 4], vec![0.0; 4]) => "RowTooLong", "row 1 has 4294967296 entries: at most 4294966272 are allowed";
             CsrMatrix::<f32>::new(2, 3, vec![0, 3, 5], vec![0; 4], vec![0.0; 4]) => "OffsetsEnd", "row_offsets ends at 5: it must end at the number of nonzeros, 4";
             CsrMatrix::<f32>::new(2, 3, vec![0, 3, 4], vec![0; 4], vec![0.0; 3]) => "Length", "values has 3 entries: 4 are needed, as many as in col_indices";
             CsrMatrix::<f32>::new(2, 3, vec![0, 3, 4], vec![0, 1, 3, 1], vec![0.0; 4]) => "ColumnOutOfRange", "col_indices[2] is 3: with 3 columns it must be below 3";
