@@ -292,6 +292,9 @@ fn what_is_misspelt_is_named() {
         ),
         ("bench --class diagonal:n=4 --configuration csr_scalar:unroll=8,unroll=2", "`unroll` is set twice"),
         ("bench --class diagonal:n=4 --matrices .", "--matrices"),
+        ("run a.mtx --device sim --set sigma=16", "`sigma` cannot be `16`"),
+        ("tune --export e.tsv --deterministic", "--deterministic"),
+        ("tune --import e.tsv --device sim", "--device"),
         ("run a.mtx --device cpu --repeat 4294967296", "allowed are whole numbers from 0 to 1000000"),
         ("plot --matrix a.mtx --report r.html", "--report tells what was measured"),
     ] {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use spmv_bench::compare::{Alone, Comparison, Key, Pair, Verdict, compare};
 
 use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::quantity::significant;
 use crate::records;
 use crate::report::{OutputArgs, Report, print_table, table};
@@ -40,8 +41,10 @@ JSON (--json), one object:
   too_slow (as pairs; empty without --fail-on-slower)")]
 pub struct Compare {
     /// The record to compare with
+    #[arg(value_parser = files::input())]
     old: PathBuf,
     /// The record that is judged
+    #[arg(value_parser = files::input())]
     new: PathBuf,
     /// Exit with 1 where a row is slower by more than this, or broken, or nothing can be compared
     #[arg(long, value_name = "PERCENT", value_parser = percent)]

@@ -8,6 +8,7 @@ use spmv_bench::fit::{self, Choice, FitError, Judged, Made, Since};
 use spmv_bench::geomean;
 
 use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::progress::Progress;
 use crate::quantity::significant;
 use crate::records;
@@ -39,8 +40,8 @@ pub struct Fit {
     /// Records of `spmv bench --variants each`, all of one GPU
     #[arg(required = true)]
     records: Vec<PathBuf>,
-    /// Write the model to this file
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    /// Write the model to this file; - is standard output, where nothing else goes then
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = files::output())]
     out: Option<PathBuf>,
     /// What records older than this date say of an algorithm does not count: its kernels have changed; may be repeated
     #[arg(long, value_name = "ALGORITHM=DATE")]
@@ -103,7 +104,10 @@ impl Fit {
         drop(progress);
         let model = fitted.model.to_string();
         if let Some(path) = &self.out {
-            std::fs::write(path, &model).map_err(|error| Failure::unwritable(path, error))?;
+            files::write(path, model.as_bytes()).map_err(|error| Failure::unwritable(path, error))?;
+            if files::is_stdout(path) {
+                return Ok(());
+            }
         }
         let both = |of: &dyn Fn(usize) -> f64| Both { fitted: of(0), left_out: of(1) };
         let ratios = |kind: usize| fitted.choices.iter().map(move |choice| choice.ratios()[kind]);

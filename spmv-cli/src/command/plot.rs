@@ -47,19 +47,20 @@ JSON (--json), one object:
 )]
 pub struct Plot {
     /// Records of the same GPU, drawn together
-    #[arg(value_name = "RECORD")]
+    #[arg(value_name = "RECORD", value_parser = files::input())]
     records: Vec<PathBuf>,
     /// Write an SVG file for each picture into this folder; it is made where there is none
     #[arg(short = 'o', long = "output", value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Write everything into one HTML file: pictures, means, a line for each matrix, losses, failures; needs a record
-    #[arg(long, value_name = "FILE")]
+    /// Write everything into one HTML file: pictures, means, a line for each matrix, losses, failures; needs a record. - is
+    /// standard output, where nothing else goes then
+    #[arg(long, value_name = "FILE", value_parser = files::output())]
     report: Option<PathBuf>,
     /// Draw the time of a contender by one parameter, or by two; may be repeated
     #[arg(long, value_name = "CONTENDER,X[,Y]")]
     heat: Vec<Heat>,
     /// Draw where a matrix has entries; may be repeated
-    #[arg(long = "matrix", value_name = "A.mtx")]
+    #[arg(long = "matrix", value_name = "A.mtx", value_parser = files::input())]
     matrices: Vec<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -108,7 +109,11 @@ impl Plot {
             }
         }
         if let (Some(path), Some(record)) = (&self.report, &record) {
-            written.push(write(path, &report::html(record, &gallery))?);
+            let html = report::html(record, &gallery);
+            if files::is_stdout(path) {
+                return Ok(files::write(path, html.as_bytes())?);
+            }
+            written.push(write(path, &html)?);
         }
         self.output.print(&PlotReport { written, left_out: gallery.left_out })
     }

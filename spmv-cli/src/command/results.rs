@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use spmv_bench::{join, table};
 
 use crate::failure::{Failure, Kind};
+use crate::files;
 use crate::records;
 
 /// Print the table of results beside cuSPARSE as Markdown
@@ -19,7 +20,7 @@ Example:
   spmv results record.csv")]
 pub struct Results {
     /// Records of the same GPU
-    #[arg(value_name = "RECORD", required = true)]
+    #[arg(value_name = "RECORD", required = true, value_parser = files::input())]
     records: Vec<PathBuf>,
 }
 

@@ -28,6 +28,20 @@ use crate::settings::{summed_types, with_types};
 /// Bytes of memory that reading and tuning take for each row.
 const ROW_BYTES: u64 = 16;
 
+/// What says how to tune, which is not done where choices are written or read.
+const TUNING: [&str; 10] = [
+    "value",
+    "transpose",
+    "deterministic",
+    "values_change",
+    "products",
+    "max_extra_bytes",
+    "budget",
+    "time_limit",
+    "again",
+    "device",
+];
+
 /// Find the fastest kernel for a matrix by measuring, and keep it for `spmv run`
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
@@ -57,10 +71,10 @@ pub struct Tune {
     #[arg(long, value_name = "auto|cuda[:N]|sim", default_value = "auto", value_parser = parse_device)]
     device: DeviceChoice,
     /// Write all that was kept to this file; - is standard output
-    #[arg(long, value_name = "FILE", value_parser = files::output(), conflicts_with_all = ["matrix", "import"])]
+    #[arg(long, value_name = "FILE", value_parser = files::output(), conflicts_with_all = ["matrix", "import"], conflicts_with_all = TUNING)]
     export: Option<PathBuf>,
     /// Keep what another machine found, from a file that --export wrote
-    #[arg(long, value_name = "FILE", value_parser = files::input(), conflicts_with = "matrix")]
+    #[arg(long, value_name = "FILE", value_parser = files::input(), conflicts_with = "matrix", conflicts_with_all = TUNING)]
     import: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
