@@ -493,16 +493,13 @@ impl Backend for Cuda {
         let capturing = |stream: StreamHandle| {
             // SAFETY: as in `synchronize`.
             let status = unsafe { result::stream::is_capturing(self.raw(stream)) };
-            // The legacy default stream cannot be asked while a stream that blocks it is captured.
-            if status == Err(DriverError(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) {
-                return Ok(true);
-            }
             Ok::<_, Error>(
                 self.check("cuStreamIsCapturing", status)?
                     != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
             )
         };
-        // What is being captured does not run now, and a captured event cannot be waited for outside.
+        // What is being captured does not run now, and a captured event cannot be waited for outside. The legacy default stream
+        // cannot be asked while a blocking stream is captured, and need not be where that is `after`.
         if capturing(after)? || capturing(before)? {
             return Ok(false);
         }

@@ -384,15 +384,14 @@ impl Spmv {
         {
             self.last_stream = stream.clone();
         }
-        // A first pass that a GPU refuses to launch has written nothing; one that fails in the simulator has run.
-        let mut may_have_run = self.matrix.device().is_simulator();
-        for pass in &mut self.multiply {
+        for (place, pass) in self.multiply.iter_mut().enumerate() {
             // SAFETY: types, lengths and device of the operands were checked; matrix and workspace belong to the
             // plan, and freeing device memory waits for what uses it. y was borrowed mutably, so x is another.
-            let launched = unsafe { pass.launch(&**backend, stream.handle, operands) };
-            self.ended_early = may_have_run && launched.is_err();
-            launched?;
-            may_have_run = true;
+            if let Err(error) = unsafe { pass.launch(&**backend, stream.handle, operands) } {
+                // A first pass that a GPU refuses to launch has written nothing; one that fails in the simulator has run.
+                self.ended_early = place > 0 || self.matrix.device().is_simulator();
+                return Err(error);
+            }
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use spmv_bench::geomean;
 use spmv_bench::record::{Head, Record, Row};
 use spmv_bench::request::{Configuration, Effort, Operation, Place, Request, Selection, Variants};
 use spmv_bench::suite::{self, Entry, SuiteError};
-use spmv_runtime::codegen::{KernelConfig, ValueType};
+use spmv_runtime::codegen::{AlgorithmSpec, KernelConfig, ValueType};
 use spmv_runtime::matrix::generate::Values;
 use spmv_runtime::ptx_sim::Schedule;
 
@@ -21,7 +21,7 @@ use crate::files;
 use crate::progress::Progress;
 use crate::quantity;
 use crate::report::{OutputArgs, fact, print_json};
-use crate::settings::{float_types, key_and_value};
+use crate::settings::{check_repeated, float_types, key_and_value};
 
 /// Measure products side by side: generated kernels, cuSPARSE and the CPU
 #[derive(Debug, clap::Args)]
@@ -157,16 +157,15 @@ fn parse_configuration(text: &str) -> Result<Configuration, String> {
         text.split_once(':').ok_or("a configuration is written NAME:KEY=VALUE,...")?;
     let settings = settings.split(',').map(key_and_value).collect::<Result<Vec<_>, _>>()?;
     let mut builder = KernelConfig::named(algorithm).map_err(|error| error.to_string())?;
-    let own = builder.clone().build().map_err(|error| error.to_string())?.algorithm().spec().parameters;
-    let allowed: Vec<&str> =
-        own.iter().map(|parameter| parameter.name).chain(["threads_per_block", "loads"]).collect();
-    for (place, (key, value)) in settings.iter().enumerate() {
+    check_repeated(settings.iter().map(|(key, _)| key.as_str()).collect())
+        .map_err(|error| error.to_string())?;
+    let own = AlgorithmSpec::find(algorithm).map_or(&[][..], |spec| spec.parameters);
+    let own = own.iter().map(|parameter| parameter.name);
+    let allowed: Vec<&str> = own.chain(["threads_per_block", "loads"]).collect();
+    for (key, value) in &settings {
         if !allowed.contains(&key.as_str()) {
             let allowed = allowed.join(", ");
             return Err(format!("`{key}` is not for a configuration of {algorithm}; allowed: {allowed}"));
-        }
-        if settings[..place].iter().any(|(before, _)| before == key) {
-            return Err(format!("`{key}` is set twice"));
         }
         builder.set(key, value).map_err(|error| error.to_string())?;
     }

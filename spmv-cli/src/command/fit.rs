@@ -105,9 +105,6 @@ impl Fit {
         let model = fitted.model.to_string();
         if let Some(path) = &self.out {
             files::write(path, model.as_bytes()).map_err(|error| Failure::unwritable(path, error))?;
-            if files::is_stdout(path) {
-                return Ok(());
-            }
         }
         let both = |of: &dyn Fn(usize) -> f64| Both { fitted: of(0), left_out: of(1) };
         let ratios = |kind: usize| fitted.choices.iter().map(move |choice| choice.ratios()[kind]);
@@ -118,7 +115,7 @@ impl Fit {
             choices: fitted.choices,
             judged,
         };
-        self.output.print(&report)
+        self.output.print_beside(self.out.as_deref().is_some_and(files::is_stdout), &report)
     }
 }
 

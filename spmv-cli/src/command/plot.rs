@@ -1,6 +1,5 @@
 //! `spmv plot`: pictures of records and matrices, and the report with all of them.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -109,13 +108,10 @@ impl Plot {
             }
         }
         if let (Some(path), Some(record)) = (&self.report, &record) {
-            let html = report::html(record, &gallery);
-            if files::is_stdout(path) {
-                return Ok(files::write(path, html.as_bytes())?);
-            }
-            written.push(write(path, &html)?);
+            written.push(write(path, &report::html(record, &gallery))?);
         }
-        self.output.print(&PlotReport { written, left_out: gallery.left_out })
+        let takes_stdout = self.report.as_deref().is_some_and(files::is_stdout);
+        self.output.print_beside(takes_stdout, &PlotReport { written, left_out: gallery.left_out })
     }
 
     fn record(&self) -> Result<Record, Failure> {
@@ -137,7 +133,7 @@ fn tell_apart(pictures: &mut [Picture]) {
 }
 
 fn write(path: &Path, text: &str) -> Result<String, Failure> {
-    fs::write(path, text).map_err(|error| Failure::unwritable(path, error))?;
+    files::write(path, text.as_bytes()).map_err(|error| Failure::unwritable(path, error))?;
     Ok(path.display().to_string())
 }
 

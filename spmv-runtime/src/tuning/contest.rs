@@ -365,13 +365,12 @@ impl Contest {
         let device = self.matrix.device().clone();
         self.is_unsettled = true;
         let started = Instant::now();
-        match device.kernel(&config) {
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::Fault => return Err(error),
-            Err(error) => {
-                self.refuse(index, error);
-                return Ok(());
+        if let Err(error) = device.kernel(&config) {
+            if error.kind() == ErrorKind::Fault {
+                return Err(error);
             }
+            self.refuse(index, error);
+            return Ok(());
         }
         self.waited += started.elapsed();
         let (mut made, started) = (None, Instant::now());
