@@ -239,7 +239,7 @@ impl Diagonals {
                     .scratch(),
                 Buffer::new("more_layers", Expr::from(NUM_OCCUPIED) * 4).zeroed().scratch(),
                 Buffer::new("first_layers", (Expr::from(NUM_OCCUPIED) + 1) * 4).scratch(),
-                Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
+                Buffer::new("partials", GridScan::MAX_PARTIALS_BYTES).scratch(),
                 Buffer::new("disordered_rows", 8).zeroed().scratch(),
                 Buffer::new("occupied_diagonals", 8).zeroed().scratch(),
                 Buffer::new("diagonals", 8).zeroed().scratch(),

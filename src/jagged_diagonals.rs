@@ -89,8 +89,8 @@ impl JaggedDiagonals {
         let pairs = buffer(Buffer::new("pairs", num_rows() * 8).scratch());
         let other_pairs = buffer(Buffer::new("other_pairs", num_rows() * 8).scratch());
         let places = buffer(Buffer::new("places", (RadixSort::PLACES + 1) * 4).scratch());
-        let sort_partials = buffer(Buffer::new("sort_partials", GridScan::MAX_PARTIALS * 4).scratch());
-        let partials = buffer(Buffer::new("partials", GridScan::MAX_PARTIALS * offset_bytes).scratch());
+        let sort_partials = buffer(Buffer::new("sort_partials", GridScan::MAX_PARTIALS_BYTES).scratch());
+        let partials = buffer(Buffer::new("partials", GridScan::MAX_PARTIALS_BYTES).scratch());
         let longest = buffer(Buffer::new("longest_row", 8).zeroed().scratch());
         let total = buffer(Buffer::new("total", 8).scratch());
 

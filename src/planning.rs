@@ -27,7 +27,7 @@ impl Planning {
             prefix,
             threads_per_block,
             prepare: vec![],
-            buffers: vec![Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch()],
+            buffers: vec![Buffer::new("partials", GridScan::MAX_PARTIALS_BYTES).scratch()],
             counts: vec![],
             partials: 0,
             places: None,

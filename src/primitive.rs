@@ -159,7 +159,7 @@ pub(crate) struct GridScan {
     pub(crate) threads_per_block: u32,
     /// What entries are computed from.
     pub(crate) entry_args: Vec<Arg>,
-    /// Buffer of [`GridScan::partials`] sums.
+    /// Buffer of [`GridScan::partials_bytes`].
     pub(crate) partials: usize,
     /// Buffer of `length + 1` sums: the scan, and the sum of all entries.
     pub(crate) out: usize,
@@ -168,11 +168,15 @@ pub(crate) struct GridScan {
 }
 
 impl GridScan {
-    /// The most sums that a scan keeps between its passes.
-    pub(crate) const MAX_PARTIALS: u32 = MAX_BLOCKS;
+    /// Bytes of the sums that a scan keeps between its passes, at most.
+    pub(crate) const MAX_PARTIALS_BYTES: u32 = MAX_BLOCKS * 8;
 
-    /// Sums that one scan of so many entries keeps between its passes.
-    pub(crate) fn partials(length: Expr, threads_per_block: u32) -> Expr {
+    /// Bytes of the sums that one scan of so many entries keeps between its passes.
+    pub(crate) fn partials_bytes(length: Expr, threads_per_block: u32) -> Expr {
+        GridScan::blocks(length, threads_per_block) * 8
+    }
+
+    fn blocks(length: Expr, threads_per_block: u32) -> Expr {
         length.div_ceil(threads_per_block).min(MAX_BLOCKS)
     }
 
@@ -200,7 +204,7 @@ impl GridScan {
     /// `sum_chunk(uint64 length, entry_args.., partials)`, `partials(uint32 num_partials, uint64 length, partials,
     /// out, uint64* total)`, `chunk(uint64 length, entry_args.., partials, out)`.
     pub(crate) fn passes(self) -> [Pass; 3] {
-        let blocks = GridScan::partials(self.length.clone(), self.threads_per_block);
+        let blocks = GridScan::blocks(self.length.clone(), self.threads_per_block);
         let length = || Arg::Size(self.length.clone(), IndexType::U64);
         let [partials, out, total] = [self.partials, self.out, self.total].map(Arg::Buffer);
         let pass = |name: &str, grid: Expr, args: Vec<Arg>| Pass {
@@ -239,7 +243,7 @@ pub(crate) struct RadixSort {
     pub(crate) other_pairs: usize,
     /// Buffer of [`RadixSort::PLACES`] + 1 32-bit integers.
     pub(crate) places: usize,
-    /// Buffer of [`GridScan::MAX_PARTIALS`] 32-bit integers.
+    /// Buffer of [`GridScan::MAX_PARTIALS_BYTES`].
     pub(crate) partials: usize,
     /// Buffer whose first entry, of 64 bits, is overwritten.
     pub(crate) total: usize,

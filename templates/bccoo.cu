@@ -163,17 +163,17 @@ struct EndsRow {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_bccoo_ranks_sum_chunk(uint64_t length, const uint32_t* bit_flags, uint32_t* partials) {
+spmv_bccoo_ranks_sum_chunk(uint64_t length, const uint32_t* bit_flags, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, EndsRow{bit_flags});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_bccoo_ranks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks, uint64_t* total) {
+spmv_bccoo_ranks_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, uint32_t* ranks, uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, ranks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_bccoo_ranks_chunk(uint64_t length, const uint32_t* bit_flags, const uint32_t* partials, uint32_t* ranks) {
+spmv_bccoo_ranks_chunk(uint64_t length, const uint32_t* bit_flags, const uint64_t* partials, uint32_t* ranks) {
   await_stream();
   scan_chunk(length, partials, ranks, EndsRow{bit_flags});
 }

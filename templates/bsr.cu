@@ -85,18 +85,18 @@ struct BlockHeads {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_heads_sum_chunk(uint64_t length, const OffsetT* row_offsets, const IndexT* col_indices, const SortPair* pairs,
-                         uint32_t* partials) {
+                         uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, BlockHeads{{row_offsets, col_indices, pairs}});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_bsr_heads_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks, uint64_t* total) {
+spmv_bsr_heads_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, uint32_t* ranks, uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, ranks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_bsr_heads_chunk(uint64_t length, const OffsetT* row_offsets, const IndexT* col_indices, const SortPair* pairs,
-                     const uint32_t* partials, uint32_t* ranks) {
+                     const uint64_t* partials, uint32_t* ranks) {
   await_stream();
   scan_chunk(length, partials, ranks, BlockHeads{{row_offsets, col_indices, pairs}});
 }
@@ -120,18 +120,18 @@ struct LayersOf {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_bsr_blocks_sum_chunk(uint64_t length, const uint32_t* more_layers, uint32_t* partials) {
+spmv_bsr_blocks_sum_chunk(uint64_t length, const uint32_t* more_layers, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, LayersOf{more_layers});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_bsr_blocks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* first_blocks,
+spmv_bsr_blocks_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, uint32_t* first_blocks,
                          uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, first_blocks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_bsr_blocks_chunk(uint64_t length, const uint32_t* more_layers, const uint32_t* partials, uint32_t* first_blocks) {
+spmv_bsr_blocks_chunk(uint64_t length, const uint32_t* more_layers, const uint64_t* partials, uint32_t* first_blocks) {
   await_stream();
   scan_chunk(length, partials, first_blocks, LayersOf{more_layers});
 }

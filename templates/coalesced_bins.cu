@@ -25,20 +25,20 @@ struct BinsBegun {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_coalesced_bins_sum_chunk(uint64_t num_rows, const OffsetT* row_offsets, uint32_t* partials) {
+spmv_coalesced_bins_sum_chunk(uint64_t num_rows, const OffsetT* row_offsets, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(num_rows, partials, BinsBegun{row_offsets});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_coalesced_bins_partials(uint32_t num_partials, uint64_t num_rows, uint32_t* partials, uint32_t* first_bins,
+spmv_coalesced_bins_partials(uint32_t num_partials, uint64_t num_rows, uint64_t* partials, uint32_t* first_bins,
                              uint64_t* num_bins) {
   await_stream();
   scan_partials(num_partials, num_rows, partials, first_bins, num_bins);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_coalesced_bins_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uint32_t* partials,
+spmv_coalesced_bins_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uint64_t* partials,
                           uint32_t* first_bins) {
   await_stream();
   scan_chunk(num_rows, partials, first_bins, BinsBegun{row_offsets});

@@ -94,20 +94,20 @@ struct BlocksBegun {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_csr_adaptive_sum_chunk(uint64_t num_rows, const OffsetT* row_offsets, uint32_t* partials) {
+spmv_csr_adaptive_sum_chunk(uint64_t num_rows, const OffsetT* row_offsets, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(num_rows, partials, BlocksBegun{row_offsets, num_rows});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_csr_adaptive_partials(uint32_t num_partials, uint64_t num_rows, uint32_t* partials, uint32_t* first_blocks,
+spmv_csr_adaptive_partials(uint32_t num_partials, uint64_t num_rows, uint64_t* partials, uint32_t* first_blocks,
                            uint64_t* num_blocks) {
   await_stream();
   scan_partials(num_partials, num_rows, partials, first_blocks, num_blocks);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uint32_t* partials,
+spmv_csr_adaptive_chunk(uint64_t num_rows, const OffsetT* row_offsets, const uint64_t* partials,
                         uint32_t* first_blocks) {
   await_stream();
   scan_chunk(num_rows, partials, first_blocks, BlocksBegun{row_offsets, num_rows});

@@ -225,13 +225,13 @@ struct SlicedRows {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_slices_sum_chunk(uint64_t num_slices, const OffsetT* row_offsets, const uint32_t* row_order,
-                           uint32_t num_long, uint32_t num_medium, uint32_t* partials) {
+                           uint32_t num_long, uint32_t num_medium, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(num_slices, partials, SlicedRows{row_offsets, row_order + num_long, num_medium});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_dasp_slices_partials(uint32_t num_partials, uint64_t num_slices, uint32_t* partials, uint32_t* first_units,
+spmv_dasp_slices_partials(uint32_t num_partials, uint64_t num_slices, uint64_t* partials, uint32_t* first_units,
                           uint64_t* num_units) {
   await_stream();
   scan_partials(num_partials, num_slices, partials, first_units, num_units);
@@ -239,7 +239,7 @@ spmv_dasp_slices_partials(uint32_t num_partials, uint64_t num_slices, uint32_t* 
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_slices_chunk(uint64_t num_slices, const OffsetT* row_offsets, const uint32_t* row_order, uint32_t num_long,
-                       uint32_t num_medium, const uint32_t* partials, uint32_t* first_units) {
+                       uint32_t num_medium, const uint64_t* partials, uint32_t* first_units) {
   await_stream();
   scan_chunk(num_slices, partials, first_units, SlicedRows{row_offsets, row_order + num_long, num_medium});
 }
@@ -267,13 +267,13 @@ struct PartsOf {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_parts_sum_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
-                          uint32_t* partials) {
+                          uint64_t* partials) {
   await_stream();
   scan_sum_chunk(num_long, partials, PartsOf{row_offsets, row_order});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_dasp_parts_partials(uint32_t num_partials, uint64_t num_long, uint32_t* partials, uint32_t* first_parts,
+spmv_dasp_parts_partials(uint32_t num_partials, uint64_t num_long, uint64_t* partials, uint32_t* first_parts,
                          uint64_t* num_parts) {
   await_stream();
   scan_partials(num_partials, num_long, partials, first_parts, num_parts);
@@ -281,7 +281,7 @@ spmv_dasp_parts_partials(uint32_t num_partials, uint64_t num_long, uint32_t* par
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_dasp_parts_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
-                      const uint32_t* partials, uint32_t* first_parts) {
+                      const uint64_t* partials, uint32_t* first_parts) {
   await_stream();
   scan_chunk(num_long, partials, first_parts, PartsOf{row_offsets, row_order});
 }

@@ -91,18 +91,18 @@ struct TailNnz {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hyb_tails_sum_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, OffsetT* partials) {
+spmv_hyb_tails_sum_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, TailNnz{row_offsets, width});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hyb_tails_partials(uint32_t num_partials, uint64_t length, OffsetT* partials, OffsetT* tail_begins,
+spmv_hyb_tails_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, OffsetT* tail_begins,
                         uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, tail_begins, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hyb_tails_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, const OffsetT* partials,
+spmv_hyb_tails_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, const uint64_t* partials,
                      OffsetT* tail_begins) {
   await_stream();
   scan_chunk(length, partials, tail_begins, TailNnz{row_offsets, width});
@@ -117,18 +117,18 @@ struct HasTail {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hyb_ranks_sum_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, uint32_t* partials) {
+spmv_hyb_ranks_sum_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, HasTail{row_offsets, width});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hyb_ranks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks,
+spmv_hyb_ranks_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, uint32_t* ranks,
                         uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, ranks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hyb_ranks_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, const uint32_t* partials,
+spmv_hyb_ranks_chunk(uint64_t length, const OffsetT* row_offsets, uint32_t width, const uint64_t* partials,
                      uint32_t* ranks) {
   await_stream();
   scan_chunk(length, partials, ranks, HasTail{row_offsets, width});

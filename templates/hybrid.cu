@@ -81,13 +81,13 @@ struct PartsOf {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_parts_sum_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order,
-                            uint32_t first_long, uint32_t* partials) {
+                            uint32_t first_long, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(num_long, partials, PartsOf{row_offsets, row_order + first_long});
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_hybrid_parts_partials(uint32_t num_partials, uint64_t num_long, uint32_t* partials, uint32_t* first_parts,
+spmv_hybrid_parts_partials(uint32_t num_partials, uint64_t num_long, uint64_t* partials, uint32_t* first_parts,
                            uint64_t* num_parts) {
   await_stream();
   scan_partials(num_partials, num_long, partials, first_parts, num_parts);
@@ -95,7 +95,7 @@ spmv_hybrid_parts_partials(uint32_t num_partials, uint64_t num_long, uint32_t* p
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_hybrid_parts_chunk(uint64_t num_long, const OffsetT* row_offsets, const uint32_t* row_order, uint32_t first_long,
-                        const uint32_t* partials, uint32_t* first_parts) {
+                        const uint64_t* partials, uint32_t* first_parts) {
   await_stream();
   scan_chunk(num_long, partials, first_parts, PartsOf{row_offsets, row_order + first_long});
 }

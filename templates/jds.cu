@@ -32,19 +32,19 @@ struct SortedLength {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jds_offsets_sum_chunk(uint64_t length, const SortPair* pairs, uint32_t num_rows, uint32_t width,
-                           OffsetT* partials) {
+                           uint64_t* partials) {
   await_stream();
   if constexpr (kTransposed == 0) scan_sum_chunk(length, partials, SortedLength{pairs, width});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_jds_offsets_partials(uint32_t num_partials, uint64_t length, OffsetT* partials, OffsetT* sorted_offsets,
+spmv_jds_offsets_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, OffsetT* sorted_offsets,
                           uint64_t* total) {
   await_stream();
   if constexpr (kTransposed == 0) scan_partials(num_partials, length, partials, sorted_offsets, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jds_offsets_chunk(uint64_t length, const SortPair* pairs, uint32_t num_rows, uint32_t width,
-                       const OffsetT* partials, OffsetT* sorted_offsets) {
+                       const uint64_t* partials, OffsetT* sorted_offsets) {
   await_stream();
   if constexpr (kTransposed == 0) scan_chunk(length, partials, sorted_offsets, SortedLength{pairs, width});
 }

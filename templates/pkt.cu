@@ -88,18 +88,18 @@ struct EntriesOutside {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_pkt_remainder_sum_chunk(uint64_t length, const OffsetT* counts, OffsetT* partials) {
+spmv_pkt_remainder_sum_chunk(uint64_t length, const OffsetT* counts, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, EntriesOutside{counts});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_pkt_remainder_partials(uint32_t num_partials, uint64_t length, OffsetT* partials, OffsetT* remainder_offsets,
+spmv_pkt_remainder_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, OffsetT* remainder_offsets,
                             uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, remainder_offsets, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_pkt_remainder_chunk(uint64_t length, const OffsetT* counts, const OffsetT* partials, OffsetT* remainder_offsets) {
+spmv_pkt_remainder_chunk(uint64_t length, const OffsetT* counts, const uint64_t* partials, OffsetT* remainder_offsets) {
   await_stream();
   scan_chunk(length, partials, remainder_offsets, EntriesOutside{counts});
 }

@@ -33,13 +33,13 @@ extern "C" __global__ void block_scan(const uint32_t* in, uint32_t* prefix, uint
   totals[i] = total;
 }
 
-extern "C" __global__ void sum_chunk(uint64_t length, const uint32_t* entries, SumT* partials) {
+extern "C" __global__ void sum_chunk(uint64_t length, const uint32_t* entries, uint64_t* partials) {
   scan_sum_chunk(length, partials, Entries{entries});
 }
-extern "C" __global__ void partials(uint32_t num_partials, uint64_t length, SumT* sums, SumT* out, uint64_t* total) {
+extern "C" __global__ void partials(uint32_t num_partials, uint64_t length, uint64_t* sums, SumT* out, uint64_t* total) {
   scan_partials(num_partials, length, sums, out, total);
 }
-extern "C" __global__ void chunk(uint64_t length, const uint32_t* entries, const SumT* partials, SumT* out) {
+extern "C" __global__ void chunk(uint64_t length, const uint32_t* entries, const uint64_t* partials, SumT* out) {
   scan_chunk(length, partials, out, Entries{entries});
 }
 
@@ -171,7 +171,7 @@ fn a_scan_over_the_grid() {
                 let room: Vec<u32> = entries.iter().copied().chain([77]).collect();
                 let input = machine.written(&room);
                 let out = if in_place { input.clone() } else { machine.memory((length + 1) * T::BYTES) };
-                let (partials, total) = (machine.memory(blocks as usize * T::BYTES), machine.memory(8));
+                let (partials, total) = (machine.memory(blocks as usize * 8), machine.memory(8));
                 let length_arg = Arg::U64(length as u64);
                 machine.launch("sum_chunk", blocks, &[&length_arg, &input, &partials]);
                 machine.launch("partials", 1, &[&Arg::U32(blocks), &length_arg, &partials, &out, &total]);
@@ -192,6 +192,38 @@ fn a_scan_over_the_grid() {
     for threads in [32, 256] {
         check::<u32>(&module(threads, "uint32_t", 1, "sm_90"), threads, true, 0);
         check::<u64>(&module(threads, "uint64_t", 1, "sm_75"), threads, false, u32::MAX - 1000);
+    }
+}
+
+/// The sum of 32-bit integers that 32 bits do not hold is known all the same, and what comes before is right.
+#[test]
+fn a_sum_of_a_scan_that_has_no_room_for_it() {
+    let (threads, large) = (32, u32::MAX - 5);
+    let module = module(threads, "uint32_t", 1, "sm_90");
+    // Within a thread, between threads, between blocks, and between what one block and the next find.
+    for (length, max_blocks, others) in
+        [(64, 1, [0, 32]), (64, 1, [3, 4]), (64, 2, [31, 32]), (2048, 64, [5, 2047])]
+    {
+        for schedule in SCHEDULES {
+            let blocks = (length as u32 / threads).min(max_blocks);
+            let mut entries = vec![0_u32; length + 1];
+            others.iter().for_each(|place| entries[*place] = large);
+            let mut machine = Machine::new(&module, threads, schedule);
+            let input = machine.written(&entries);
+            let (partials, total) = (machine.memory(blocks as usize * 8), machine.memory(8));
+            let length_arg = Arg::U64(length as u64);
+            machine.launch("spmv_scan_sum_chunk", blocks, &[&length_arg, &input, &partials]);
+            machine.launch(
+                "spmv_scan_partials",
+                1,
+                &[&Arg::U32(blocks), &length_arg, &partials, &input, &total],
+            );
+            machine.launch("spmv_scan_chunk", blocks, &[&length_arg, &input, &partials, &input]);
+            assert_eq!(machine.read::<u64>(&total, 1), [2 * u64::from(large)], "{others:?}, {schedule:?}");
+            let before = |place| if place <= others[0] { 0 } else { large };
+            let expected: Vec<u32> = (0..=others[1]).map(before).collect();
+            assert_eq!(machine.read::<u32>(&input, others[1] + 1), expected, "{others:?}, {schedule:?}");
+        }
     }
 }
 
@@ -251,7 +283,7 @@ fn a_radix_sort() {
                 let num_places = 256 * blocks as usize;
                 let scan_blocks = num_places.div_ceil(tile).min(1024) as u32;
                 let places = machine.memory((num_places + 1) * 4);
-                let (sums, total) = (machine.memory(scan_blocks as usize * 4), machine.memory(8));
+                let (sums, total) = (machine.memory(scan_blocks as usize * 8), machine.memory(8));
                 let (items, num_places) = (Arg::U32(length as u32), Arg::U64(num_places as u64));
                 for shift in [0, 8, 16, 24].map(Arg::U32) {
                     machine.launch("spmv_sort_count", blocks, &[&items, &from, &shift, &places]);

@@ -189,7 +189,7 @@ impl Bccoo {
             scratch("layers", (nnz() + 1) * 4).zeroed(),
             scratch("blocks", blocks() * 8),
             scratch("ranks", (blocks() + 1) * 4),
-            scratch("partials", (GridScan::MAX_PARTIALS * 4).into()),
+            scratch("partials", GridScan::MAX_PARTIALS_BYTES.into()),
             scratch("sorted", 8.into()),
             scratch("total_blocks", 8.into()),
             scratch("total_rows", 8.into()),

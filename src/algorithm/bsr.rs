@@ -236,7 +236,7 @@ impl Plans for Bsr {
                 Buffer::new("ranks", (nnz() + 1) * 4).scratch(),
                 Buffer::new("more_layers", Expr::from(NUM_OCCUPIED) * 4).zeroed().scratch(),
                 Buffer::new("first_blocks", (Expr::from(NUM_OCCUPIED) + 1) * 4).scratch(),
-                Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
+                Buffer::new("partials", GridScan::MAX_PARTIALS_BYTES).scratch(),
                 Buffer::new("total", 8).scratch(),
                 Buffer::new("occupied_blocks", 8).scratch(),
                 Buffer::new("blocks", 8).scratch(),

@@ -63,7 +63,7 @@ impl Plans for CoalescedBins {
             multiply: vec![pass("spmv_coalesced_bins", num_bins().div_ceil(threads_per_block / 32), product)],
             buffers: vec![
                 Buffer::new("num_bins", 8).scratch(),
-                Buffer::new("partials", GridScan::partials(num_rows(), threads_per_block) * 4).scratch(),
+                Buffer::new("partials", GridScan::partials_bytes(num_rows(), threads_per_block)).scratch(),
                 Buffer::new("first_bins", (num_rows() + 1) * 4).scratch(),
                 Buffer::new("bin_rows", (num_bins() + 1) * 4),
             ],

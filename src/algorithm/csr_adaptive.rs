@@ -113,7 +113,7 @@ impl Plans for CsrAdaptive {
             prepare,
             buffers: vec![
                 Buffer::new("num_blocks", 8).scratch(),
-                Buffer::new("partials", GridScan::partials(num_rows(), threads_per_block) * 4).scratch(),
+                Buffer::new("partials", GridScan::partials_bytes(num_rows(), threads_per_block)).scratch(),
                 Buffer::new("first_blocks", (num_rows() + 1) * 4).scratch(),
                 Buffer::new("block_rows", (num_blocks() + 1) * 4),
                 Buffer::new("block_offsets", (num_blocks() + 1) * offset_bytes),

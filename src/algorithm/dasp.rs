@@ -119,7 +119,7 @@ impl Plans for Dasp {
                 Buffer::new("kind_rows", 8 * u32::from(KINDS)).scratch(),
                 Buffer::new(
                     "partials",
-                    GridScan::partials(num_slices().max(rows_of(LONG)), threads_per_block) * 4,
+                    GridScan::partials_bytes(num_slices().max(rows_of(LONG)), threads_per_block),
                 )
                 .scratch(),
                 Buffer::new("first_units", (num_slices() + 1) * 4).scratch(),

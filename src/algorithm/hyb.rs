@@ -203,7 +203,7 @@ impl Plans for Hyb {
                 scratch("tail_begins", (num_rows() + 1) * offset),
                 scratch("ranks", (num_rows() + 1) * 4),
                 scratch("tail_rows", Expr::from(NUM_TAIL_ROWS) * 4),
-                scratch("partials", (GridScan::MAX_PARTIALS * 8).into()),
+                scratch("partials", GridScan::MAX_PARTIALS_BYTES.into()),
                 scratch("width", 8.into()).zeroed(),
                 scratch("coordinates", 8.into()).zeroed(),
                 scratch("tails", 8.into()).zeroed(),

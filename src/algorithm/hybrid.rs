@@ -127,7 +127,7 @@ impl Plans for Hybrid {
                 Buffer::new("bin_rows", 8 * BINS).scratch(),
                 Buffer::new("offsets", Partition::offsets(num_rows(), BINS, threads_per_block) * 4).scratch(),
                 Buffer::new("row_order", num_rows() * 4),
-                Buffer::new("partials", GridScan::partials(num_long(), threads_per_block) * 4).scratch(),
+                Buffer::new("partials", GridScan::partials_bytes(num_long(), threads_per_block)).scratch(),
                 Buffer::new("first_parts", (num_long() + 1) * 4).scratch(),
                 Buffer::new("num_parts", 8).scratch(),
                 Buffer::new("part_rows", num_parts() * 4),

@@ -124,7 +124,7 @@ impl Plans for Pkt {
                 Buffer::new("remainder_cols", entries(NUM_OUTSIDE, types.index.size())),
                 Buffer::new("remainder_values", entries(NUM_OUTSIDE, types.value.size())),
                 Buffer::new("widths", self.num_packets() * 4).zeroed().scratch(),
-                Buffer::new("partials", GridScan::MAX_PARTIALS * 8).scratch(),
+                Buffer::new("partials", GridScan::MAX_PARTIALS_BYTES).scratch(),
                 Buffer::new("total_slots", 8).scratch(),
                 Buffer::new("total_remainder", 8).scratch(),
             ],

@@ -137,7 +137,7 @@ impl Plans for SellCSigma {
                 Buffer::new("slot_cols", slots(types.index.size())),
                 Buffer::new("slot_values", slots(types.value.size())),
                 Buffer::new("widths", num_slices() * 4).scratch(),
-                Buffer::new("partials", GridScan::partials(num_slices(), threads_per_block) * 8).scratch(),
+                Buffer::new("partials", GridScan::partials_bytes(num_slices(), threads_per_block)).scratch(),
                 Buffer::new("moved_rows", 8).zeroed().scratch(),
                 Buffer::new("slots", 8).zeroed().scratch(),
             ],

@@ -276,7 +276,7 @@ impl Special {
                 Buffer::new("cut_ranks", if_cut(rows + 1) * 4).scratch(),
                 Buffer::new("piece_rows", if_cut(found.pieces.clone()) * 4).scratch(),
                 Buffer::new("wide_ranks", if_narrow_cols(found.steps.clone() + 1) * 4).scratch(),
-                Buffer::new("partials", GridScan::MAX_PARTIALS * 4).scratch(),
+                Buffer::new("partials", GridScan::MAX_PARTIALS_BYTES).scratch(),
                 hashed_values,
                 Buffer::new("misfits", 8).zeroed().scratch(),
                 ValueEncoding::found(),

@@ -49,7 +49,7 @@ impl TransposedCopy {
             pairs: buffer("transposed_pairs", nnz.clone(), 8, true),
             other_pairs: buffer("other_transposed_pairs", nnz.clone(), 8, true),
             places: buffer("transposed_places", Expr::from(RadixSort::PLACES) + 1, 4, true),
-            partials: buffer("transposed_partials", GridScan::MAX_PARTIALS.into(), 4, true),
+            partials: buffer("transposed_partials", GridScan::MAX_PARTIALS_BYTES.into(), 1, true),
             total: buffer("transposed_total", 1.into(), 8, true),
         };
         let pass = |kernel: &str, threads: Expr, args: Vec<Arg>| {

@@ -30,7 +30,7 @@ impl UpperTriangle {
             pairs: scratch("upper_pairs", nnz.clone(), 8),
             other_pairs: scratch("other_upper_pairs", nnz.clone(), 8),
             places: scratch("upper_places", Expr::from(RadixSort::PLACES) + 1, 4),
-            partials: scratch("upper_partials", GridScan::MAX_PARTIALS.into(), 4),
+            partials: scratch("upper_partials", GridScan::MAX_PARTIALS_BYTES.into(), 1),
             total: scratch("upper_total", 1.into(), 8),
         };
         let col_offsets = pushed(buffers, "col_offsets", num_rows.clone() + 1, 4, !is_kept);

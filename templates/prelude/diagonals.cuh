@@ -140,17 +140,17 @@ struct MarkedDiagonals {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_diagonals_ranks_sum_chunk(uint64_t length, const uint32_t* bits, uint32_t* partials) {
+spmv_diagonals_ranks_sum_chunk(uint64_t length, const uint32_t* bits, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, MarkedDiagonals{bits});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_diagonals_ranks_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* ranks, uint64_t* total) {
+spmv_diagonals_ranks_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, uint32_t* ranks, uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, ranks, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_diagonals_ranks_chunk(uint64_t length, const uint32_t* bits, const uint32_t* partials, uint32_t* ranks) {
+spmv_diagonals_ranks_chunk(uint64_t length, const uint32_t* bits, const uint64_t* partials, uint32_t* ranks) {
   await_stream();
   scan_chunk(length, partials, ranks, MarkedDiagonals{bits});
 }
@@ -178,18 +178,18 @@ struct LayersOf {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_diagonals_stored_sum_chunk(uint64_t length, const uint32_t* more_layers, uint32_t* partials) {
+spmv_diagonals_stored_sum_chunk(uint64_t length, const uint32_t* more_layers, uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, LayersOf{more_layers});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_diagonals_stored_partials(uint32_t num_partials, uint64_t length, uint32_t* partials, uint32_t* first_layers,
+spmv_diagonals_stored_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, uint32_t* first_layers,
                             uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, first_layers, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_diagonals_stored_chunk(uint64_t length, const uint32_t* more_layers, const uint32_t* partials,
+spmv_diagonals_stored_chunk(uint64_t length, const uint32_t* more_layers, const uint64_t* partials,
                          uint32_t* first_layers) {
   await_stream();
   scan_chunk(length, partials, first_layers, LayersOf{more_layers});

@@ -38,19 +38,19 @@ struct DiagonalLength {
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jagged_diagonals_sum_chunk(uint64_t length, const SortPair* pairs, uint32_t num_rows, uint32_t width,
-                                OffsetT* partials) {
+                                uint64_t* partials) {
   await_stream();
   scan_sum_chunk(length, partials, DiagonalLength{pairs, num_rows, width});
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_jagged_diagonals_partials(uint32_t num_partials, uint64_t length, OffsetT* partials, OffsetT* diagonal_offsets,
+spmv_jagged_diagonals_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, OffsetT* diagonal_offsets,
                                uint64_t* total) {
   await_stream();
   scan_partials(num_partials, length, partials, diagonal_offsets, total);
 }
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_jagged_diagonals_chunk(uint64_t length, const SortPair* pairs, uint32_t num_rows, uint32_t width,
-                            const OffsetT* partials, OffsetT* diagonal_offsets) {
+                            const uint64_t* partials, OffsetT* diagonal_offsets) {
   await_stream();
   scan_chunk(length, partials, diagonal_offsets, DiagonalLength{pairs, num_rows, width});
 }

@@ -15,40 +15,40 @@ __device__ __forceinline__ Chunk block_chunk(uint64_t length) {
   return {begin, min(begin + share, length)};
 }
 
-// partials[block] <- the sum of the block's chunk.
-template <typename Sum, typename Entry>
-__device__ __forceinline__ void scan_sum_chunk(uint64_t length, Sum* partials, Entry entry) {
+// partials[block] <- the sum of the block's chunk. What is scanned may have no room for the sum of all, and then *total says so.
+template <typename Entry>
+__device__ __forceinline__ void scan_sum_chunk(uint64_t length, uint64_t* partials, Entry entry) {
   const Chunk chunk = block_chunk(length);
-  Sum sum = 0;
+  uint64_t sum = 0;
   for (uint64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kThreadsPerBlock) sum += entry(i);
-  Sum total;
+  uint64_t total;
   block_exclusive_scan(sum, &total);
   if (threadIdx.x == 0) partials[blockIdx.x] = total;
 }
 
 // partials <- their exclusive scan; out[length] and *total <- their sum. One block.
 template <typename Sum>
-__device__ __forceinline__ void scan_partials(uint32_t num_partials, uint64_t length, Sum* partials, Sum* out,
+__device__ __forceinline__ void scan_partials(uint32_t num_partials, uint64_t length, uint64_t* partials, Sum* out,
                                               uint64_t* total) {
-  Sum before = 0;
+  uint64_t before = 0;
   for (uint32_t base = 0; base < num_partials; base += kThreadsPerBlock) {
     const uint32_t i = base + threadIdx.x;
-    Sum sum;
-    const Sum prefix = block_exclusive_scan(i < num_partials ? partials[i] : Sum(0), &sum);
+    uint64_t sum;
+    const uint64_t prefix = block_exclusive_scan(i < num_partials ? partials[i] : uint64_t(0), &sum);
     if (i < num_partials) partials[i] = before + prefix;
     before += sum;
   }
   if (threadIdx.x == 0) {
-    out[length] = before;
+    out[length] = Sum(before);
     *total = before;
   }
 }
 
 // out[i] <- the sum of the entries before i, for the block's chunk.
 template <typename Sum, typename Entry>
-__device__ __forceinline__ void scan_chunk(uint64_t length, const Sum* partials, Sum* out, Entry entry) {
+__device__ __forceinline__ void scan_chunk(uint64_t length, const uint64_t* partials, Sum* out, Entry entry) {
   const Chunk chunk = block_chunk(length);
-  Sum before = partials[blockIdx.x];
+  Sum before = Sum(partials[blockIdx.x]);
   for (uint64_t base = chunk.begin; base < chunk.end; base += kThreadsPerBlock) {
     const uint64_t i = base + threadIdx.x;
     Sum sum;

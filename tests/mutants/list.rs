@@ -327,7 +327,7 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "sell_c_sigma",
         "a chunk forgets what came before it",
-        "Sum before = partials[blockIdx.x];",
+        "Sum before = Sum(partials[blockIdx.x]);",
         "Sum before = 0;",
     ),
     found(
