@@ -237,7 +237,7 @@ spmv_coo_scale(uint32_t num_rows, YT* __restrict__ y, BetaT beta) {
 // y[row] += alpha * sum. y of a narrower type than sums has no such kernel.
 template <bool kAtomic, typename T>
 __device__ __forceinline__ void add_scaled(T* y, uint32_t row, AccumT sum, AccumT alpha) {
-  if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
+  if constexpr (kAlpha == Coefficient::kAny) sum = scaled(alpha, sum);
   if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
   if constexpr (kAtomic) atomicAdd(y + row, T(sum));
 }

@@ -135,7 +135,7 @@ __device__ __forceinline__ AccumT block_sum(const AccumT (&products)[kNnzPerThre
 
 // y[row] += alpha * sum, where y has the type of sums.
 __device__ __forceinline__ void add_scaled(YT* y, uint32_t row, AccumT sum, AccumT alpha) {
-  if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
+  if constexpr (kAlpha == Coefficient::kAny) sum = scaled(alpha, sum);
   if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
   atomicAdd(reinterpret_cast<AccumT*>(y) + row, sum);
 }

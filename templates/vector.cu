@@ -73,14 +73,14 @@ extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_copy(uint64_
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock) spmv_scale(uint64_t length, XT* x, AccumT alpha) {
   await_stream();
-  for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = XT(alpha * AccumT(x[i]));
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) x[i] = XT(scaled(alpha, AccumT(x[i])));
 }
 
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
 spmv_axpy(uint64_t length, const XT* x, XT* y, AccumT alpha) {
   await_stream();
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
-    y[i] = XT(multiply_add(alpha, AccumT(x[i]), AccumT(y[i])));
+    y[i] = XT(scaled_add(alpha, AccumT(x[i]), AccumT(y[i])));
   }
 }
 

@@ -513,6 +513,7 @@ const OTHERS: &[(&str, bool, Test)] = &[
     ("nothing_leaks_through_alpha_zero", false, nothing_leaks_through_alpha_zero),
     ("structural_zeros_do_not_touch_x", false, structural_zeros_do_not_touch_x),
     ("stored_zeros_touch_x", false, stored_zeros_touch_x),
+    ("real_coefficients_scale_both_parts", false, real_coefficients_scale_both_parts),
     ("known_answers", false, known_answers),
     ("semirings_touch_what_they_name", false, semirings_touch_what_they_name),
     ("stored_by_columns", false, stored_by_columns),
@@ -620,6 +621,35 @@ fn stored_zeros_touch_x(device: &Device) -> Result<(), Failed> {
         expect_eq((y[0].is_nan(), y[9]), (true, 1.0))?;
     }
     Ok(())
+}
+
+/// A coefficient without an imaginary part is a real number, also when it is known to no kernel: 2 times an infinite part is
+/// infinite, and not the number that 0 times it would make of both.
+fn real_coefficients_scale_both_parts(device: &Device) -> Result<(), Failed> {
+    let infinity = f32::INFINITY;
+    let of = |re: f32, im: f32| Complex32::new(re, im);
+    let a = CsrMatrix::<Complex32>::new(1, 1, vec![0, 1], vec![0], vec![of(1.0, 2.0)])?;
+    let types = ValueType::C32;
+    let mut tried = 0;
+    for config in every_default() {
+        let config = config.to_builder().value(types).x(types).y(types).accumulator(types).build();
+        let Ok(config) = config else { continue };
+        tried += 1;
+        let name = config.algorithm().name();
+        let mut product = plan(device, &a, config)?;
+        let mut y = Vector::from_slice(device, &[of(-1.0, 5.0)])?;
+        // Fill times an infinite part is no number.
+        if !config.program().guarantees.fill_touches_x {
+            let x = Vector::from_slice(device, &[of(infinity, 1.0)])?;
+            product.apply(2.0, &x, 3.0, &mut y)?;
+            expect_eq((name, y.to_vec()?), (name, vec![of(infinity, infinity)]))?;
+        }
+        let x = Vector::from_slice(device, &[of(1.0, 0.0)])?;
+        y.copy_from_slice(&[of(infinity, 5.0)])?;
+        product.apply(2.0, &x, 3.0, &mut y)?;
+        expect_eq((name, y.to_vec()?), (name, vec![of(infinity, 19.0)]))?;
+    }
+    if tried < 20 { Err(format!("{tried} algorithms").into()) } else { Ok(()) }
 }
 
 fn known_answers(device: &Device) -> Result<(), Failed> {

@@ -73,7 +73,7 @@ pub fn cpu_parallel<V: Number, O: Offset>(
     let zero = V::Sum::default();
     if alpha == zero {
         for y in y {
-            *y = V::from_sum(if beta == zero { zero } else { beta.times(y.to_sum()) });
+            *y = V::from_sum(if beta == zero { zero } else { beta.scales(y.to_sum()) });
         }
         return Ok(());
     }
@@ -215,9 +215,9 @@ impl<V: Number, O: Offset> Product<'_, V, O> {
         let ends = &offsets[first_row + 1..][..complete];
         let rows = y[..complete].iter_mut().zip(ends);
         if beta == V::Sum::default() {
-            self.rows::<FUSED>(position, rows, |sum, _| alpha.times(sum));
+            self.rows::<FUSED>(position, rows, |sum, _| alpha.scales(sum));
         } else {
-            self.rows::<FUSED>(position, rows, |sum, y| alpha.times(sum).plus(beta.times(y)));
+            self.rows::<FUSED>(position, rows, |sum, y| alpha.scales(sum).plus(beta.scales(y)));
         }
         piece
     }
@@ -258,8 +258,8 @@ impl<V: Number, O: Offset> Product<'_, V, O> {
 
     #[inline(always)]
     fn finish(&self, sum: V::Sum, y: V::Sum) -> V::Sum {
-        let scaled = self.alpha.times(sum);
-        if self.beta == V::Sum::default() { scaled } else { scaled.plus(self.beta.times(y)) }
+        let scaled = self.alpha.scales(sum);
+        if self.beta == V::Sum::default() { scaled } else { scaled.plus(self.beta.scales(y)) }
     }
 
     /// The sum of the products of entries `start .. end` with x.

@@ -26,10 +26,16 @@ pub(crate) mod sealed {
         fn to_bytes(self, bytes: &mut Vec<u8>);
     }
 
-    /// Fused arithmetic.
-    pub trait MulAdd {
+    /// Fused arithmetic, and coefficients.
+    pub trait MulAdd: super::Entry {
         /// self · factor + sum with one rounding.
         fn mul_add(self, factor: Self, sum: Self) -> Self;
+
+        /// A coefficient times a number: one that is real scales both parts of a complex number, infinite ones too.
+        #[inline(always)]
+        fn scales(self, number: Self) -> Self {
+            self.times(number)
+        }
     }
 
     /// A sum of products that is rounded once: in doubled double precision, or modulo a power of two.
@@ -361,6 +367,14 @@ macro_rules! real {
                     self.im.mul_add(factor.re, self.re.mul_add(factor.im, sum.im)),
                 )
             }
+
+            #[inline(always)]
+            fn scales(self, number: Self) -> Self {
+                if self.im == 0.0 {
+                    return $complex::new(self.re * number.re, self.re * number.im);
+                }
+                self * number
+            }
         }
 
         impl sealed::Exact<$complex> for $complex {
@@ -376,6 +390,10 @@ macro_rules! real {
 
             #[inline(always)]
             fn scale([re, im]: &mut [Compensated; 2], factor: Self) {
+                if factor.im == 0.0 {
+                    (*re, *im) = (re.scaled(factor.re.into()), im.scaled(factor.re.into()));
+                    return;
+                }
                 let scaled = |by_re: Compensated, by_im: Compensated, sign: f64| {
                     let mut part = by_re.scaled(factor.re.into());
                     part.add(by_im.scaled(sign * f64::from(factor.im)));
@@ -386,7 +404,12 @@ macro_rules! real {
 
             #[inline(always)]
             fn add_scaled(total: &mut [Compensated; 2], factor: Self, number: Self) {
-                Self::add_product(total, factor, number);
+                if factor.im != 0.0 {
+                    return Self::add_product(total, factor, number);
+                }
+                let [re, im] = total;
+                re.add_product(factor.re.into(), number.re.into());
+                im.add_product(factor.re.into(), number.im.into());
             }
 
             #[inline(always)]

@@ -321,6 +321,27 @@ fn verify_tells_right_from_wrong() {
 }
 
 #[test]
+fn real_coefficients_scale_both_parts() {
+    let of = |re: f64, im: f64| Complex64::new(re, im);
+    let infinity = f64::INFINITY;
+    let a = CooMatrix::new(1, 1, vec![0], vec![0], vec![of(1.0, 2.0)]).unwrap().to_csr::<u32>().unwrap();
+    for product in both::<Complex64, u32>() {
+        let mut y = [of(-1.0, 5.0)];
+        product(of(2.0, 0.0), &a, &[of(infinity, 1.0)], of(3.0, 0.0), &mut y).unwrap();
+        assert_eq!(y, [of(infinity, infinity)]);
+        let mut y = [of(infinity, 5.0)];
+        product(of(2.0, 0.0), &a, &[of(1.0, 0.0)], of(3.0, 0.0), &mut y).unwrap();
+        assert_eq!(y, [of(infinity, 19.0)]);
+        let mut y = [of(infinity, 5.0)];
+        product(of(0.0, 0.0), &a, &[of(1.0, 0.0)], of(3.0, 0.0), &mut y).unwrap();
+        assert_eq!(y, [of(infinity, 15.0)]);
+        let mut y = [of(7.0, 5.0)];
+        product(of(0.0, 2.0), &a, &[of(1.0, 0.0)], of(0.0, 1.0), &mut y).unwrap();
+        assert_eq!(y, [of(-4.0 - 5.0, 2.0 + 7.0)]);
+    }
+}
+
+#[test]
 fn the_bound_grows_with_alpha_and_beta() {
     let right = reference(-3.0, &small::<f64>(), &[2.0, -1.0, 4.0], 0.5, &[4.0, -8.0]).unwrap();
     assert_eq!((&right.y[..], &right.magnitude[..]), (&[-19.0, 11.0][..], &[41.0, 19.0][..]));

@@ -37,6 +37,17 @@ __device__ __forceinline__ Complex<Part> multiply_add(Complex<Part> a, Complex<P
   return {fused(-a.im, b.im, fused(a.re, b.re, c.re)), fused(a.im, b.re, fused(a.re, b.im, c.im))};
 }
 
+// A coefficient that is real scales both parts, infinite ones too, as one that a kernel knows does.
+template <typename Part>
+__device__ __forceinline__ Complex<Part> scaled(Complex<Part> factor, Complex<Part> number) {
+  return factor.im == 0 ? Complex<Part>(factor.re * number.re, factor.re * number.im) : factor * number;
+}
+template <typename Part>
+__device__ __forceinline__ Complex<Part> scaled_add(Complex<Part> factor, Complex<Part> number, Complex<Part> sum) {
+  if (factor.im != 0) return multiply_add(factor, number, sum);
+  return {fused(factor.re, number.re, sum.re), fused(factor.re, number.im, sum.im)};
+}
+
 template <typename Part>
 __device__ __forceinline__ Complex<Part> conjugate(Complex<Part> number) {
   return {number.re, -number.im};

@@ -9,14 +9,14 @@ __device__ __forceinline__ void scale_y(uint32_t length, YT* __restrict__ y, Acc
     if (kBeta == Coefficient::kZero || (kBeta == Coefficient::kAny && beta == AccumT(0))) {
       y[i] = YT(0);
     } else {
-      y[i] = YT((kBeta == Coefficient::kMinusOne ? AccumT(-1) : beta) * AccumT(y[i]));
+      y[i] = YT(scaled(kBeta == Coefficient::kMinusOne ? AccumT(-1) : beta, AccumT(y[i])));
     }
   }
 }
 
 // y[i] += alpha * sum, which nobody waits for.
 __device__ __forceinline__ void add_scaled(YT* y, uint32_t i, AccumT sum, AccumT alpha) {
-  if constexpr (kAlpha == Coefficient::kAny) sum = alpha * sum;
+  if constexpr (kAlpha == Coefficient::kAny) sum = scaled(alpha, sum);
   if constexpr (kAlpha == Coefficient::kMinusOne) sum = -sum;
   atomicAdd(y + i, YT(sum));
 }
