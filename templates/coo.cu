@@ -157,9 +157,9 @@ spmv_coo(uint32_t num_rows, OffsetT nnz, const OffsetT* __restrict__ row_offsets
          PieceWordT* meetings) {
   await_stream();
   if (skips_product(alpha)) {
-    const uint32_t num_threads = gridDim.x * kThreadsPerBlock;
-    for (uint32_t row = blockIdx.x * kThreadsPerBlock + threadIdx.x; row < num_rows; row += num_threads) {
-      store_scaled(y, row, AccumT(0), alpha, beta);
+    const uint64_t num_threads = gridDim.x * uint64_t(kThreadsPerBlock);
+    for (uint64_t row = blockIdx.x * uint64_t(kThreadsPerBlock) + threadIdx.x; row < num_rows; row += num_threads) {
+      store_scaled(y, uint32_t(row), AccumT(0), alpha, beta);
     }
     return;
   }

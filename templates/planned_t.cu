@@ -4,9 +4,9 @@
 // Paper:     none; two phases as in propagation blocking (Beamer, Asanovic and Patterson 2017) with a plan for a structure
 // Suits:     any structure; best where a column's nonzeros lie near each other (stencils, finite elements, bands), so that few sums leave a tile
 // Suffers:   columns that meet no row twice in a tile (uniform random): every product is written and read again
-// Bytes:     nnz * (value + 2.25) + sums * (2 * accumulator + 4.5) + 6 a column + rows * x + cols * y, where sums is the number of different columns in the tiles together: 0.1 nnz for finite elements, nnz for uniform random; the plan keeps all but values, x and y of this and one accumulator a sum
+// Bytes:     nnz * (value + 2.25) + sums * (2 * accumulator + 4 + accumulator / 8) + 6 a column + rows * x + cols * y, where sums is the number of different columns in the tiles together: 0.1 nnz for finite elements, nnz for uniform random; the plan keeps all but values, x and y of this and one accumulator a sum
 // Guarantee: bit-reproducible; values may change under a plan
-// Launch:    tiles of tile_kib KiB of sums, 16 threads a KiB; then the same for the sums; columns with several sums left, and empty ones, have a pass of their own where there are any
+// Launch:    tiles of tile_kib KiB of sums, 16 threads a KiB and 1,024 at most; then the same for the sums; columns with several sums left, and empty ones, have a pass of their own where there are any
 
 // A plan is made of ranks. Nonzeros lie in tiles of kTile in the order of the matrix; a tile orders its products by
 // column in shared memory, adds neighbours of a column and writes the sums. Sums are numbered by column, then tile, and

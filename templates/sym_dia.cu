@@ -6,7 +6,7 @@
 // Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
 // Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 256, times the diagonals of the lower triangle; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; a slot's second load is the cache's to serve, of L1 where the mirror image is in rows of the same block, else of L2, and none where threads walk along its diagonal; keeps its own values
 // Guarantee: bit-reproducible; of a row what is below the diagonal and what is above are a chain each, in the order of the diagonals; fill never meets x
-// Launch:    a thread two or four rows, a warp apart; where the farthest diagonal lies alone, two rows of each step of a walk along it, `walk` blocks for each that is resident; one pass; diagonals are found, counted and filled on the device by eleven passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
+// Launch:    a thread two or four rows, a warp apart or pairs of neighbours; where the farthest diagonal lies alone, two rows of each step of a walk along it, `walk` blocks for each that is resident; one pass; diagonals are found, counted and filled on the device by eleven passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kUnroll = 2;

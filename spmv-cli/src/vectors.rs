@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use spmv_runtime::codegen::{ValueKind, ValueType};
-use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Value, bf16, f16};
+use spmv_runtime::matrix::{Complex32, Complex64, CsrMatrix, Entry, Value, bf16, f16};
 
 use crate::failure::{Failure, Kind};
 use crate::files;
@@ -12,11 +12,23 @@ use crate::operands::{LARGEST_WHOLE, number_of, numbers, parts};
 use crate::reading;
 
 /// Reads the vector `name` of so many entries, each in this type: rounded where the type rounds, else refused where it
-/// is none of the type.
-pub fn read(path: &Path, name: &str, length: usize, value: ValueType) -> Result<Vec<f64>, Failure> {
-    match value.kind() {
-        ValueKind::Complex => dense(&reading::read::<Complex64, u64>(path)?.0, path, name, length, value),
-        ValueKind::Float => dense(&reading::read::<f64, u64>(path)?.0, path, name, length, value),
+/// is none of the type. `over` is what a product computes in place of sums, where nobody knows what an entry is that is not
+/// stored, or stored twice.
+pub fn read(
+    path: &Path,
+    name: &str,
+    length: usize,
+    value: ValueType,
+    over: Option<&str>,
+) -> Result<Vec<f64>, Failure> {
+    let wanted = Wanted { name, length, value, over };
+    match value {
+        ValueType::C32 => dense(&reading::read::<Complex32, u64>(path)?.0, path, wanted),
+        ValueType::F32 => dense(&reading::read::<f32, u64>(path)?.0, path, wanted),
+        _ if value.kind() == ValueKind::Complex => {
+            dense(&reading::read::<Complex64, u64>(path)?.0, path, wanted)
+        }
+        _ if value.kind() == ValueKind::Float => dense(&reading::read::<f64, u64>(path)?.0, path, wanted),
         _ => {
             if let Some(header) = reading::header(path)?.filter(|header| !header.whole) {
                 let message = format!(
@@ -25,23 +37,43 @@ pub fn read(path: &Path, name: &str, length: usize, value: ValueType) -> Result<
                 );
                 return Err(Failure::new(Kind::Input, message).in_file(path));
             }
-            dense(&reading::read::<i64, u64>(path)?.0, path, name, length, value)
+            dense(&reading::read::<i64, u64>(path)?.0, path, wanted)
         }
     }
 }
 
-fn dense<V: Entry>(
-    a: &CsrMatrix<V, u64>,
-    path: &Path,
-    name: &str,
+/// What is asked for, as [`read`] has it.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    name: &'a str,
     length: usize,
     value: ValueType,
-) -> Result<Vec<f64>, Failure> {
+    over: Option<&'a str>,
+}
+
+fn dense<V: Entry>(a: &CsrMatrix<V, u64>, path: &Path, wanted: Wanted<'_>) -> Result<Vec<f64>, Failure> {
+    let Wanted { name, length, value, over } = wanted;
     let (rows, cols) = (a.num_rows(), a.num_cols());
     if (rows, cols) != (length, 1) && (rows, cols) != (1, length) {
         let message =
             format!("a vector for {name} is {length} x 1 or 1 x {length}, and this is {rows} x {cols}");
         return Err(Failure::new(Kind::Input, message).in_file(path));
+    }
+    if let Some(over) = over {
+        let mut times = vec![0_u8; length];
+        for row in 0..rows {
+            a.row(row).0.iter().for_each(|&col| {
+                let place = &mut times[row + col as usize];
+                *place = place.saturating_add(1);
+            });
+        }
+        if let Some(place) = times.iter().position(|&times| times != 1) {
+            let stored =
+                if times[place] == 0 { "is not stored, and is no 0" } else { "is stored several times" };
+            let message = format!("entry {} of {name} {stored} where a product is over {over}", place + 1);
+            let help = "store every entry once, as `array` files do";
+            return Err(Failure::new(Kind::Input, message).help(help).in_file(path));
+        }
     }
     let width = parts(value);
     let mut entries = vec![0.0; length * width];
@@ -128,7 +160,11 @@ mod tests {
             (vec![], ValueType::F64),
         ] {
             write(&path, &entries, value).unwrap();
-            assert_eq!(read(&path, "x", entries.len() / parts(value), value).unwrap(), entries, "{value}");
+            assert_eq!(
+                read(&path, "x", entries.len() / parts(value), value, None).unwrap(),
+                entries,
+                "{value}"
+            );
         }
     }
 
@@ -136,9 +172,29 @@ mod tests {
     fn rows_columns_and_sparse_ones_are_vectors() {
         let head = "%%MatrixMarket matrix";
         let dense_row = file(&format!("{head} array real general\n1 3\n1\n2\n3\n"));
-        assert_eq!(read(dense_row.path(), "x", 3, ValueType::F32).unwrap(), [1.0, 2.0, 3.0]);
+        assert_eq!(read(dense_row.path(), "x", 3, ValueType::F32, None).unwrap(), [1.0, 2.0, 3.0]);
         let sparse = file(&format!("{head} coordinate real general\n4 1 3\n3 1 0.5\n1 1 1\n3 1 0.25\n"));
-        assert_eq!(read(sparse.path(), "x", 4, ValueType::F64).unwrap(), [1.0, 0.0, 0.75, 0.0]);
+        assert_eq!(read(sparse.path(), "x", 4, ValueType::F64, None).unwrap(), [1.0, 0.0, 0.75, 0.0]);
+        // Rounded once: in f64 this is halfway between two numbers of f32, and the even one is below.
+        let above = file(&format!("{head} array real general\n1 1\n1.00000005960464477540000000001\n"));
+        assert_eq!(
+            read(above.path(), "x", 1, ValueType::F32, None).unwrap(),
+            [f64::from(1.0 + f32::EPSILON)]
+        );
+    }
+
+    #[test]
+    fn semirings_want_every_entry_once() {
+        let head = "%%MatrixMarket matrix coordinate real general";
+        let said = |text: &str| {
+            let file = file(&format!("{head}\n{text}"));
+            read(file.path(), "x", 3, ValueType::F32, Some("min_plus")).map_err(|error| error.to_string())
+        };
+        let missing = "entry 2 of x is not stored, and is no 0 where a product is over min_plus";
+        assert!(said("3 1 2\n3 1 0.5\n1 1 1\n").unwrap_err().ends_with(missing));
+        let twice = "entry 1 of x is stored several times where a product is over min_plus";
+        assert!(said("3 1 4\n3 1 0.5\n1 1 1\n2 1 4\n1 1 1\n").unwrap_err().ends_with(twice));
+        assert_eq!(said("1 3 3\n1 3 0.5\n1 1 1\n1 2 inf\n").unwrap(), [1.0, f64::INFINITY, 0.5]);
     }
 
     #[test]
@@ -146,12 +202,14 @@ mod tests {
         let head = "%%MatrixMarket matrix array";
         let refused = |text: &str, length, value| {
             let file = file(&format!("{head} {text}"));
-            read(file.path(), "y", length, value).unwrap_err().to_string()
+            read(file.path(), "y", length, value, None).unwrap_err().to_string()
         };
         let error = refused("real general\n2 2\n1\n2\n3\n4\n", 4, ValueType::F32);
         assert!(error.ends_with("a vector for y is 4 x 1 or 1 x 4, and this is 2 x 2"), "{error}");
         let error = refused("real general\n2 1\n1\n1e5\n", 2, ValueType::F16);
         assert!(error.ends_with("entry 2 of y is 100000, no number of type f16"), "{error}");
+        let error = refused("real general\n2 1\n1\n1e40\n", 2, ValueType::F32);
+        assert!(error.contains("1e40") && error.contains("f32"), "{error}");
         let error = refused("integer general\n1 1\n300\n", 1, ValueType::I8);
         assert!(error.ends_with("entry 1 of y is 300, no number of type i8"), "{error}");
         let error = refused("real general\n1 1\n0.5\n", 1, ValueType::I32);

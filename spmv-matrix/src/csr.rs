@@ -246,9 +246,13 @@ impl<V: Entry, O: Offset> CsrMatrix<V, O> {
 }
 
 impl<V: Value, O: Offset> CsrMatrix<V, O> {
-    /// The same matrix with values of another type, rounded to nearest.
+    /// The same matrix with values of another type: the same numbers where that type has them, else rounded as
+    /// [`Value::from_f64`] does.
     pub fn convert<W: Value>(&self) -> CsrMatrix<W, O> {
-        self.map_values(|value| W::from_f64(value.to_f64()))
+        self.map_values(|value| {
+            let kept = value.to_integer().and_then(W::of_integer);
+            kept.unwrap_or_else(|| W::from_f64(value.to_f64()))
+        })
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) mod sealed {
         /// The value of a whole number; none where the type does not have exactly that.
         fn of_integer(integer: i128) -> Option<Self>;
 
+        /// The whole number that this is, where its type has no others.
+        fn to_integer(self) -> Option<i128>;
+
         /// Appends the value as memory has it, the last byte first.
         fn to_bytes(self, bytes: &mut Vec<u8>);
     }
@@ -244,6 +247,10 @@ macro_rules! real {
             fn of_integer(integer: i128) -> Option<Self> {
                 let nearest = <$real as Value>::from_f64(integer as f64);
                 (Value::to_f64(nearest) as i128 == integer).then_some(nearest)
+            }
+
+            fn to_integer(self) -> Option<i128> {
+                None
             }
 
             fn to_bytes(self, bytes: &mut Vec<u8>) {
@@ -523,6 +530,10 @@ macro_rules! half {
                 (Value::to_f64(nearest) as i128 == integer).then_some(nearest)
             }
 
+            fn to_integer(self) -> Option<i128> {
+                None
+            }
+
             fn to_bytes(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
@@ -662,6 +673,10 @@ macro_rules! integer {
                 $integer::try_from(integer).ok()
             }
 
+            fn to_integer(self) -> Option<i128> {
+                Some(self.into())
+            }
+
             fn to_bytes(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
@@ -799,6 +814,10 @@ impl sealed::Decimal for bool {
 
     fn of_integer(integer: i128) -> Option<Self> {
         (0..=1).contains(&integer).then_some(integer == 1)
+    }
+
+    fn to_integer(self) -> Option<i128> {
+        Some(self.into())
     }
 
     fn to_bytes(self, bytes: &mut Vec<u8>) {

@@ -1,21 +1,21 @@
 // A sum of numbers that is exact until it is rounded once, whatever their order and their magnitudes: a number is an
 // integer times a power of two, and integers add up to the same in every order. Each is added, shifted, to one of
 // kDotBins bins of 64 bits, one for kDotWidth neighbouring powers; a double to two of them. A bin is spread over
-// kDotLanes entries, in which rows take turns, 32 neighbours together where a warp adds them up, so that 2^31 rows
-// neither overflow one nor wait for it.
+// kDotLanes entries, and a hash of the row, the first of those that a warp adds up together, says which is added to:
+// each has about as many terms as the others, in whatever order rows are stored, and room for twice as many as 2^31 rows
+// bring on average.
 constexpr bool kDotIsWide = sizeof(AccumT) == 8;
 constexpr int kDotFraction = kDotIsWide ? 52 : 23;
 constexpr uint32_t kDotMaxExponent = kDotIsWide ? 2047 : 255;
+// Bits of the integers that are added; a double's two have signs, so that neither is above 2^26.
 constexpr int kDotPiece = kDotIsWide ? 27 : 24;
+constexpr int64_t kDotMostOfPiece = int64_t(1) << (kDotIsWide ? kDotPiece - 1 : kDotPiece);
 // Behind the bins: their sums, in two halves each; what of terms is not finite; blocks that have arrived.
 constexpr int kDotSums = kDotBins * kDotLanes;
 constexpr int kDotFlags = kDotSums + 2 * kDotBins;
 constexpr int kDotArrivals = kDotFlags + 1;
-#if __CUDA_ARCH__ >= 800
-constexpr uint32_t kDotTogether = 32;
-#else
-constexpr uint32_t kDotTogether = 1;
-#endif
+static_assert(kDotLanes == 1024);
+__device__ __forceinline__ uint32_t dot_lane(uint32_t row) { return row * 2654435769u >> 22; }
 constexpr uint64_t kDotInfinity = 1, kDotMinusInfinity = 2, kDotNan = 4;
 
 // Adds a term of this row. Threads of a warp that come here together add up what goes to one bin first: integers of the
@@ -38,11 +38,16 @@ __device__ __forceinline__ void add_to_dot(uint64_t* bins, uint32_t row, AccumT 
   }
   uint32_t position = exponent != 0 ? exponent - 1 : 0;
 #pragma unroll
-  for (int done = 0; done <= kDotFraction; done += kDotPiece, whole >>= kDotPiece, position += kDotPiece) {
-    const uint64_t magnitude = (whole & ((uint64_t(1) << kDotPiece) - 1)) << position % kDotWidth;
-    int64_t piece = is_negative ? -int64_t(magnitude) : int64_t(magnitude);
+  for (int done = 0; done <= kDotFraction; done += kDotPiece, position += kDotPiece) {
+    int64_t piece = int64_t(whole & ((uint64_t(1) << kDotPiece) - 1));
+    whole >>= kDotPiece;
+    if (piece > kDotMostOfPiece) {
+      piece -= int64_t(1) << kDotPiece;
+      ++whole;
+    }
+    piece = (is_negative ? -piece : piece) * (int64_t(1) << position % kDotWidth);
     const uint32_t bin = position / kDotWidth;
-    uint64_t* entry = bins + bin * kDotLanes + row / kDotTogether % kDotLanes;
+    uint64_t* entry = bins + bin * kDotLanes + dot_lane(row);
 #if __CUDA_ARCH__ >= 800
     constexpr int kLowerBits = 22;
     const uint32_t together = __activemask();

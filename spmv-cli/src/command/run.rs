@@ -459,12 +459,13 @@ impl Run {
         let lengths = operation.vector_lengths(a.num_rows(), a.num_cols());
         let types = chosen.first().types();
         let semiring = chosen.first().semiring();
+        let over = chosen.first().replaces_sums();
         let mut operands = Operands::new(lengths, types, self.alpha, self.beta, self.seed)?;
         if let Some(path) = &self.x {
-            operands.x = vectors::read(path, "x", lengths.0, types.x)?;
+            operands.x = vectors::read(path, "x", lengths.0, types.x, over)?;
         }
         if let Some(path) = &self.y {
-            operands.y = vectors::read(path, "y", lengths.1, types.y)?;
+            operands.y = vectors::read(path, "y", lengths.1, types.y, over)?;
         }
         let (device, kernel, done) = match opened {
             Opened::Device(device, facts) => {

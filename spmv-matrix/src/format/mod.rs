@@ -54,8 +54,8 @@ pub(crate) use self::runs::csr_of_rows;
 pub use self::sell::{SLICE_ROWS, SellMatrix, SellParameters};
 pub use self::tjds::TjdsMatrix;
 use crate::product::check_vector_lengths;
-use crate::reference::Compensated;
-use crate::{CooMatrix, CscMatrix, CsrMatrix, Entry, MatrixError, Offset, Value};
+use crate::scalar::sealed::Exact;
+use crate::{CooMatrix, CscMatrix, CsrMatrix, Entry, MatrixError, Number, Offset};
 
 /// The column of a slot that holds no entry.
 pub const NO_COLUMN: u32 = u32::MAX;
@@ -129,28 +129,30 @@ pub trait Format<V: Entry, O: Offset>: Sized {
 
     /// y ← α·A·x + β·y in one thread, entry by entry in the order of the layout.
     ///
-    /// `x` has `num_cols` entries and `y` has `num_rows`. Sums are kept in doubled double precision, as in
-    /// [`cpu_serial`](crate::cpu_serial): this checks a layout, it is not fast. Fill never touches x.
+    /// `x` has `num_cols` entries and `y` has `num_rows`. Sums are those of [`cpu_serial`](crate::cpu_serial): this checks a
+    /// layout, it is not fast. Fill never touches x.
     ///
     /// # Errors
     ///
     /// [`MatrixError::VectorLength`] where `x` or `y` does not fit the matrix.
     fn multiply(&self, alpha: V::Sum, x: &[V], beta: V::Sum, y: &mut [V]) -> Result<(), MatrixError>
     where
-        V: Value,
+        V: Number,
     {
         check_vector_lengths(self.num_rows(), self.num_cols(), x, y)?;
         let zero = V::Sum::default();
-        let mut sums = vec![Compensated::default(); self.num_rows()];
+        let mut sums = vec![<V as Exact<V::Sum>>::Total::default(); self.num_rows()];
         if alpha != zero {
-            self.for_each_entry(|row, col, value| sums[row].add_product(value.to_f64(), x[col].to_f64()));
+            self.for_each_entry(|row, col, value| V::add_product(&mut sums[row], value, x[col]));
         }
-        for (y, sum) in y.iter_mut().zip(sums) {
-            let mut sum = if alpha == zero { sum } else { sum.scaled(alpha.to_f64()) };
-            if beta != zero {
-                sum.add_product(beta.to_f64(), y.to_f64());
+        for (y, mut sum) in y.iter_mut().zip(sums) {
+            if alpha != zero {
+                V::scale(&mut sum, alpha);
             }
-            *y = V::from_f64(sum.value());
+            if beta != zero {
+                V::add_scaled(&mut sum, beta, *y);
+            }
+            *y = V::round(sum);
         }
         Ok(())
     }
