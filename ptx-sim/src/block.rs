@@ -606,7 +606,11 @@ fn run_parallel(context: &Context<'_>, limits: Limits, total: u64) -> Result<Cou
     };
     match limits.threads.min(total as usize) {
         1 => work(),
-        threads => std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work)))),
+        threads => std::thread::scope(|scope| {
+            // Fewer do where the system has no more to give.
+            (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
+            work();
+        }),
     }
     let (counters, fault, mut waiting) =
         outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -6,8 +6,38 @@ use crate::failure::{Failure, Kind};
 use crate::quantity;
 use crate::reading::Header;
 
-/// Refuses a matrix whose rows and columns alone take more than there is. Entries are not counted: what a header
-/// promises of them is not allocated before they are read.
+/// Bytes of memory that reading takes for each entry beside its value: row, column and place before entries are in order, and the
+/// column after.
+const ENTRY_BYTES: u64 = 20;
+
+/// What a file is at most unpacked to, a multiple of its size: what gzip can do.
+const MOST_UNPACKED: u64 = 1032;
+
+/// Refuses a matrix whose entries, with values of so many bytes, take more than there is while they are read. A header promises
+/// what it likes: there are no more than the file has room for, two bytes or more each.
+pub fn check_entries(header: &Header, file_bytes: u64, value_bytes: usize) -> Result<(), Failure> {
+    available().map_or(Ok(()), |available| compare_entries(header, file_bytes, value_bytes, available))
+}
+
+fn compare_entries(
+    header: &Header,
+    file_bytes: u64,
+    value_bytes: usize,
+    available: u64,
+) -> Result<(), Failure> {
+    let entries = header.num_entries.min(file_bytes.saturating_mul(MOST_UNPACKED));
+    let needed = entries.saturating_mul(ENTRY_BYTES + 2 * value_bytes as u64);
+    if needed <= available {
+        return Ok(());
+    }
+    let entries = quantity::count(entries as usize);
+    let [needed, available] = [needed, available].map(quantity::bytes);
+    let message =
+        format!("reading {entries} entries needs {needed} of memory, and {available} are available");
+    Err(Failure::new(Kind::Memory, message))
+}
+
+/// Refuses a matrix whose rows and columns alone take more than there is. Entries are looked at when they are read.
 pub fn check(header: Option<&Header>, bytes_per_row: u64, bytes_per_col: u64) -> Result<(), Failure> {
     match (header, available()) {
         (Some(header), Some(available)) => compare(header, bytes_per_row, bytes_per_col, available),
@@ -62,6 +92,20 @@ mod tests {
             "2,147,483,647 rows and 1,000 columns need 128 GiB of memory, and 128 GiB are available"
         );
         assert!(check(None, 64, 24).is_ok());
+    }
+
+    #[test]
+    fn entries_that_a_file_may_have_are_counted() {
+        let text = b"%%MatrixMarket matrix coordinate real symmetric\n2 2 900000000\n1 1 1.0\n";
+        let header = matrix_market::Header::read_bytes(text).unwrap().into();
+        let needed = 1_800_000_000 * 28;
+        assert!(compare_entries(&header, 3_500_000, 4, needed).is_ok());
+        let failure = compare_entries(&header, 3_500_000, 4, needed - 1).unwrap_err();
+        assert_eq!(failure.kind(), Kind::Memory);
+        let wanted = "reading 1,800,000,000 entries needs 46.9 GiB of memory, and 46.9 GiB are available";
+        assert_eq!(failure.to_string(), wanted);
+        // The header promises more than a file of 68 bytes can hold.
+        assert!(compare_entries(&header, 68, 4, 68 * MOST_UNPACKED * 28).is_ok());
     }
 
     #[test]

@@ -16,8 +16,8 @@ use spmv_runtime::matrix::{CsrMatrix, Entry, Offset, Statistics, SymmetricCsr, s
 
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
-use crate::quantity;
 use crate::report::fact;
+use crate::{memory, quantity};
 
 /// The most nonzeros that kernels count with 32-bit offsets.
 const MAX_NNZ_U32: u64 = i32::MAX as u64;
@@ -143,6 +143,11 @@ pub fn read<V: Entry, O: Offset>(path: &Path) -> Result<(CsrMatrix<V, O>, f64), 
     let started = Instant::now();
     let options = ReadOptions::new().progress(&tell);
     let from = &regular(path)?;
+    if let Some(header) = header(path)? {
+        let file_bytes = std::fs::metadata(from).map_or(u64::MAX, |data| data.len());
+        memory::check_entries(&header, file_bytes, size_of::<V>())
+            .map_err(|failure| failure.in_file(path))?;
+    }
     let matrix = match is_scipy(from, path)? {
         true => scipy::read_file_with(from, &options).map_err(|error| in_scipy_file(path, error))?,
         false => matrix_market::read_file_with(from, &options).map_err(|error| in_file(path, error))?,

@@ -87,7 +87,8 @@ use proc_macro2::TokenStream;
 /// }
 /// ```
 ///
-/// Closures become part of the kernel, and functions of the struct's that do the same on the CPU. Here a row of
+/// Closures become part of the kernel, and functions of the struct's that do the same on the CPU, except that whole numbers, rows
+/// and columns, wrap around in a kernel, where Rust with debug assertions panics. Here a row of
 /// x ← x + ω·(b − A·x)/d is stored by the product itself:
 ///
 /// ```

@@ -155,7 +155,7 @@ pub(crate) fn inbox(backend: &Arc<dyn Backend>, numbers: usize) -> Result<Box<dy
         return Ok(shared);
     }
     let bytes = (numbers as u64 + 1) * 8;
-    Ok(Box::new(DeviceInbox(Allocation::new(backend, bytes, "what the host is told")?)))
+    Ok(Box::new(DeviceInbox(Allocation::new(backend, bytes, "the counts that the host reads back")?)))
 }
 
 #[derive(Debug)]

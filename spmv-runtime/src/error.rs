@@ -102,11 +102,14 @@ pub enum Error {
         alternatives: Vec<&'static str>,
     },
     /// The algorithm's layout is for matrices of one kind, and this is none. It was not made.
-    #[error("{number} parts of the matrix are not what {algorithm} is set for, {wanted}")]
+    #[error(
+        "at least {number} parts of the matrix are not what {algorithm} is set for, {wanted}; take another algorithm, or \
+         `Constraints::values_change` where values are replaced after a choice"
+    )]
     Misfit {
         /// The algorithm.
         algorithm: &'static str,
-        /// Parts of the matrix that do not fit.
+        /// Parts of the matrix that do not fit; there may be more.
         number: u64,
         /// What they would have to be.
         wanted: &'static str,

@@ -138,17 +138,21 @@ impl DeviceMatrix {
 
     /// Replaces the values, in the order of the arrays, for all plans of the matrix: products that are launched from now on have
     /// the new ones. A plan whose layout holds copies of the old ones refuses products until
-    /// [`Spmv::refresh`](crate::Spmv::refresh). Waits for the device's own stream; products on other streams are the user's to
-    /// order.
+    /// [`Spmv::refresh`](crate::Spmv::refresh), which fails where the layout is for values that repeat and the new ones do not, as
+    /// [`Spmv::auto`](crate::Spmv::auto) may choose one for the grid of a constant stencil: plans that are to take any values are
+    /// chosen with [`Constraints::values_change`](crate::Constraints::values_change). Waits for the device's own stream; products on
+    /// other streams are the user's to order.
     ///
     /// ```no_run
     /// use std::sync::Arc;
-    /// use spmv_runtime::{Device, DeviceMatrix, IndexType, Spmv, matrix::CooMatrix};
+    /// use spmv_runtime::{Constraints, Device, DeviceMatrix, IndexType, Operation, Spmv, matrix::CooMatrix};
     ///
     /// let a = CooMatrix::new(2, 3, vec![0, 0, 0, 1], vec![0, 1, 2, 1], vec![1.0f32, 3.0, 2.0, 5.0])?.to_csr::<u32>()?;
     /// let device = Device::open()?;
     /// let matrix = Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32)?);
-    /// let mut spmv = Spmv::auto(&device, &matrix)?;
+    /// let mut constraints = Constraints::default();
+    /// constraints.values_change = true;
+    /// let mut spmv = Spmv::auto_with(&device, &matrix, Operation::NonTranspose, &constraints)?;
     /// matrix.update_values(&[2.0f32, 6.0, 4.0, 10.0])?;
     /// spmv.refresh()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

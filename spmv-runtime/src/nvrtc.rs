@@ -9,7 +9,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
 use libloading::Library;
@@ -106,6 +107,66 @@ type Create = unsafe extern "C" fn(
 ) -> nvrtcResult;
 type Get = unsafe extern "C" fn(nvrtcProgram, *mut c_char) -> nvrtcResult;
 type GetSize = unsafe extern "C" fn(nvrtcProgram, *mut usize) -> nvrtcResult;
+
+/// Calls of NVRTC. When the process ends NVRTC takes its memory down, under whoever is still in it: threads that compile are waited
+/// for before, and nobody enters any more.
+struct Calls {
+    running: usize,
+    ended: usize,
+    are_over: bool,
+}
+
+static CALLS: Mutex<Calls> = Mutex::new(Calls { running: 0, ended: 0, are_over: false });
+static CALL_ENDED: Condvar = Condvar::new();
+
+/// How long the end of the process is put off at most.
+const LONGEST_CALL: Duration = Duration::from_secs(30);
+
+/// What NVRTC takes down first is what it made last, and some of that it makes when it is first needed: this many calls show all of
+/// it.
+const CALLS_THAT_SHOW_ALL: usize = 100;
+
+/// A call that runs.
+struct Call;
+
+impl Call {
+    /// None where the process ends.
+    fn begin() -> Option<Call> {
+        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.are_over {
+            return None;
+        }
+        calls.running += 1;
+        Some(Call)
+    }
+
+    /// Runs [`Call::end_all`] at the end of the process, before what there is now is taken down.
+    fn end_all_at_exit() {
+        // SAFETY: the function stays where it is, and neither unwinds nor exits.
+        let registered = unsafe { libc::atexit(Call::end_all) };
+        if registered != 0 {
+            tracing::warn!("the end of the process does not wait for threads that compile");
+        }
+    }
+
+    extern "C" fn end_all() {
+        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.are_over = true;
+        let _ = CALL_ENDED.wait_timeout_while(calls, LONGEST_CALL, |calls| calls.running > 0);
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.running -= 1;
+        calls.ended += 1;
+        if calls.ended <= CALLS_THAT_SHOW_ALL {
+            Call::end_all_at_exit();
+        }
+        CALL_ENDED.notify_all();
+    }
+}
 
 /// A loaded NVRTC.
 pub struct Nvrtc {
@@ -233,6 +294,7 @@ impl Nvrtc {
                 std::mem::forget(builtins);
             }
         }
+        Call::end_all_at_exit();
         let (mut major, mut minor, mut count) = (0, 0, 0);
         // SAFETY: the functions write one integer each, and then `count` integers, through valid pointers.
         let archs = unsafe {
@@ -350,9 +412,14 @@ impl Nvrtc {
         }
         let compiled = std::thread::scope(|scope| {
             let image = |text: &str| self.image(request, text, None);
-            let others: Vec<_> = others.iter().map(|text| scope.spawn(move || image(text))).collect();
+            let beside = |text| std::thread::Builder::new().spawn_scoped(scope, move || image(text));
+            let others: Vec<_> = others.iter().map(|text| (text, beside(text))).collect();
             let last = image(last);
-            let others = others.into_iter().map(|thread| thread.join().expect("compiling does not panic"));
+            let others = others.into_iter().map(|(text, thread)| match thread {
+                Ok(thread) => thread.join().expect("compiling does not panic"),
+                // The system has no thread to give.
+                Err(_) => image(text),
+            });
             others.chain([last]).collect::<Result<Vec<_>, _>>()
         });
         match compiled {
@@ -381,6 +448,10 @@ impl Nvrtc {
         let options = request.options.iter().map(String::as_str).chain(option);
         let options: Vec<CString> = options.map(text).collect::<Result<_, _>>()?;
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        // Dropped behind the program.
+        let Some(_call) = Call::begin() else {
+            return Err(error("the process ends", String::new()));
+        };
         let mut program = Program { nvrtc: self, handle: std::ptr::null_mut() };
         // SAFETY: every pointer is valid for the call: C strings and the array of them live until the end of
         // this function, no headers are passed, and the handle is written once.

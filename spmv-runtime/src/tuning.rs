@@ -224,7 +224,8 @@ impl Spmv {
         let went = std::thread::scope(|scope| {
             let compile = |configs: Vec<KernelConfig>| {
                 for _ in 0..queue.add(configs.into_iter().map(ProgramKey::Product)) {
-                    scope.spawn(|| queue.work(device));
+                    // Where the system has no thread to give, kernels are compiled when they are needed.
+                    let _ = std::thread::Builder::new().spawn_scoped(scope, || queue.work(device));
                 }
             };
             compile(contest.configs());

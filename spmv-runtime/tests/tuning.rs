@@ -257,6 +257,39 @@ fn an_upgrade_is_taken_when_it_is_asked_for() {
     }
 }
 
+/// A kernel for values that repeat was taken, and then they are replaced by values that do not.
+#[test]
+fn an_upgrade_leaves_a_kernel_that_cannot_have_the_values() {
+    let device = forgetful();
+    let a = generated("stencil_5", &[("nx", 50.0), ("ny", 40.0)]).map_values(|_| 1.0);
+    let matrix = Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32).unwrap());
+    let mut constraints = Constraints::default();
+    constraints.products = 1_000_000_000;
+    let (operation, budget) = (Operation::NonTranspose, Budget::default());
+    let mut spmv = Spmv::tune_in_background(&device, &matrix, operation, &constraints, budget).unwrap();
+    let has_patterns = |spmv: &Spmv| spmv.config().algorithm().name() == "row_patterns";
+    while spmv.is_tuning() && !has_patterns(&spmv) {
+        spmv.upgrade().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(has_patterns(&spmv) && spmv.is_tuning(), "with {}", spmv.config());
+    let mut new = a.clone();
+    new.values_mut().iter_mut().enumerate().for_each(|(place, value)| *value = place as f64);
+    matrix.update_from(&new).unwrap();
+    assert!(matches!(spmv.refresh(), Err(Error::Misfit { algorithm: "row_patterns", .. })));
+    while !spmv.upgrade().unwrap() {
+        assert!(!has_patterns(&spmv));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(!has_patterns(&spmv));
+    check(&mut spmv, &new);
+    while spmv.is_tuning() {
+        spmv.upgrade().unwrap();
+        check(&mut spmv, &new);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 /// A device whose kernels and choices are kept in this folder.
 fn with_cache(folder: &std::path::Path) -> Device {
     let disk = DiskCache::open(&CacheLocation::folder(folder));

@@ -23,7 +23,10 @@ use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{SettingArgs, with_types};
 
 /// Bytes of memory that reading takes for each row.
-const ROW_BYTES: u64 = 16;
+const ROW_BYTES: u64 = 24;
+
+/// Bytes of memory that counting the entries of columns takes for each.
+const COL_BYTES: u64 = 4;
 
 /// Tell why `spmv run` chooses a kernel: what the structure is like, and what each candidate is expected to take
 #[derive(Debug, clap::Args)]
@@ -171,7 +174,7 @@ impl Explain {
         self.settings.check_keys()?;
         let header = reading::header(&self.matrix)?;
         let (value, offset) = self.settings.types_of_file(header.as_ref())?;
-        memory::check(header.as_ref(), ROW_BYTES, 0)?;
+        memory::check(header.as_ref(), ROW_BYTES, COL_BYTES)?;
         let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
         let operation = self.settings.get("operation").map_or(Ok(Operation::NonTranspose), str::parse);
         let operation = operation.map_err(unknown)?;

@@ -21,7 +21,7 @@ use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::SettingArgs;
 
 /// Bytes of memory that reading takes for each row.
-const ROW_BYTES: u64 = 16;
+const ROW_BYTES: u64 = 24;
 
 /// Tell what a matrix is like, what each layout takes, and which kernel `spmv run` would choose
 #[derive(Debug, clap::Args)]

@@ -24,7 +24,7 @@ use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{check_repeated, key_and_value, real_types, value_types};
 
 /// Bytes of memory that converting takes for each row.
-const ROW_BYTES: u64 = 16;
+const ROW_BYTES: u64 = 24;
 
 /// Make a matrix of a usual class, or convert a file
 #[derive(Debug, clap::Args)]

@@ -16,7 +16,7 @@ use crate::report::{OutputArgs, Report};
 use crate::{memory, reading, records};
 
 /// Bytes of memory that drawing takes for each row.
-const ROW_BYTES: u64 = 0;
+const ROW_BYTES: u64 = 8;
 
 /// Draw records as SVG files, or as one HTML report that needs nothing else
 #[derive(Debug, clap::Args)]

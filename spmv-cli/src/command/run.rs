@@ -39,9 +39,9 @@ use crate::report::{OutputArgs, Report, fact};
 use crate::settings::{SettingArgs, algorithm_names, with_types};
 use crate::vectors;
 
-/// Bytes of memory that a product and its verification take for each row: an offset, y before, y twice after, the
+/// Bytes of memory that a product and its verification take for each row: what reading takes, y before, y twice after, the
 /// reference with its bound and row lengths, and y in its own type.
-const ROW_BYTES: u64 = 8 * 8;
+const ROW_BYTES: u64 = 11 * 8;
 
 /// For each column: x, also in its own type, for the product and for the reference.
 const COL_BYTES: u64 = 3 * 8;

@@ -26,7 +26,7 @@ use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{summed_types, with_types};
 
 /// Bytes of memory that reading and tuning take for each row.
-const ROW_BYTES: u64 = 16;
+const ROW_BYTES: u64 = 24;
 
 /// What says how to tune, which is not done where choices are written or read.
 const TUNING: [&str; 10] = [

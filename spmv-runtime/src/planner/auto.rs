@@ -30,7 +30,8 @@ impl Spmv {
     ///
     /// # Errors
     /// Those of [`Spmv::with`], except that a kernel which cannot have its memory or whose layout is refused gives way to
-    /// the next.
+    /// the next. Truth values are refused: what they are combined by (`semiring = or_and`, or types of numbers for y and sums) is
+    /// said in a configuration, for [`Spmv::with`].
     pub fn auto(device: &Device, a: &impl MatrixSource) -> Result<Spmv, Error> {
         Self::auto_with(device, a, Operation::NonTranspose, &Constraints::default())
     }

@@ -46,7 +46,10 @@ impl Helpers {
     fn add(&mut self, programs: impl IntoIterator<Item = ProgramKey>) {
         for _ in 0..self.queue.add(programs) {
             let (queue, device) = (self.queue.clone(), self.device.clone());
-            self.threads.push(std::thread::spawn(move || queue.work(&device)));
+            match std::thread::Builder::new().spawn(move || queue.work(&device)) {
+                Ok(thread) => self.threads.push(thread),
+                Err(error) => tracing::warn!("no thread compiles kernels ahead: {error}"),
+            }
         }
     }
 

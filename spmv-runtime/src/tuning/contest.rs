@@ -312,12 +312,15 @@ impl Contest {
     }
 
     /// Gives the plan of the fastest candidate for the one that is lent, where that is another: whether it did. A plan that
-    /// cannot have the values by which those of the matrix were replaced since is refused, and the next fastest is asked.
+    /// cannot have the values by which those of the matrix were replaced since is refused, the one that is lent too, and the next
+    /// fastest is asked.
     pub(super) fn swap_best(&mut self, lent: &mut Spmv) -> Result<bool, Error> {
         while let (Some(runner), Some(before)) = (self.race.best(), self.lent) {
             let best = self.runners[runner];
-            let Some(mut plan) = self.entries[best].plan.take() else { return Ok(false) };
-            match plan.refresh() {
+            let mut plan = self.entries[best].plan.take();
+            let is_lent = plan.is_none();
+            match plan.as_mut().unwrap_or(lent).refresh() {
+                Ok(()) if is_lent => return Ok(false),
                 Ok(()) => {}
                 Err(error) if error.is_of_one_kernel() => {
                     self.entries[best].outcome = Outcome::Refused(error.to_string());
@@ -325,16 +328,24 @@ impl Contest {
                     continue;
                 }
                 Err(error) => {
-                    self.entries[best].plan = Some(plan);
+                    self.entries[best].plan = plan;
                     return Err(error);
                 }
             }
+            let Some(mut plan) = plan else { return Ok(false) };
             std::mem::swap(lent, &mut plan);
             let still_runs = self.runners.iter().position(|index| *index == before);
             if still_runs.is_some_and(|runner| self.race.runs(runner)) {
                 self.entries[before].plan = Some(plan);
             }
             self.lent = Some(best);
+            return Ok(true);
+        }
+        // Nobody is left in the race: the kernel that does for any structure can have any values.
+        if self.lent.is_some() && lent.refresh().is_err_and(|error| error.is_of_one_kernel()) {
+            let config = self.entries[0].candidate.config;
+            *lent = Spmv::with_operation(lent.device(), &self.matrix, self.operation, config)?;
+            self.lent = Some(0);
             return Ok(true);
         }
         Ok(false)
