@@ -327,7 +327,7 @@ impl From<WriteError> for Failure {
 impl From<GenerateError> for Failure {
     fn from(error: GenerateError) -> Failure {
         match error {
-            GenerateError::Matrix(error) => error.into(),
+            GenerateError::Matrix(error @ MatrixError::OutOfMemory { .. }) => error.into(),
             GenerateError::TooLarge { .. } => Failure::new(Kind::Memory, error.to_string()),
             error => Failure::new(Kind::Usage, error.to_string())
                 .help("`spmv matrix classes` lists every class, parameter and allowed value"),

@@ -47,8 +47,10 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     if before.as_ref().is_some_and(|data| !data.is_file()) {
         return fs::write(path, content);
     }
-    // A link stays one.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A link stays one, also where nothing is at its end yet.
+    let beside = |to: PathBuf| path.parent().unwrap_or(Path::new("")).join(to);
+    let end = fs::canonicalize(path).or_else(|_| fs::read_link(path).map(beside));
+    let path = &end.unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().permissions(new_file_permissions()).tempfile_in(folder)?;
     file.write_all(content)?;
@@ -57,6 +59,13 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     }
     file.persist(path)?;
     Ok(())
+}
+
+/// The ending of a file to write, where that is one of a packed or binary format, and not of these.
+pub fn other_packing(path: &Path, written: &[&str]) -> Option<String> {
+    const PACKED: [&str; 8] = ["gz", "xz", "zst", "bz2", "lz4", "zip", "npz", "npy"];
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    (PACKED.contains(&&*ending) && !written.contains(&&*ending)).then_some(ending)
 }
 
 /// Makes the folder of a file that is to be written later, and says whether it can be written then.
@@ -119,6 +128,10 @@ mod tests {
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(&path).unwrap();
+        symlink("y.mtx", folder.path().join("to_nothing.mtx")).unwrap();
+        write(&folder.path().join("to_nothing.mtx"), b"made").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"made");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ use spmv_runtime::matrix::{CsrMatrix, Entry, Offset, Statistics, SymmetricCsr, s
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::report::fact;
-use crate::{memory, quantity};
+use crate::{files, memory, quantity};
 
 /// The most nonzeros that kernels count with 32-bit offsets.
 const MAX_NNZ_U32: u64 = i32::MAX as u64;
@@ -91,10 +91,29 @@ fn regular(path: &Path) -> Result<PathBuf, Failure> {
                 format!("{}: no file could be made in this folder for temporary ones", folder.display());
             Failure::new(Kind::Environment, message).help("set TMPDIR to another folder").because(error)
         })?;
-        io::copy(&mut File::open(path).map_err(failed)?, &mut file).map_err(failed)?;
+        let copied = match files::is_stdin(path) {
+            // What is no file to be opened, as a socket is, can be read.
+            true => keep(&mut io::stdin().lock(), &mut file),
+            false => File::open(path).and_then(|mut pipe| keep(&mut pipe, &mut file)),
+        };
+        copied.map_err(failed)?;
         piped.insert(path.to_owned(), file);
     }
     Ok(format!("/proc/self/fd/{}", piped[path].as_raw_fd()).into())
+}
+
+/// Copies what comes through a pipe: all of it where it may be a matrix by what it begins with, else enough to say that it is none.
+fn keep(pipe: &mut impl Read, file: &mut File) -> io::Result<()> {
+    const BEGINNING: u64 = 4096;
+    let mut beginning = Vec::new();
+    pipe.take(BEGINNING).read_to_end(&mut beginning)?;
+    file.write_all(&beginning)?;
+    let text = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&beginning).trim_ascii_start();
+    let is_packed = beginning.starts_with(&[0x1f, 0x8b]) || beginning.starts_with(b"PK");
+    if is_packed || text.len() < 2 || text.starts_with(b"%%") {
+        io::copy(pipe, file)?;
+    }
+    Ok(())
 }
 
 /// The head of a file; none of a pipe where that can be read only once.

@@ -11,8 +11,10 @@ pub(crate) fn replace_file<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<(), E>,
 ) -> Result<(), E> {
-    // A symbolic link stays one: what it points to is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A symbolic link stays one: what it points to is replaced, or made.
+    let beside = |to: PathBuf| path.parent().unwrap_or(Path::new("")).join(to);
+    let target = fs::canonicalize(path).or_else(|_| fs::read_link(path).map(beside));
+    let target = target.unwrap_or_else(|_| path.to_owned());
     let existing = fs::metadata(&target).ok();
     if existing.as_ref().is_some_and(|data| !data.is_file() && !data.is_dir()) {
         return write(&mut File::options().write(true).open(path)?);

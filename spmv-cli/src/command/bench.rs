@@ -300,6 +300,12 @@ impl Bench {
         for class in &self.classes {
             entries.push(Entry::named(class)?);
         }
+        if entries.is_empty() && self.values != Values::Random {
+            let message = "--values says what values generated matrices get, and files have their own";
+            return Err(
+                Failure::new(Kind::Usage, message).help("leave --values out, or give --suite or --class")
+            );
+        }
         let mut entries: Vec<_> = entries.into_iter().map(|entry| entry.with_values(self.values)).collect();
         if !self.files.is_empty() {
             entries.extend(suite::files(&self.files).map_err(unusable)?);

@@ -232,7 +232,10 @@ fn statistics_text(out: &mut dyn Write, statistics: &Statistics) -> io::Result<(
     )?;
     let [zeros, duplicates] = [statistics.stored_zeros, statistics.adjacent_duplicates].map(quantity::count);
     fact(out, "stored zeros", zeros)?;
-    fact(out, "duplicates", duplicates)
+    match statistics.sorted_columns {
+        true => fact(out, "duplicates", duplicates),
+        false => fact(out, "duplicates", format_args!("{duplicates} at least; columns are in no order")),
+    }
 }
 
 /// How many rows have how many entries, as bars.

@@ -396,9 +396,7 @@ impl Run {
             let message = "--y is what beta is multiplied with, and --beta 0 stores y without reading it";
             return Err(Failure::new(Kind::Usage, message).help("give --beta too"));
         }
-        let packed = self.file.as_ref().and_then(|path| path.extension()?.to_str());
-        let packed = packed.map(str::to_ascii_lowercase);
-        if let Some(ending) = packed.filter(|ending| ["gz", "npz", "npy"].contains(&&**ending)) {
+        if let Some(ending) = self.file.as_deref().and_then(|path| files::other_packing(path, &[])) {
             let message = format!("-o writes Matrix Market text, and no .{ending}");
             return Err(
                 Failure::new(Kind::Usage, message).help("name it .mtx; `spmv matrix convert` packs it")
@@ -410,6 +408,9 @@ impl Run {
                 .help("name a file for one of them"));
         }
         self.settings.check_keys()?;
+        if let Some(file) = self.file.as_deref().filter(|file| !files::is_stdout(file)) {
+            files::prepare(file).map_err(|error| Failure::unwritable(file, error))?;
+        }
         // Wrong names and values are told before a large file is read.
         match &self.algorithm {
             Some(name) => self.settings.apply(&mut KernelConfig::named(name)?),
