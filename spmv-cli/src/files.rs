@@ -51,7 +51,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = |to: PathBuf| path.parent().unwrap_or(Path::new("")).join(to);
     let end = fs::canonicalize(path).or_else(|_| fs::read_link(path).map(beside));
     let path = &end.unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let mut file = tempfile::Builder::new().permissions(new_file_permissions()).tempfile_in(folder)?;
     file.write_all(content)?;
     if let Some(before) = before {
@@ -70,11 +70,25 @@ pub fn other_packing(path: &Path, written: &[&str]) -> Option<String> {
 
 /// Makes the folder of a file that is to be written later, and says whether it can be written then.
 pub fn prepare(path: &Path) -> io::Result<()> {
-    let Ok(data) = fs::metadata(path) else {
-        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        return prepare_folder(folder);
-    };
-    if data.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
+    check(path, prepare_folder)
+}
+
+/// Whether a file can be written, as far as it is known before.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    check(path, |folder| tempfile::tempfile_in(folder).map(drop))
+}
+
+/// Whether a path is that of a file to write; where there is none yet, what there is to say of its folder.
+fn check(path: &Path, of_folder: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(data) if data.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(_) => Ok(()),
+        Err(_) => of_folder(folder_of(path)),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes a folder, and says whether files can be written there.
@@ -138,7 +152,9 @@ mod tests {
     fn what_cannot_be_written_is_known_before() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("new/y.mtx");
+        assert_eq!(check_writable(&file).unwrap_err().kind(), io::ErrorKind::NotFound);
         prepare(&file).unwrap();
+        check_writable(&file).unwrap();
         write(&file, b"content").unwrap();
         prepare(&file).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"content");

@@ -143,7 +143,7 @@ impl Matrix {
                 _ => make.run::<f64>(),
             },
             Action::Convert(convert) => {
-                prepare(&convert.file)?;
+                check_writable(&convert.file)?;
                 let header = reading::header(&convert.input)?;
                 memory::check(header.as_ref(), ROW_BYTES, 0)?;
                 let is_complex = reading::is_complex(header.as_ref());
@@ -189,7 +189,7 @@ struct MakeReport {
 impl Make {
     fn run<V: Value>(self) -> Result<(), Failure> {
         check_repeated(self.settings.iter().map(|(key, _)| key.as_str()).collect())?;
-        prepare(&self.file)?;
+        check_writable(&self.file)?;
         let mut generator = Generator::new(&self.class)?.seed(self.seed).values(self.values.parse()?);
         for (key, value) in &self.settings {
             generator = generator.set_text(key, value)?;
@@ -215,14 +215,14 @@ impl Make {
 }
 
 /// Refuses a file that cannot be written, before what is written is made.
-fn prepare(path: &Path) -> Result<(), Failure> {
+fn check_writable(path: &Path) -> Result<(), Failure> {
     if let Some(ending) = files::other_packing(path, &["gz", "npz"]) {
         let message = format!("matrices are written as .mtx, .mtx.gz and .npz, and not as .{ending}");
         return Err(Failure::new(Kind::Usage, message).help("write .mtx, and pack that"));
     }
     match files::is_stdout(path) {
         true => Ok(()),
-        false => files::prepare(path).map_err(|error| Failure::unwritable(path, error)),
+        false => files::check_writable(path).map_err(|error| Failure::unwritable(path, error)),
     }
 }
 

@@ -409,7 +409,7 @@ impl Run {
         }
         self.settings.check_keys()?;
         if let Some(file) = self.file.as_deref().filter(|file| !files::is_stdout(file)) {
-            files::prepare(file).map_err(|error| Failure::unwritable(file, error))?;
+            files::check_writable(file).map_err(|error| Failure::unwritable(file, error))?;
         }
         // Wrong names and values are told before a large file is read.
         match &self.algorithm {
