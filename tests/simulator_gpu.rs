@@ -1,5 +1,5 @@
 //! The simulator against a GPU: artifacts of one compile run on both, the machine code on the GPU and the PTX in
-//! the simulator, and must leave the same bits. Without a GPU everything shows as ignored, and as failed with
+//! the simulator, and must leave the same bits, but for what tensor cores add of halves. Without a GPU everything shows as ignored, and as failed with
 //! `SPMV_REQUIRE_GPU=1`. The program needs nothing beside itself, so it travels to a GPU machine alone.
 
 mod cover;
@@ -93,8 +93,18 @@ fn configs() -> Vec<KernelConfig> {
         configs.extend(cover::pairwise(spec).into_iter().step_by(8));
         configs.extend(cover::over_types(spec));
     }
-    configs.retain(|config| config.program().guarantees.bit_reproducible);
+    configs.retain(|config| config.program().guarantees.bit_reproducible && !adds_halves_in_tiles(config));
     configs
+}
+
+/// Whether tensor cores add products of halves, in an order and with a rounding that is not documented and not the simulator's
+/// (`ptx-sim`): these are compared with the bound of their sums, by `tests/conformance.rs`.
+fn adds_halves_in_tiles(config: &KernelConfig) -> bool {
+    let types = config.types();
+    config.algorithm().name() == "dasp"
+        && [ValueType::F16, ValueType::Bf16].contains(&types.value)
+        && types.x == types.value
+        && types.accumulator == ValueType::F32
 }
 
 /// A generated matrix.
