@@ -256,7 +256,7 @@ fn inspect() {
     let layouts = report["layouts"].as_array().unwrap();
     assert!(layouts.iter().map(|layout| &layout["name"]).eq(FormatKind::ALL.iter().map(|kind| kind.name())));
     for layout in layouts {
-        keys(layout, "name slots fill bytes_f32 bytes_f64 fit");
+        keys(layout, "name slots fill bytes_f32 bytes_f64 bytes_c32 bytes_c64 fit");
     }
     assert_eq!((&report["num_rows"], &report["num_cols"]), (&27.into(), &51.into()));
 }

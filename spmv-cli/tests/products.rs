@@ -299,6 +299,7 @@ fn complex_products_are_right() {
         (&real, &["--value", "c64", "--storage", "symmetric"], "c64"),
         (&complex, &["--storage", "symmetric", "--alpha", "0.5", "--beta", "-1"], "c64"),
         (&real, &["--set", "alpha=device", "--alpha", "0.3", "--algorithm", "coo"], "f32"),
+        (&real, &["--set", "alpha=device", "--alpha", "0.3"], "f32"),
         (
             &complex,
             &["--set", "alpha=device", "--set", "beta=device", "--beta", "2", "--algorithm", "jds"],

@@ -14,7 +14,7 @@ use spmv_codegen::{
 
 use crate::device::Device;
 
-pub use auto::refusal;
+pub use auto::{broken, refusal};
 pub(crate) use auto::{ranked, usual_types};
 pub use model::{Footprint, Model, ModelError, Priced, Purpose};
 pub use neighbours::neighbours;

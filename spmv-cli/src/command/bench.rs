@@ -307,6 +307,10 @@ impl Bench {
             );
         }
         let mut entries: Vec<_> = entries.into_iter().map(|entry| entry.with_values(self.values)).collect();
+        if self.files.iter().any(|file| file == Path::new("-")) {
+            let message = "- is standard input, and `spmv bench` reads its matrices from files and folders";
+            return Err(Failure::new(Kind::Usage, message).help("a file of that name is ./-"));
+        }
         if !self.files.is_empty() {
             entries.extend(suite::files(&self.files).map_err(unusable)?);
         }

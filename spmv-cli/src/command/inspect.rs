@@ -45,8 +45,9 @@ JSON (--json), one object:
   adjacent_duplicates, bytes, read_ms, csr_bytes_f32, csr_bytes_f64, csr_bytes_c32,
   csr_bytes_c64 (null where values are real), triangle_bytes_f32, triangle_bytes_f64 (null where
   values are complex, or the file does not say that the matrix is symmetric, skew-symmetric or
-  hermitian), triangle_bytes_c32, triangle_bytes_c64 (the same for complex values), chosen (config, reason), layouts (name, slots, fill, bytes_f32, bytes_f64, fit: suits; pads
-  beyond half as much again as CSR with f32 values; refused where it would be mostly fill)";
+  hermitian), triangle_bytes_c32, triangle_bytes_c64 (the same for complex values), chosen (config,
+  reason), layouts (name, slots, fill, bytes_f32, bytes_f64, bytes_c32, bytes_c64, fit: suits; pads
+  beyond half as much again as CSR with f32 or c32 values; refused where it would be mostly fill)";
 
 #[derive(Debug, Serialize)]
 struct InspectReport {
@@ -74,6 +75,9 @@ struct LayoutFacts {
     fill: u64,
     bytes_f32: u64,
     bytes_f64: u64,
+    /// Where values are complex.
+    bytes_c32: Option<u64>,
+    bytes_c64: Option<u64>,
     fit: &'static str,
 }
 
@@ -139,18 +143,16 @@ impl Inspect {
             triangle_bytes_c32: of_triangle(ValueType::C32),
             triangle_bytes_c64: of_triangle(ValueType::C64),
             chosen,
-            layouts: layouts(&a, offset, bytes(ValueType::F32))?,
+            layouts: layouts(&a, offset)?,
             matrix: MatrixFacts::new(self.matrix.display().to_string(), header.as_ref(), statistics),
         })
     }
 }
 
 /// What the matrix takes in each layout, with offsets that suffice.
-fn layouts<V: Entry>(
-    a: &CsrMatrix<V, u64>,
-    offset: IndexType,
-    csr_bytes_f32: u64,
-) -> Result<Vec<LayoutFacts>, Failure> {
+fn layouts<V: Entry>(a: &CsrMatrix<V, u64>, offset: IndexType) -> Result<Vec<LayoutFacts>, Failure> {
+    let narrow = if V::COMPLEX { ValueType::C32 } else { ValueType::F32 };
+    let csr_bytes = DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), narrow, offset, IndexType::U32);
     let facts = |kind: &FormatKind| {
         let footprint = kind.predict(a)?;
         let bytes = |value: ValueType| footprint.bytes(value.size(), offset.size());
@@ -160,7 +162,9 @@ fn layouts<V: Entry>(
             fill: footprint.fill(),
             bytes_f32: bytes(ValueType::F32),
             bytes_f64: bytes(ValueType::F64),
-            fit: match footprint.fit(ValueType::F32.size(), offset.size(), csr_bytes_f32) {
+            bytes_c32: V::COMPLEX.then(|| bytes(ValueType::C32)),
+            bytes_c64: V::COMPLEX.then(|| bytes(ValueType::C64)),
+            fit: match footprint.fit(narrow.size(), offset.size(), csr_bytes) {
                 Fit::Suits => "suits",
                 Fit::Pads => "pads",
                 Fit::Refused => "refused",
@@ -205,14 +209,20 @@ impl Report for InspectReport {
 
 impl InspectReport {
     fn layouts_text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut rows = table(&["layout", "f32", "f64", "fill", ""]);
+        let is_complex = self.csr_bytes_c32.is_some();
+        let [narrow, wide] = if is_complex { ["c32", "c64"] } else { ["f32", "f64"] };
+        let mut rows = table(&["layout", narrow, wide, "fill", ""]);
         for layout in &self.layouts {
             let fill = match layout.fill {
                 0 => "none".to_owned(),
                 fill => format!("{} %", quantity::significant(fill as f64 / layout.slots as f64 * 100.0)),
             };
-            let [f32, f64] = [layout.bytes_f32, layout.bytes_f64].map(quantity::bytes);
-            rows.add_row([layout.name, &f32, &f64, &fill, layout.fit]);
+            let bytes = match (layout.bytes_c32, layout.bytes_c64) {
+                (Some(narrow), Some(wide)) => [narrow, wide],
+                _ => [layout.bytes_f32, layout.bytes_f64],
+            };
+            let [narrow, wide] = bytes.map(quantity::bytes);
+            rows.add_row([layout.name, &narrow, &wide, &fill, layout.fit]);
         }
         print_table(out, rows)
     }

@@ -759,7 +759,7 @@ impl Run {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let refusal = planner::refusal(&plan, &self.constraints.constraints());
+            let refusal = planner::broken(&plan, &self.constraints.constraints());
             if let Some(why) = refusal.filter(|_| chosen_by != "user") {
                 passed_over.push(format!("{}: {why}", config_text(&config)));
                 continue;

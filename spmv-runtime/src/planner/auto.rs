@@ -70,6 +70,11 @@ pub fn refusal(plan: &Spmv, constraints: &Constraints) -> Option<String> {
     {
         return Some("its products take factors on the device, or vectors and scalars of functions".into());
     }
+    broken(plan, constraints)
+}
+
+/// Which constraint a plan does not keep.
+pub fn broken(plan: &Spmv, constraints: &Constraints) -> Option<String> {
     let (takes, most) = (plan.workspace_bytes(), constraints.max_extra_bytes.unwrap_or(u64::MAX));
     if takes > most {
         return Some(format!("it takes {takes} bytes beside the matrix, and {most} are allowed"));
