@@ -194,7 +194,7 @@ impl KernelConfig {
     }
 
     /// The configuration that an algorithm's name and settings in text describe; the inverse of
-    /// [`settings`](Self::settings).
+    /// [`settings`](Self::settings). Of several for one key the last counts.
     ///
     /// # Errors
     /// The first of what [`named`](Self::named), [`set`](KernelConfigBuilder::set) and
