@@ -24,8 +24,9 @@ fn left_to_group(group: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     let (limit, current) = (number("memory.max")?, number("memory.current")?);
     let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-    let of_files = stat.lines().filter_map(|line| line.strip_prefix("inactive_file "));
-    let files: u64 = of_files.filter_map(|bytes| bytes.trim().parse::<u64>().ok()).sum();
+    let lines = stat.lines().filter_map(|line| line.split_once(' '));
+    let of_files = lines.filter(|(name, _)| ["active_file", "inactive_file"].contains(name));
+    let files: u64 = of_files.filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok()).sum();
     Some(limit.saturating_sub(current.saturating_sub(files)))
 }
 
@@ -44,7 +45,7 @@ mod tests {
         write("memory.max", "1000\n");
         assert_eq!(left_to_group(group.path()), Some(300));
         write("memory.stat", "anon 400\nfile 300\ninactive_file 250\nactive_file 50\n");
-        assert_eq!(left_to_group(group.path()), Some(550));
+        assert_eq!(left_to_group(group.path()), Some(600));
         write("memory.current", "1700\n");
         assert_eq!(left_to_group(group.path()), Some(0));
     }
