@@ -20,7 +20,7 @@ impl DotBins {
     /// Threads of the blocks that add the bins up.
     const THREADS: u32 = 256;
 
-    /// An entry takes twice 2^31 / `lanes` terms of at most 2^26, shifted by less than `width`, without overflow.
+    /// An entry takes fewer than twice 2^31 / `lanes` terms of at most 2^26, shifted by less than `width`, without overflow.
     pub(crate) fn of(accumulator: ValueType) -> DotBins {
         match accumulator {
             // Positions of the last bit of a piece: 0 to 253 and 0 to 2045 + 27.

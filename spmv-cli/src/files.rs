@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use spmv_runtime::matrix::replace::{end_of_links, replace_file};
 
 const STDIN: &str = "/dev/stdin";
 const STDOUT: &str = "/dev/stdout";
@@ -43,22 +44,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         out.write_all(content)?;
         return out.flush();
     }
-    let before = fs::metadata(path).ok();
-    if before.as_ref().is_some_and(|data| !data.is_file()) {
-        return fs::write(path, content);
-    }
-    // A link stays one, also where nothing is at its end yet.
-    let beside = |to: PathBuf| path.parent().unwrap_or(Path::new("")).join(to);
-    let end = fs::canonicalize(path).or_else(|_| fs::read_link(path).map(beside));
-    let path = &end.unwrap_or_else(|_| path.to_owned());
-    let folder = folder_of(path);
-    let mut file = tempfile::Builder::new().permissions(new_file_permissions()).tempfile_in(folder)?;
-    file.write_all(content)?;
-    if let Some(before) = before {
-        file.as_file().set_permissions(before.permissions())?;
-    }
-    file.persist(path)?;
-    Ok(())
+    replace_file(path, |file| file.write_all(content))
 }
 
 /// The ending of a file to write, where that is one of a packed or binary format, and not of these.
@@ -78,17 +64,17 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     check(path, |folder| tempfile::tempfile_in(folder).map(drop))
 }
 
-/// Whether a path is that of a file to write; where there is none yet, what there is to say of its folder.
+/// Whether a path is that of a file to write, and what there is to say of its folder.
 fn check(path: &Path, of_folder: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(data) if data.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(_) => Ok(()),
-        Err(_) => of_folder(folder_of(path)),
+        Ok(data) if !data.is_file() => Ok(()),
+        // A file is replaced by another one beside it.
+        _ => {
+            let end = end_of_links(path);
+            of_folder(end.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+        }
     }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes a folder, and says whether files can be written there.
@@ -98,12 +84,6 @@ pub fn prepare_folder(folder: &Path) -> io::Result<()> {
         false => error,
     })?;
     tempfile::tempfile_in(folder).map(drop)
-}
-
-/// What other programs give a new file; the process's mask takes away what it should not have.
-fn new_file_permissions() -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    fs::Permissions::from_mode(0o666)
 }
 
 #[cfg(test)]

@@ -6,31 +6,38 @@ use crate::failure::{Failure, Kind};
 use crate::quantity;
 use crate::reading::Header;
 
-/// Bytes of memory that reading takes for each entry beside its value: row, column and place before entries are in order, and the
-/// column after.
-const ENTRY_BYTES: u64 = 20;
-
 /// What a file is at most unpacked to, a multiple of its size: what gzip can do.
 const MOST_UNPACKED: u64 = 1032;
 
-/// Refuses a matrix whose entries, with values of so many bytes, take more than there is while they are read. A header promises
-/// what it likes: there are no more than the file has room for, two bytes or more each.
-pub fn check_entries(header: &Header, file_bytes: u64, value_bytes: usize) -> Result<(), Failure> {
-    available().map_or(Ok(()), |available| compare_entries(header, file_bytes, value_bytes, available))
+/// Refuses a matrix whose entries, with values of so many bytes, take more than there is while they are read.
+pub fn check_entries(header: &Header, file: FileSize, value_bytes: usize) -> Result<(), Failure> {
+    available().map_or(Ok(()), |available| compare_entries(header, file, value_bytes, available))
+}
+
+/// How long a file is, and whether it is packed.
+#[derive(Clone, Copy, Debug)]
+pub struct FileSize {
+    pub bytes: u64,
+    pub packed: bool,
 }
 
 fn compare_entries(
     header: &Header,
-    file_bytes: u64,
+    file: FileSize,
     value_bytes: usize,
     available: u64,
 ) -> Result<(), Failure> {
-    let entries = header.num_entries.min(file_bytes.saturating_mul(MOST_UNPACKED));
-    let needed = entries.saturating_mul(ENTRY_BYTES + 2 * value_bytes as u64);
+    // A header promises what it likes: there are no more than the file has room for, a line of four bytes each, or two in an
+    // array, of which each may stand for two.
+    let room = if file.packed { file.bytes.saturating_mul(MOST_UNPACKED) } else { file.bytes / 2 };
+    let entries = header.num_entries.min(room);
+    // Of coordinates rows, columns and places before entries are in order; the column, and what is being converted, of all.
+    let entry_bytes = if ["coordinate", "coo"].contains(&header.format) { 20 } else { 4 };
+    let needed = entries.saturating_mul(entry_bytes + 2 * value_bytes as u64);
     if needed <= available {
         return Ok(());
     }
-    let entries = quantity::count(entries as usize);
+    let entries = quantity::count(usize::try_from(entries).unwrap_or(usize::MAX));
     let [needed, available] = [needed, available].map(quantity::bytes);
     let message =
         format!("reading {entries} entries needs {needed} of memory, and {available} are available");
@@ -96,16 +103,24 @@ mod tests {
 
     #[test]
     fn entries_that_a_file_may_have_are_counted() {
-        let text = b"%%MatrixMarket matrix coordinate real symmetric\n2 2 900000000\n1 1 1.0\n";
-        let header = matrix_market::Header::read_bytes(text).unwrap().into();
+        let header = |format: &str| {
+            let text = format!("%%MatrixMarket matrix {format}\n1 1 1.0\n");
+            Header::from(matrix_market::Header::read_bytes(text.as_bytes()).unwrap())
+        };
+        let triangle = header("coordinate real symmetric\n2 2 900000000");
+        let packed = |bytes| FileSize { bytes, packed: true };
         let needed = 1_800_000_000 * 28;
-        assert!(compare_entries(&header, 3_500_000, 4, needed).is_ok());
-        let failure = compare_entries(&header, 3_500_000, 4, needed - 1).unwrap_err();
+        assert!(compare_entries(&triangle, packed(3_500_000), 4, needed).is_ok());
+        let failure = compare_entries(&triangle, packed(3_500_000), 4, needed - 1).unwrap_err();
         assert_eq!(failure.kind(), Kind::Memory);
         let wanted = "reading 1,800,000,000 entries needs 46.9 GiB of memory, and 46.9 GiB are available";
         assert_eq!(failure.to_string(), wanted);
-        // The header promises more than a file of 68 bytes can hold.
-        assert!(compare_entries(&header, 68, 4, 68 * MOST_UNPACKED * 28).is_ok());
+        // The header promises more than a file can hold: that is for the reader to say.
+        assert!(compare_entries(&triangle, packed(68), 4, 68 * MOST_UNPACKED * 28).is_ok());
+        let text = FileSize { bytes: 4000, packed: false };
+        assert!(compare_entries(&triangle, text, 4, 2000 * 28).is_ok());
+        assert!(compare_entries(&triangle, text, 4, 2000 * 28 - 1).is_err());
+        assert!(compare_entries(&header("array real general\n50 40"), text, 8, 2000 * 20).is_ok());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use spmv_runtime::matrix::matrix_market::{self, Field, ReadOptions, Symmetry};
 use spmv_runtime::matrix::{CsrMatrix, Entry, Offset, Statistics, SymmetricCsr, scipy};
 
 use crate::failure::{Failure, Kind};
+use crate::memory::FileSize;
 use crate::progress::Progress;
 use crate::report::fact;
 use crate::{files, memory, quantity};
@@ -109,7 +110,7 @@ fn keep(pipe: &mut impl Read, file: &mut File) -> io::Result<()> {
     pipe.take(BEGINNING).read_to_end(&mut beginning)?;
     file.write_all(&beginning)?;
     let text = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&beginning).trim_ascii_start();
-    let is_packed = beginning.starts_with(&[0x1f, 0x8b]) || beginning.starts_with(b"PK");
+    let is_packed = PACKED.iter().any(|start| beginning.starts_with(start));
     if is_packed || text.len() < 2 || text.starts_with(b"%%") {
         io::copy(pipe, file)?;
     }
@@ -163,9 +164,7 @@ pub fn read<V: Entry, O: Offset>(path: &Path) -> Result<(CsrMatrix<V, O>, f64), 
     let options = ReadOptions::new().progress(&tell);
     let from = &regular(path)?;
     if let Some(header) = header(path)? {
-        let file_bytes = std::fs::metadata(from).map_or(u64::MAX, |data| data.len());
-        memory::check_entries(&header, file_bytes, size_of::<V>())
-            .map_err(|failure| failure.in_file(path))?;
+        check_memory::<V>(&header, from, path)?;
     }
     let matrix = match is_scipy(from, path)? {
         true => scipy::read_file_with(from, &options).map_err(|error| in_scipy_file(path, error))?,
@@ -173,6 +172,19 @@ pub fn read<V: Entry, O: Offset>(path: &Path) -> Result<(CsrMatrix<V, O>, f64), 
     };
     Ok((matrix, quantity::in_ms(started.elapsed())))
 }
+
+/// Refuses a file whose entries take more memory than there is; errors name the path.
+fn check_memory<V: Entry>(header: &Header, from: &Path, path: &Path) -> Result<(), Failure> {
+    let mut start = [0; 2];
+    let read = File::open(from).and_then(|mut file| file.read(&mut start));
+    let packed = read.is_ok() && PACKED.contains(&start);
+    let bytes = std::fs::metadata(from).map_or(u64::MAX, |data| data.len());
+    memory::check_entries(header, FileSize { bytes, packed }, size_of::<V>())
+        .map_err(|failure| failure.in_file(path))
+}
+
+/// What files of gzip and archives of SciPy begin with.
+const PACKED: [[u8; 2]; 2] = [[0x1f, 0x8b], *b"PK"];
 
 /// Whether one triangle of a matrix of this symmetry, as a file names it, is the whole of it.
 pub fn has_triangle(symmetry: &str) -> bool {
@@ -185,9 +197,12 @@ pub fn read_symmetric<V: Entry, O: Offset>(path: &Path) -> Result<(SymmetricCsr<
     let progress = Progress::start(format!("reading {}", path.display()));
     let tell = |read: matrix_market::Progress| progress.bytes(read.done, read.total);
     let started = Instant::now();
-    let said = header(path)?.and_then(|header| header.symmetry);
-    let matrix = match said {
-        Some(symmetry) if has_triangle(symmetry) => {
+    let header = header(path)?;
+    let matrix = match &header {
+        Some(header) if header.symmetry.is_some_and(has_triangle) => {
+            // Nothing is mirrored.
+            let stored = Header { num_entries: header.num_entries / 2, ..header.clone() };
+            check_memory::<V>(&stored, &regular(path)?, path)?;
             matrix_market::read_symmetric_file(&regular(path)?, &ReadOptions::new().progress(&tell))
                 .map_err(|error| in_file(path, error))?
         }

@@ -47,7 +47,8 @@ mod operators;
 mod parallel;
 mod product;
 mod reference;
-mod replace;
+#[doc(hidden)]
+pub mod replace;
 mod scalar;
 pub mod scipy;
 mod semiring;

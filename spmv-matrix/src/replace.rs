@@ -7,14 +7,11 @@ use std::path::{Path, PathBuf};
 /// Writes to a temporary file in the same folder, which takes the place of `path` when all of it is written: whatever
 /// goes wrong, there is the old file or the new one. What is no regular file, as a pipe or a device, is written to as it
 /// is.
-pub(crate) fn replace_file<E: From<io::Error>>(
+pub fn replace_file<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<(), E>,
 ) -> Result<(), E> {
-    // A symbolic link stays one: what it points to is replaced, or made.
-    let beside = |to: PathBuf| path.parent().unwrap_or(Path::new("")).join(to);
-    let target = fs::canonicalize(path).or_else(|_| fs::read_link(path).map(beside));
-    let target = target.unwrap_or_else(|_| path.to_owned());
+    let target = end_of_links(path);
     let existing = fs::metadata(&target).ok();
     if existing.as_ref().is_some_and(|data| !data.is_file() && !data.is_dir()) {
         return write(&mut File::options().write(true).open(path)?);
@@ -28,6 +25,17 @@ pub(crate) fn replace_file<E: From<io::Error>>(
     write(temporary.as_file_mut())?;
     temporary.persist(&target).map_err(io::Error::from)?;
     Ok(())
+}
+
+/// What symbolic links lead to, where there may be nothing yet: a link stays one, and what it points to is replaced or made.
+pub fn end_of_links(path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 40;
+    let mut end = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(to) = fs::read_link(&end) else { break };
+        end = end.parent().unwrap_or(Path::new("")).join(to);
+    }
+    end
 }
 
 /// A temporary file with the permissions of the file it replaces, or those of a new one.

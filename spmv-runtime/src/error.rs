@@ -102,10 +102,7 @@ pub enum Error {
         alternatives: Vec<&'static str>,
     },
     /// The algorithm's layout is for matrices of one kind, and this is none. It was not made.
-    #[error(
-        "at least {number} parts of the matrix are not what {algorithm} is set for, {wanted}; take another algorithm, or \
-         `Constraints::values_change` where values are replaced after a choice"
-    )]
+    #[error("{number} or more parts of the matrix are not what {algorithm} is set for, {wanted}")]
     Misfit {
         /// The algorithm.
         algorithm: &'static str,
@@ -216,7 +213,8 @@ pub enum Error {
     },
     /// The values of the matrix were replaced, and the plan's layout holds copies of those before.
     #[error(
-        "the values of the matrix were replaced, and {algorithm} keeps copies of them; `refresh` the plan first"
+        "the values of the matrix were replaced, and {algorithm} keeps copies of them; `refresh` the plan first, or where its \
+         layout cannot have the new ones make another, by `Constraints::values_change`"
     )]
     StaleValues {
         /// The algorithm.

@@ -151,7 +151,9 @@ impl Call {
 
     extern "C" fn end_all() {
         let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.are_over = true;
+        if std::mem::replace(&mut calls.are_over, true) {
+            return;
+        }
         let _ = CALL_ENDED.wait_timeout_while(calls, LONGEST_CALL, |calls| calls.running > 0);
     }
 }

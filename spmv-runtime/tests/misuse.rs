@@ -310,7 +310,7 @@ fn plans() {
             Spmv::with(&device, &giant(3, 65_537), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexRange", "the matrix has 65537 columns and 16-bit indices serve up to 65536 here; set `index = u32`";
             DeviceMatrix::upload(&device, &a, IndexType::U16) => "Config/Value", "`offset` cannot be `u16`; allowed: u32, u64";
             Spmv::with(&device, &giant(1 << 20, 64), named("ell")) => "Fill", "ell would store 67108864 slots or more for 64 nonzeros: 536870912 bytes, and the matrix takes 4194820 in CSR; a layout of more than 8 slots a nonzero may hold 67108864 bytes of fill; these store none, or little: sell_c_sigma, hyb, jds, csr5, merge_path";
-            Spmv::with(&device, &a, set("special", &[("block", "2")]).expect("it is right")) => "Misfit", "at least 1 parts of the matrix are not what special is set for, rows of blocks whose entries are whole blocks, in the same order in each row; take another algorithm, or `Constraints::values_change` where values are replaced after a choice";
+            Spmv::with(&device, &a, set("special", &[("block", "2")]).expect("it is right")) => "Misfit", "1 or more parts of the matrix are not what special is set for, rows of blocks whose entries are whole blocks, in the same order in each row";
             edited("no CUDA") => "Compile/CompileError", "NVRTC V could not compile for sm_90: NVRTC_ERROR_COMPILATION…";
             edited("extern \"C\" __global__ void other() {}") => "MissingKernel", "the compiled text has no kernel `spmv_csr_vector`; it must have one of this name, `extern \"C\" __global__`";
             edited("\0") => "Compile/CompileError", "NVRTC V could not compile for sm_90: the source holds a NUL byte…";
@@ -396,7 +396,7 @@ fn products() {
                 let mut plan = Spmv::with(&device, &matrix, named("ell")).expect("it is right");
                 matrix.update_values(&[2.0f32; 4]).expect("they fit");
                 plan.apply(1.0, &three, 0.0, &mut vector(2))
-            } => "StaleValues", "the values of the matrix were replaced, and ell keeps copies of them; `refresh` the plan first";
+            } => "StaleValues", "the values of the matrix were replaced, and ell keeps copies of them; `refresh` the plan first, or where its layout cannot have the new ones make another, by `Constraints::values_change`";
         },
     );
 }

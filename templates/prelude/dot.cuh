@@ -2,8 +2,8 @@
 // integer times a power of two, and integers add up to the same in every order. Each is added, shifted, to one of
 // kDotBins bins of 64 bits, one for kDotWidth neighbouring powers; a double to two of them. A bin is spread over
 // kDotLanes entries, and a hash of the row, the first of those that a warp adds up together, says which is added to:
-// each has about as many terms as the others, in whatever order rows are stored, and room for twice as many as 2^31 rows
-// bring on average.
+// each has about as many terms as the others, also where rows are stored a stride apart or sorted by length, and room for
+// nearly twice as many as 2^31 rows bring on average.
 constexpr bool kDotIsWide = sizeof(AccumT) == 8;
 constexpr int kDotFraction = kDotIsWide ? 52 : 23;
 constexpr uint32_t kDotMaxExponent = kDotIsWide ? 2047 : 255;

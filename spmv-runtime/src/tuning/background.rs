@@ -48,7 +48,12 @@ impl Helpers {
             let (queue, device) = (self.queue.clone(), self.device.clone());
             match std::thread::Builder::new().spawn(move || queue.work(&device)) {
                 Ok(thread) => self.threads.push(thread),
-                Err(error) => tracing::warn!("no thread compiles kernels ahead: {error}"),
+                // The system has no thread to give: others do it, or this one.
+                Err(_) if !self.threads.is_empty() => {}
+                Err(error) => {
+                    tracing::warn!("no thread compiles kernels ahead: {error}");
+                    self.queue.work(&self.device);
+                }
             }
         }
     }
@@ -156,7 +161,8 @@ impl Spmv {
     }
 
     /// Measures the kernels that have become ready since this was last asked, within the budget, and takes the fastest where it
-    /// is not the one that the plan has: whether it did. Waits for the device's own stream, and never for a compile. What it measures are
+    /// is not the one that the plan has: whether it did. Where the plan's own cannot have the values by which those of the matrix
+    /// were replaced, it takes another that can, the first one if no other was measured. Waits for the device's own stream, and never for a compile. What it measures are
     /// products of this plan, too: graphs that captured some must have finished. Products
     /// after it may have other bits, and graphs that captured products before it must be captured again: what they launch is
     /// gone. Does nothing where all is known, and for a plan that was not made by
@@ -164,7 +170,7 @@ impl Spmv {
     ///
     /// # Errors
     /// [`Error::Fault`] where a kernel faults; those of [`Spmv::with`] that are not for the kernel to refuse; those of
-    /// [`refresh`](Self::refresh) where no faster kernel was found and values were replaced that the plan cannot have.
+    /// [`refresh`](Self::refresh) where values were replaced that the plan cannot have, and nothing is tuned any more.
     pub fn upgrade(&mut self) -> Result<bool, Error> {
         let Some(mut pending) = self.pending.take() else { return Ok(false) };
         let upgraded = pending.upgrade(self);

@@ -322,7 +322,13 @@ impl Contest {
             match plan.as_mut().unwrap_or(lent).refresh() {
                 Ok(()) if is_lent => return Ok(false),
                 Ok(()) => {}
-                Err(error) if error.is_of_one_kernel() => {
+                // What is there already stays where only memory for a copy of it is missing.
+                Err(error @ Error::Misfit { .. }) if is_lent => {
+                    self.entries[best].outcome = Outcome::Refused(error.to_string());
+                    self.race.withdraw(runner);
+                    continue;
+                }
+                Err(error) if error.is_of_one_kernel() && !is_lent => {
                     self.entries[best].outcome = Outcome::Refused(error.to_string());
                     self.race.withdraw(runner);
                     continue;
@@ -342,7 +348,7 @@ impl Contest {
             return Ok(true);
         }
         // Nobody is left in the race: the kernel that does for any structure can have any values.
-        if self.lent.is_some() && lent.refresh().is_err_and(|error| error.is_of_one_kernel()) {
+        if self.lent.is_some() && matches!(lent.refresh(), Err(Error::Misfit { .. })) {
             let config = self.entries[0].candidate.config;
             *lent = Spmv::with_operation(lent.device(), &self.matrix, self.operation, config)?;
             self.lent = Some(0);
