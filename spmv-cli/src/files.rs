@@ -124,7 +124,8 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::remove_file(&path).unwrap();
         symlink("y.mtx", folder.path().join("to_nothing.mtx")).unwrap();
-        write(&folder.path().join("to_nothing.mtx"), b"made").unwrap();
+        symlink("to_nothing.mtx", folder.path().join("to_a_link.mtx")).unwrap();
+        write(&folder.path().join("to_a_link.mtx"), b"made").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"made");
     }
 
