@@ -20,6 +20,8 @@ pub enum VectorOp {
     Multiply,
     /// (α·x)·(α·y), summed in double precision in an order that depends on the length alone.
     Dot,
+    /// The imaginary part of conj(x)·y, summed as [`VectorOp::Dot`] is, which is the real part: zero where entries are real.
+    DotImaginary,
     /// max |x|.
     Amax,
 }
@@ -33,6 +35,7 @@ impl VectorOp {
         VectorOp::Axpy,
         VectorOp::Multiply,
         VectorOp::Dot,
+        VectorOp::DotImaginary,
         VectorOp::Amax,
     ];
 
@@ -45,6 +48,7 @@ impl VectorOp {
             VectorOp::Axpy => "axpy",
             VectorOp::Multiply => "multiply",
             VectorOp::Dot => "dot",
+            VectorOp::DotImaginary => "dot_imaginary",
             VectorOp::Amax => "amax",
         }
     }
@@ -90,9 +94,12 @@ impl VectorProgram {
             VectorOp::Dot => {
                 let partial =
                     vec![length(), Arg::X, Arg::Y, Arg::Alpha(ValueType::F64), Arg::Buffer(PARTIALS)];
-                reduction(op, partial)
+                reduction(op, op, partial)
             }
-            VectorOp::Amax => reduction(op, vec![length(), Arg::X, Arg::Buffer(PARTIALS)]),
+            VectorOp::DotImaginary => {
+                reduction(op, VectorOp::Dot, vec![length(), Arg::X, Arg::Y, Arg::Buffer(PARTIALS)])
+            }
+            VectorOp::Amax => reduction(op, op, vec![length(), Arg::X, Arg::Buffer(PARTIALS)]),
         }
     }
 }
@@ -108,7 +115,8 @@ fn partials() -> Expr {
     Expr::from(Variable::Length).div_ceil(THREADS_PER_BLOCK * 4).min(MAX_PARTIALS)
 }
 
-fn reduction(op: VectorOp, partial_args: Vec<Arg>) -> Vec<Pass> {
+/// Partial results of one operation, combined as those of another.
+fn reduction(op: VectorOp, combined: VectorOp, partial_args: Vec<Arg>) -> Vec<Pass> {
     let combine_args = vec![
         Arg::Size(partials(), IndexType::U32),
         Arg::Buffer(PARTIALS),
@@ -116,7 +124,7 @@ fn reduction(op: VectorOp, partial_args: Vec<Arg>) -> Vec<Pass> {
     ];
     vec![
         pass(format!("spmv_{}_partial", op.name()), partials(), partial_args),
-        pass(format!("spmv_{}", op.name()), Expr::from(1), combine_args),
+        pass(format!("spmv_{}", combined.name()), Expr::from(1), combine_args),
     ]
 }
 

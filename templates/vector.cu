@@ -1,6 +1,6 @@
 // vector: the operations on vectors that an iterative solver needs beside the product.
 //
-// Formula:   fill x <- alpha; copy y <- x; scale x <- alpha * x; axpy y <- alpha * x + y; dot x . y; amax max |x|
+// Formula:   fill x <- alpha; copy y <- x; scale x <- alpha * x; axpy y <- alpha * x + y; dot x . y, of complex ones both parts of conj(x) . y; amax max |x|
 // Bytes:     every operand once
 // Guarantee: bit-reproducible: dot adds in an order that depends on the length alone, in double precision
 // Launch:    grid stride; dot and amax in two passes over at most 1,024 partial results
@@ -43,6 +43,16 @@ __device__ __forceinline__ double add_product(double alpha, T x, T y, double sum
 template <typename Part>
 __device__ __forceinline__ double add_product(double alpha, Complex<Part> x, Complex<Part> y, double sum) {
   return add_product(alpha, x.im, y.im, add_product(alpha, x.re, y.re, sum));
+}
+
+// What they bring to the imaginary part of that.
+template <typename T>
+__device__ __forceinline__ double add_imaginary_product(T, T, double sum) {
+  return sum;
+}
+template <typename Part>
+__device__ __forceinline__ double add_imaginary_product(Complex<Part> x, Complex<Part> y, double sum) {
+  return multiply_add(-double(x.im), double(y.re), multiply_add(double(x.re), double(y.im), sum));
 }
 
 // Reduces one value a thread over the block in a fixed tree; thread 0 returns the result.
@@ -97,6 +107,16 @@ spmv_dot_partial(uint64_t length, const XT* x, const XT* y, double alpha, double
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
     sum = add_product(alpha, x[i], y[i], sum);
   }
+  sum = block_reduce(sum, Sum());
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+// As that, of the imaginary part of conj(x[i]) * y[i].
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_dot_imaginary_partial(uint64_t length, const XT* x, const XT* y, double* partial) {
+  await_stream();
+  double sum = 0;
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) sum = add_imaginary_product(x[i], y[i], sum);
   sum = block_reduce(sum, Sum());
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }

@@ -905,8 +905,26 @@ fn vector_operations(device: &Device) -> Result<(), Failed> {
         }
         Ok(())
     }
+    fn of_complex<T: Element>(device: &Device, of: fn(f64, f64) -> T) -> Result<(), Failed> {
+        for len in [0usize, 1, 31, 257, 1025, 300_000] {
+            let parts = |i: usize, by: usize| ((i * by + 3) % 11) as f64 - 5.0;
+            let numbers = |by: usize| (0..len).map(move |i| Complex64::new(parts(i, by), parts(i, by + 1)));
+            let typed = |by: usize| numbers(by).map(|number| of(number.re, number.im)).collect::<Vec<T>>();
+            let [x, y] = [Vector::from_slice(device, &typed(7))?, Vector::from_slice(device, &typed(4))?];
+            let dot: Complex64 = numbers(7).zip(numbers(4)).map(|(x, y)| x.conj() * y).sum();
+            expect_eq(x.dotc(&y)?, dot)?;
+            expect_eq(y.dotc(&x)?, dot.conj())?;
+            expect_eq(x.dot(&y)?, dot.re)?;
+            expect_eq(x.dotc(&x)?, Complex64::new(numbers(7).map(|x| x.norm_sqr()).sum(), 0.0))?;
+        }
+        Ok(())
+    }
     with::<f32>(device)?;
-    with::<f64>(device)
+    with::<f64>(device)?;
+    of_complex(device, |re, im| Complex32::new(re as f32, im as f32))?;
+    of_complex(device, Complex64::new)?;
+    let real = Vector::from_slice(device, &[1.0f32, 2.0])?;
+    expect_eq(real.dotc(&real)?, Complex64::new(5.0, 0.0))
 }
 
 fn norm_keeps_its_range(device: &Device) -> Result<(), Failed> {

@@ -7,7 +7,8 @@ use std::mem::ManuallyDrop;
 use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::{CudaSlice, DevicePtr};
-use spmv_codegen::VectorOp;
+use spmv_codegen::{ValueKind, VectorOp};
+use spmv_matrix::Complex64;
 
 use crate::backend::{Allocation, StreamHandle, as_bytes, as_bytes_mut};
 use crate::device::Device;
@@ -233,14 +234,26 @@ impl<T: Element> Vector<T> {
         self.run(VectorOp::Multiply, Scalar::F64(0.0), x.address, self.address, &[])
     }
 
-    /// The dot product with `y`, summed in double precision; of complex vectors, the real part of conj(x)·y. The same vectors give the same bits in every run
-    /// and on every device.
+    /// The dot product with `y`, summed in double precision; of complex vectors the real part of it ([`Vector::dotc`]). The same
+    /// vectors give the same bits in every run and on every device.
     ///
     /// # Errors
     /// As [`Vector::copy_from`].
     pub fn dot(&self, y: &Vector<T>) -> Result<f64, Error> {
         self.check(y)?;
         self.reduce(VectorOp::Dot, 1.0, y.address)
+    }
+
+    /// conj(x)·y of complex vectors, where x is this vector, each part summed as by [`Vector::dot`]; of real ones the dot product.
+    ///
+    /// # Errors
+    /// As [`Vector::copy_from`].
+    pub fn dotc(&self, y: &Vector<T>) -> Result<Complex64, Error> {
+        let re = self.dot(y)?;
+        match T::TYPE.kind() {
+            ValueKind::Complex => Ok(Complex64::new(re, self.reduce(VectorOp::DotImaginary, 0.0, y.address)?)),
+            _ => Ok(Complex64::new(re, 0.0)),
+        }
     }
 
     /// As [`Vector::dot`], into the only entry of a vector: the number stays on the device, where a product whose sums are in f64

@@ -68,8 +68,9 @@ struct Make {
     /// Seed of everything that is random
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
-    /// What the entries are
-    #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(["random", "single", "ones", "integers"]))]
+    /// What the entries are: random, single (random numbers that f32 holds), ones, integers from -4 to 4, or laplacian (-1
+    /// beside the diagonal, on it the number of these in the longest row: definite where the structure is symmetric)
+    #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(["random", "single", "ones", "integers", "laplacian"]))]
     values: String,
     /// Type of the entries
     #[arg(long, value_name = "TYPE", default_value = "f64", value_parser = real_types())]

@@ -93,7 +93,7 @@ pub enum GenerateError {
     },
 
     /// There is no such way to choose values.
-    #[error("there are no values {0:?}; there are random, single, ones, integers")]
+    #[error("there are no values {0:?}; there are random, single, ones, integers, laplacian")]
     UnknownValues(String),
 
     /// The matrix would be larger than [`Generator::max_bytes`] allows.
@@ -122,6 +122,10 @@ pub enum Values {
     Ones,
     /// Whole numbers from −4 to 4, never zero: sums that are exact whatever their order. In an unsigned type, from 1 to 4.
     Integers,
+    /// −1 beside the diagonal, and on it as many as the row with most of these has: that of Poisson's equation on a grid, and
+    /// positive definite wherever the structure is symmetric, has a whole diagonal and a shorter row in each of its parts. In
+    /// an unsigned type 1 beside the diagonal.
+    Laplacian,
 }
 
 impl std::fmt::Display for Values {
@@ -131,6 +135,7 @@ impl std::fmt::Display for Values {
             Values::Single => "single",
             Values::Ones => "ones",
             Values::Integers => "integers",
+            Values::Laplacian => "laplacian",
         })
     }
 }
@@ -144,6 +149,7 @@ impl std::str::FromStr for Values {
             "single" => Ok(Values::Single),
             "ones" => Ok(Values::Ones),
             "integers" => Ok(Values::Integers),
+            "laplacian" => Ok(Values::Laplacian),
             _ => Err(GenerateError::UnknownValues(name.to_owned())),
         }
     }
@@ -314,6 +320,10 @@ impl Generator {
         });
 
         let nnz: usize = blocks.iter().map(|block| block.cols.len()).sum();
+        let diagonal = match self.values {
+            Values::Laplacian => parallel::map(blocks.iter(), Block::most_beside_diagonal).into_iter().max(),
+            _ => None,
+        };
         check_offset_type::<O>(nnz as u64)?;
         let mut row_offsets: Vec<O> = zeroed(num_rows + 1, "row_offsets")?;
         let mut col_indices: Vec<u32> = zeroed(nnz, "col_indices")?;
@@ -337,7 +347,11 @@ impl Generator {
                 let row = end..end + len as usize;
                 end = row.end;
                 *offset = O::of(start + end);
-                fill_values(&mut vals[row], self.values, self.seed, block.first_row + index);
+                let (number, vals) = (block.first_row + index, &mut vals[row.clone()]);
+                match diagonal {
+                    Some(diagonal) => fill_laplacian(vals, &block.cols[row], diagonal, number),
+                    None => fill_values(vals, self.values, self.seed, number),
+                }
             }
         });
         Ok(CsrMatrix::from_checked(num_cols, row_offsets, col_indices, values))
@@ -362,6 +376,24 @@ impl Block {
             block.lens.push((block.cols.len() - start) as u32);
         }
         block
+    }
+
+    /// Entries beside the diagonal in the row that has most of them.
+    fn most_beside_diagonal(&self) -> u32 {
+        let mut start = 0;
+        let beside = self.lens.iter().enumerate().map(|(index, &len)| {
+            let cols = &self.cols[start..start + len as usize];
+            start += len as usize;
+            len - u32::from(cols.binary_search(&((self.first_row + index) as u32)).is_ok())
+        });
+        beside.max().unwrap_or(0)
+    }
+}
+
+fn fill_laplacian<V: Value>(out: &mut [V], cols: &[u32], diagonal: u32, row: usize) {
+    let beside = V::from_f64(if V::SIGNED { -1.0 } else { 1.0 });
+    for (value, &col) in out.iter_mut().zip(cols) {
+        *value = if col as usize == row { V::from_f64(diagonal.into()) } else { beside };
     }
 }
 
