@@ -205,12 +205,18 @@ fn laplacians_are_poissons() {
     let row = |row: usize| a.row(row);
     assert_eq!(row(0), (&[0, 1, 3][..], &[3.0, -1.0, -1.0][..]));
     assert_eq!(row(1), (&[0, 1, 2, 4][..], &[-1.0, 3.0, -1.0, -1.0][..]));
-    let large: CsrMatrix<f32> = Generator::new("stencil_5").unwrap().values(Values::Laplacian).generate().unwrap();
+    let large: CsrMatrix<f32> =
+        Generator::new("stencil_5").unwrap().values(Values::Laplacian).generate().unwrap();
     assert!(large.values().iter().all(|&value| value == 4.0 || value == -1.0));
     let unsigned: CsrMatrix<u32> = generator.generate().unwrap();
     assert_eq!(unsigned.row(0).1, [3, 1, 1]);
     // Of a grid in three dimensions: symmetric, and every row sums to no less than nothing.
-    let cube: CsrMatrix<f64> = "stencil_7:nx=5,ny=4,nz=3".parse::<Generator>().unwrap().values(Values::Laplacian).generate().unwrap();
+    let cube: CsrMatrix<f64> = "stencil_7:nx=5,ny=4,nz=3"
+        .parse::<Generator>()
+        .unwrap()
+        .values(Values::Laplacian)
+        .generate()
+        .unwrap();
     assert_eq!(cube.transpose().unwrap(), cube);
     let sums: Vec<f64> = (0..cube.num_rows()).map(|row| cube.row(row).1.iter().sum()).collect();
     assert!(sums.iter().all(|&sum| sum >= 0.0) && sums.contains(&0.0) && sums.contains(&3.0));

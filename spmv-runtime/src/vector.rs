@@ -251,7 +251,9 @@ impl<T: Element> Vector<T> {
     pub fn dotc(&self, y: &Vector<T>) -> Result<Complex64, Error> {
         let re = self.dot(y)?;
         match T::TYPE.kind() {
-            ValueKind::Complex => Ok(Complex64::new(re, self.reduce(VectorOp::DotImaginary, 0.0, y.address)?)),
+            ValueKind::Complex => {
+                Ok(Complex64::new(re, self.reduce(VectorOp::DotImaginary, 0.0, y.address)?))
+            }
             _ => Ok(Complex64::new(re, 0.0)),
         }
     }
