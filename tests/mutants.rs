@@ -97,6 +97,7 @@ fn check(device: &Device, config: KernelConfig, source: &str, structure: &Struct
     match config.types().value {
         ValueType::F16 => check_in::<f16>(device, config, source, structure),
         ValueType::Bf16 => check_in::<bf16>(device, config, source, structure),
+        ValueType::F64 => check_in::<f64>(device, config, source, structure),
         _ => check_in::<f32>(device, config, source, structure),
     }
 }

@@ -57,19 +57,19 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "csr_scalar",
         "y is read when beta is 0",
-        "if (beta != AccumT(0)) result = multiply_add(beta, AccumT(y[row]), result);",
-        "result = multiply_add(beta, AccumT(y[row]), result);",
+        "if (beta != AccumT(0)) result = scaled_add(beta, AccumT(y[row]), result);",
+        "result = scaled_add(beta, AccumT(y[row]), result);",
     ),
     found(
         "csr_scalar",
         "alpha is forgotten",
-        "if constexpr (kAlpha == Coefficient::kAny) result = alpha * sum;",
+        "if constexpr (kAlpha == Coefficient::kAny) result = scaled(alpha, sum);",
         "",
     ),
     found(
         "csr_scalar",
         "beta is forgotten",
-        "result = multiply_add(beta, AccumT(y[row]), result);",
+        "result = scaled_add(beta, AccumT(y[row]), result);",
         "result = AccumT(y[row]) + result;",
     ),
     stays(
@@ -919,7 +919,7 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "naive_t",
         "y is not scaled first",
-        "y[i] = YT((kBeta == Coefficient::kMinusOne ? AccumT(-1) : beta) * AccumT(y[i]));",
+        "y[i] = YT(scaled(kBeta == Coefficient::kMinusOne ? AccumT(-1) : beta, AccumT(y[i])));",
         "",
     ),
     found("naive_t", "old y stays when beta is 0", "      y[i] = YT(0);\n", ""),
@@ -1122,7 +1122,13 @@ pub const MUTANTS: &[Mutant] = &[
         "number += rows[other] < row;",
         "number += rows[other] <= row;",
     ),
-    found("csr_vector dot=|row,r|r*0.37+1e-30", "the sum is not rounded up", "++whole;", ";"),
+    found("csr_vector dot=|row,r|r*0.37+1e-30", "the sum is not rounded up", "!= 0)) ++whole;", "!= 0)) {}"),
+    found(
+        "csr_vector value=f64 dot=|row,r|r*0.37+1e-30",
+        "what a piece borrows is forgotten",
+        "      ++whole;\n",
+        "",
+    ),
     found(
         "csr_vector dot=|row,r|r*0.37+1e-30",
         "bins are not left empty",
@@ -1138,8 +1144,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "csr_vector dot=|row,r|r*0.37+1e-30",
         "negative terms are added",
-        "is_negative ? -int64_t(magnitude) : int64_t(magnitude)",
-        "int64_t(magnitude)",
+        "(is_negative ? -piece : piece) *",
+        "piece *",
     ),
     found(
         "csr_vector dot=|row,r|r*1e-40",
