@@ -6,6 +6,9 @@ use crate::failure::{Failure, Kind};
 use crate::quantity;
 use crate::reading::Header;
 
+/// Bytes of memory that reading a matrix, and looking at it, takes for each row.
+pub const READING_ROW_BYTES: u64 = 24;
+
 /// What a file is at most unpacked to, a multiple of its size: what gzip can do.
 const MOST_UNPACKED: u64 = 1032;
 

@@ -41,14 +41,24 @@ pub fn cpu_serial<V: Number, O: Offset>(
             for (&col, &value) in cols.iter().zip(values) {
                 V::add_product(&mut sum, value, x[col as usize]);
             }
-            V::scale(&mut sum, alpha);
         }
-        if beta != zero {
-            V::add_scaled(&mut sum, beta, *y);
-        }
-        *y = V::round(sum);
+        *y = stored(sum, alpha, beta, *y);
     }
     Ok(())
+}
+
+/// α times a row's exact sum, which is none where α is 0, and β times what y was, rounded once.
+pub(crate) fn stored<V: Number>(
+    mut sum: <V as Exact<V::Sum>>::Total,
+    alpha: V::Sum,
+    beta: V::Sum,
+    y: V,
+) -> V {
+    V::scale(&mut sum, alpha);
+    if beta != V::Sum::default() {
+        V::add_scaled(&mut sum, beta, y);
+    }
+    V::round(sum)
 }
 
 /// y ← α·A·x + β·y with all threads of the current rayon pool.

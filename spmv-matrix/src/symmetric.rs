@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::assemble::{self, Buckets, Keyed};
-use crate::product::check_lengths;
+use crate::product::{check_lengths, stored};
 use crate::scalar::sealed::Exact;
 use crate::{CsrMatrix, Entry, MatrixError, Number, Offset, parallel};
 
@@ -281,12 +281,8 @@ pub fn cpu_serial_symmetric<V: Number, O: Offset>(
             }
         }
     }
-    for (y, mut sum) in y.iter_mut().zip(sums) {
-        V::scale(&mut sum, alpha);
-        if beta != zero {
-            V::add_scaled(&mut sum, beta, *y);
-        }
-        *y = V::round(sum);
+    for (y, sum) in y.iter_mut().zip(sums) {
+        *y = stored(sum, alpha, beta, *y);
     }
     Ok(())
 }

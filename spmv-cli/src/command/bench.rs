@@ -38,7 +38,7 @@ pub struct Bench {
     classes: Vec<String>,
     /// Values of generated matrices: random, single (random numbers that f32 holds), ones (graphs, constant
     /// coefficients), integers from -4 to 4, or laplacian (-1 beside the diagonal, on it the number of these in the longest row)
-    #[arg(long, value_name = "random|single|ones|integers|laplacian", default_value = "random", value_parser = PossibleValuesParser::new(["random", "single", "ones", "integers", "laplacian"]).try_map(|name| name.parse::<Values>()))]
+    #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(Values::NAMES.map(|(name, _)| name)).try_map(|name| name.parse::<Values>()))]
     values: Values,
     /// A paper's experiment: its matrices, types, operations and contenders, and its tables beside the paper's
     /// figures; `list` tells which there are

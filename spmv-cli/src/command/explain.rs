@@ -22,9 +22,6 @@ use crate::reading;
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{SettingArgs, with_types};
 
-/// Bytes of memory that reading takes for each row.
-const ROW_BYTES: u64 = 24;
-
 /// Bytes of memory that counting the entries of columns takes for each.
 const COL_BYTES: u64 = 4;
 
@@ -174,7 +171,7 @@ impl Explain {
         self.settings.check_keys()?;
         let header = reading::header(&self.matrix)?;
         let (value, offset) = self.settings.types_of_file(header.as_ref())?;
-        memory::check(header.as_ref(), ROW_BYTES, COL_BYTES)?;
+        memory::check(header.as_ref(), memory::READING_ROW_BYTES, COL_BYTES)?;
         let unknown = |error: UnknownName| Failure::new(Kind::Usage, error.to_string());
         let operation = self.settings.get("operation").map_or(Ok(Operation::NonTranspose), str::parse);
         let operation = operation.map_err(unknown)?;

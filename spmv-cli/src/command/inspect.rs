@@ -20,9 +20,6 @@ use crate::reading::{self, Header, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::SettingArgs;
 
-/// Bytes of memory that reading takes for each row.
-const ROW_BYTES: u64 = 24;
-
 /// Tell what a matrix is like, what each layout takes, and which kernel `spmv run` would choose
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
@@ -90,7 +87,7 @@ struct ChosenFacts {
 impl Inspect {
     pub fn run(self) -> Result<(), Failure> {
         let header = reading::header(&self.matrix)?;
-        memory::check(header.as_ref(), ROW_BYTES, 0)?;
+        memory::check(header.as_ref(), memory::READING_ROW_BYTES, 0)?;
         let report = match reading::is_complex(header.as_ref()) {
             true => self.look::<Complex64>(header)?,
             false => self.look::<f64>(header)?,

@@ -9,7 +9,7 @@ use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use spmv_runtime::codegen::ValueType;
-use spmv_runtime::matrix::generate::{self, ClassSpec, Generator};
+use spmv_runtime::matrix::generate::{self, ClassSpec, Generator, Values};
 use spmv_runtime::matrix::{
     Complex32, Complex64, CsrMatrix, Entry, Statistics, Value, bf16, f16, matrix_market, scipy,
 };
@@ -22,9 +22,6 @@ use crate::quantity;
 use crate::reading::{self, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{check_repeated, key_and_value, real_types, value_types};
-
-/// Bytes of memory that converting takes for each row.
-const ROW_BYTES: u64 = 24;
 
 /// Make a matrix of a usual class, or convert a file
 #[derive(Debug, clap::Args)]
@@ -70,7 +67,7 @@ struct Make {
     seed: u64,
     /// What the entries are: random, single (random numbers that f32 holds), ones, integers from -4 to 4, or laplacian (-1
     /// beside the diagonal, on it the number of these in the longest row: definite where the structure is symmetric)
-    #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(["random", "single", "ones", "integers", "laplacian"]))]
+    #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(Values::NAMES.map(|(name, _)| name)))]
     values: String,
     /// Type of the entries
     #[arg(long, value_name = "TYPE", default_value = "f64", value_parser = real_types())]
@@ -146,7 +143,7 @@ impl Matrix {
             Action::Convert(convert) => {
                 check_writable(&convert.file)?;
                 let header = reading::header(&convert.input)?;
-                memory::check(header.as_ref(), ROW_BYTES, 0)?;
+                memory::check(header.as_ref(), memory::READING_ROW_BYTES, 0)?;
                 let is_complex = reading::is_complex(header.as_ref());
                 let usual = match header.as_ref().is_some_and(|header| header.whole) {
                     _ if is_complex => ValueType::C64,

@@ -41,7 +41,7 @@ use crate::vectors;
 
 /// Bytes of memory that a product and its verification take for each row: what reading takes, y before, y twice after, the
 /// reference with its bound and row lengths, and y in its own type.
-const ROW_BYTES: u64 = 11 * 8;
+const ROW_BYTES: u64 = memory::READING_ROW_BYTES + 8 * 8;
 
 /// For each column: x, also in its own type, for the product and for the reference.
 const COL_BYTES: u64 = 3 * 8;

@@ -25,9 +25,6 @@ use crate::reading::{self, Header};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{summed_types, with_types};
 
-/// Bytes of memory that reading and tuning take for each row.
-const ROW_BYTES: u64 = 24;
-
 /// What says how to tune, which is not done where choices are written or read.
 const TUNING: [&str; 10] = [
     "value",
@@ -196,7 +193,7 @@ impl Tune {
             return Err(Failure::new(Kind::Usage, message).help("with --device sim kernels are counted"));
         }
         let header = reading::header(&path)?;
-        memory::check(header.as_ref(), ROW_BYTES, ROW_BYTES)?;
+        memory::check(header.as_ref(), memory::READING_ROW_BYTES, memory::READING_ROW_BYTES)?;
         let value = self.value.unwrap_or_else(|| reading::usual_value(header.as_ref()));
         let offset = reading::offset_type(header.as_ref());
         with_types!(value, offset, self.tune(&path, header))

@@ -53,7 +53,7 @@ pub use self::pkt::{NO_LOCAL_COLUMN, PktMatrix, PktParameters};
 pub(crate) use self::runs::csr_of_rows;
 pub use self::sell::{SLICE_ROWS, SellMatrix, SellParameters};
 pub use self::tjds::TjdsMatrix;
-use crate::product::check_vector_lengths;
+use crate::product::{check_vector_lengths, stored};
 use crate::scalar::sealed::Exact;
 use crate::{CooMatrix, CscMatrix, CsrMatrix, Entry, MatrixError, Number, Offset};
 
@@ -140,19 +140,12 @@ pub trait Format<V: Entry, O: Offset>: Sized {
         V: Number,
     {
         check_vector_lengths(self.num_rows(), self.num_cols(), x, y)?;
-        let zero = V::Sum::default();
         let mut sums = vec![<V as Exact<V::Sum>>::Total::default(); self.num_rows()];
-        if alpha != zero {
+        if alpha != V::Sum::default() {
             self.for_each_entry(|row, col, value| V::add_product(&mut sums[row], value, x[col]));
         }
-        for (y, mut sum) in y.iter_mut().zip(sums) {
-            if alpha != zero {
-                V::scale(&mut sum, alpha);
-            }
-            if beta != zero {
-                V::add_scaled(&mut sum, beta, *y);
-            }
-            *y = V::round(sum);
+        for (y, sum) in y.iter_mut().zip(sums) {
+            *y = stored(sum, alpha, beta, *y);
         }
         Ok(())
     }

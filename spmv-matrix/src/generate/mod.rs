@@ -93,7 +93,7 @@ pub enum GenerateError {
     },
 
     /// There is no such way to choose values.
-    #[error("there are no values {0:?}; there are random, single, ones, integers, laplacian")]
+    #[error("there are no values {0:?}; there are {names}", names = Values::NAMES.map(|(name, _)| name).join(", "))]
     UnknownValues(String),
 
     /// The matrix would be larger than [`Generator::max_bytes`] allows.
@@ -128,15 +128,21 @@ pub enum Values {
     Laplacian,
 }
 
+impl Values {
+    /// Every way to choose values, and its name.
+    pub const NAMES: [(&'static str, Values); 5] = [
+        ("random", Values::Random),
+        ("single", Values::Single),
+        ("ones", Values::Ones),
+        ("integers", Values::Integers),
+        ("laplacian", Values::Laplacian),
+    ];
+}
+
 impl std::fmt::Display for Values {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Values::Random => "random",
-            Values::Single => "single",
-            Values::Ones => "ones",
-            Values::Integers => "integers",
-            Values::Laplacian => "laplacian",
-        })
+        let name = Values::NAMES.iter().find(|(_, values)| values == self).map_or("", |(name, _)| name);
+        f.pad(name)
     }
 }
 
@@ -144,14 +150,8 @@ impl std::str::FromStr for Values {
     type Err = GenerateError;
 
     fn from_str(name: &str) -> Result<Self, GenerateError> {
-        match name {
-            "random" => Ok(Values::Random),
-            "single" => Ok(Values::Single),
-            "ones" => Ok(Values::Ones),
-            "integers" => Ok(Values::Integers),
-            "laplacian" => Ok(Values::Laplacian),
-            _ => Err(GenerateError::UnknownValues(name.to_owned())),
-        }
+        let found = Values::NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, values)| *values).ok_or_else(|| GenerateError::UnknownValues(name.to_owned()))
     }
 }
 

@@ -319,16 +319,15 @@ impl Contest {
             let best = self.runners[runner];
             let mut plan = self.entries[best].plan.take();
             let is_lent = plan.is_none();
+            // What is there already stays where only memory for a copy of it is missing.
+            let gives_way = |error: &Error| match is_lent {
+                true => matches!(error, Error::Misfit { .. }),
+                false => error.is_of_one_kernel(),
+            };
             match plan.as_mut().unwrap_or(lent).refresh() {
                 Ok(()) if is_lent => return Ok(false),
                 Ok(()) => {}
-                // What is there already stays where only memory for a copy of it is missing.
-                Err(error @ Error::Misfit { .. }) if is_lent => {
-                    self.entries[best].outcome = Outcome::Refused(error.to_string());
-                    self.race.withdraw(runner);
-                    continue;
-                }
-                Err(error) if error.is_of_one_kernel() && !is_lent => {
+                Err(error) if gives_way(&error) => {
                     self.entries[best].outcome = Outcome::Refused(error.to_string());
                     self.race.withdraw(runner);
                     continue;
