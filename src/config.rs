@@ -9,7 +9,7 @@ use crate::copies::MatrixCopy;
 use crate::dot::DotBins;
 use crate::error::UnknownName;
 use crate::expr::{Expr, Variable};
-use crate::function::{FunctionError, Type};
+use crate::function::FunctionError;
 use crate::operators::Operators;
 use crate::program::{Arg, Operand, Program, Slots};
 use crate::semiring::Semiring;
@@ -853,9 +853,9 @@ impl KernelConfigBuilder {
         Ok(())
     }
 
-    /// Of the function of this key, the floating-point literals without a suffix: where they stand in its text, and their
+    /// Of the function of this key, the literals without a suffix: where they stand in its text, and the suffixes of their
     /// types. None where it is not written or something is wrong with it.
-    pub fn literals(&self, key: &str) -> Vec<(Range<usize>, Type)> {
+    pub fn literals(&self, key: &str) -> Vec<(Range<usize>, &'static str)> {
         let types = self.resolved(KernelConfig::USUAL_THREADS_PER_BLOCK).types;
         let operators = Operators::new(self.semiring, self.user(), types.accumulator);
         let typed = operators.ok().and_then(|operators| operators.typed(key).cloned());
@@ -1011,7 +1011,10 @@ fn type_problem(types: Types, scaling: Scaling, semiring: Semiring) -> Option<Co
         if coefficient == Coefficient::MinusOne && matches!(accumulator, ValueType::U32 | ValueType::Bool) {
             return problem(
                 key,
-                format!("{key} = -1 is no {accumulator}, which sums are in; allowed: any, device, 1"),
+                format!(
+                    "{key} = -1 is no {accumulator}, which sums are in; allowed: any, device, {}1",
+                    if key == "beta" { "0, " } else { "" }
+                ),
             );
         }
     }

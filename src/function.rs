@@ -13,7 +13,8 @@
 //!
 //! `abs`, `sqrt`, `recip`, `floor`, `ceil`, `trunc`, `round`, `min`, `max`, `clamp`, `mul_add`, `powi`, `signum` and
 //! `copysign` give the same bits on the CPU and on every device. `exp`, `ln`, `sin` and the other functions that are not
-//! algebraic come from libraries that differ in their last bits.
+//! algebraic come from libraries that differ in their last bits. Of two zeros of different signs `min` gives −0 and `max`
+//! +0, which Rust leaves open.
 
 mod check;
 mod cuda;

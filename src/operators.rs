@@ -91,11 +91,8 @@ impl Operators {
             let (left, right) = (wide(left), wide(right));
             let tolerance = 1e-3 * left.abs().max(right.abs()).max(1e-3);
             // Of infinite numbers there is no difference.
-            if left.is_infinite() || right.is_infinite() {
-                left != right
-            } else {
-                (left - right).abs() > tolerance
-            }
+            let are_near = (left - right).abs() <= tolerance;
+            left != right && (left.is_infinite() || right.is_infinite() || !are_near)
         };
         let refuse = |message: String| Err((key, FunctionError::whole(reduce, message)));
         let two = N::ONE.plus(N::ONE);
@@ -111,12 +108,16 @@ impl Operators {
                     ));
                 }
                 let identity = self.identity();
-                if differ(self.reduce(identity, both), both) {
-                    let (identity, both, other) =
-                        (wide(identity), wide(both), wide(self.reduce(identity, both)));
-                    return refuse(format!(
-                        "it must leave a number as it is where the other is the identity, and gives {other} of {identity} and {both}"
-                    ));
+                for (left, right, number) in
+                    [(identity, both, both), (both, identity, both), (identity, identity, identity)]
+                {
+                    let reduced = self.reduce(left, right);
+                    if differ(reduced, number) {
+                        let (left, right, reduced) = (wide(left), wide(right), wide(reduced));
+                        return refuse(format!(
+                            "it must leave a number as it is where the other is the identity, and gives {reduced} of {left} and {right}"
+                        ));
+                    }
                 }
                 for u in numbers {
                     let (left, right) = (self.reduce(both, u), self.reduce(s, self.reduce(t, u)));
@@ -320,9 +321,11 @@ impl Operators {
         let mut arguments = Vec::new();
         for (place, (_, is_vector)) in self.user.operands().enumerate() {
             let of_dot = || self.user.operands_of_dot().position(|operand| operand == place);
-            // Members begin alike, so that no two are one however a function names its parameters.
-            let name = names.get(place).cloned().or_else(|| Some(format!("dot_{}", names_of_dot[of_dot()?])));
-            let name = name.expect("one of the functions takes it");
+            // No two are one, however a function names its parameters.
+            let name = match names.get(place) {
+                Some(name) => format!("epilogue_{name}"),
+                None => format!("dot_{}", names_of_dot[of_dot().expect("one of the functions takes it")]),
+            };
             if is_vector {
                 writeln!(members, "  const YT* __restrict__ {name};").expect("a String");
                 arguments.push(format!("AccumT(__ldg(beta.{name} + row))"));
@@ -340,7 +343,7 @@ impl Operators {
         }
         let mut store = format!("  y[row] = YT({result});\n");
         if let Some((written, _)) = &dot {
-            members += "  uint64_t* dot_bins;\n";
+            members += "  uint64_t* bins;\n";
             let fixed = ["row", "AccumT(result)"].into_iter().enumerate();
             let fixed = fixed.filter(|(place, _)| written.reads(*place)).map(|(_, argument)| argument);
             let own = self.user.operands_of_dot().map(|place| arguments[place].as_str());
@@ -348,7 +351,7 @@ impl Operators {
             store = format!(
                 "  const YT result = YT({result});\n  \
                    y[row] = result;\n  \
-                   add_to_dot(beta.dot_bins, row, dot({arguments}));\n"
+                   add_to_dot(beta.bins, row, dot({arguments}));\n"
             );
             text += &DotBins::of(self.accumulator).cuda_constants();
             text += dot_kernels;
@@ -481,10 +484,10 @@ mod tests {
         assert!(relu.contains("y[row] = YT(epilogue(sum));"), "{relu}");
         assert!(!relu.contains("const BetaT& beta"), "nothing is passed");
         let jacobi = source(JACOBI);
-        let members = "struct BetaT {\n  const YT* __restrict__ x;\n  const YT* __restrict__ b;\n  const YT* __restrict__ d;\n  alignas(8) AccumT omega;\n};\n";
+        let members = "struct BetaT {\n  const YT* __restrict__ epilogue_x;\n  const YT* __restrict__ epilogue_b;\n  const YT* __restrict__ epilogue_d;\n  alignas(8) AccumT epilogue_omega;\n};\n";
         assert!(jacobi.contains(members), "{jacobi}");
         assert!(
-            jacobi.contains("YT(epilogue(sum, AccumT(__ldg(beta.x + row)), "),
+            jacobi.contains("YT(epilogue(sum, AccumT(__ldg(beta.epilogue_x + row)), "),
             "y and row are not read: {jacobi}"
         );
         let mapped = source(&[("map_value", "|a| a.powi(2)")]);
@@ -624,6 +627,16 @@ mod tests {
                 &[("reduce", "|s, t| s * t"), ("identity", "0.0")],
                 "reduce",
                 "`reduce`: it must leave a number as it is",
+            ),
+            (
+                "csr_vector",
+                // Of two idle lanes it is no number.
+                &[
+                    ("reduce", "|s, t| s.max(t) + (-(s - t).abs()).exp().ln_1p()"),
+                    ("identity", "f32::NEG_INFINITY"),
+                ],
+                "reduce",
+                "`reduce`: it must leave a number as it is where the other is the identity, and gives NaN of -inf and -inf",
             ),
             (
                 "csr_vector",

@@ -466,7 +466,8 @@ struct Turn {
   template <bool kIsNarrow, bool kInPackets>
   __device__ __forceinline__ void add(int lane, const uint16_t* __restrict__ upper_cols, const ValueT* table,
                                       const Entries& x, AccumT (&sums)[kRowsPerLane][kBlock]) const {
-    IndexT step_cols[kCount][kSlots];
+    // Of blocks; of fill they are none.
+    uint32_t step_cols[kCount][kSlots];
     bool are_fill[kCount][kSlots];
     Held<XT> entries[kCount][kSlots][kBlock];
     bool misses_any = false;
@@ -480,7 +481,7 @@ struct Turn {
         const uint32_t stored = cols[s].word(i);
         const uint32_t col = kColBits == 32 ? stored : is_wide ? uppers.word(i) << 16 | stored : bases[s] + stored;
         const bool is_fill = kColBits == 32 || is_wide ? col == uint32_t(kNoColumn) : stored == kNarrowSpan;
-        step_cols[s][i] = is_fill ? kNoColumn : IndexT(col);
+        step_cols[s][i] = col;
         are_fill[s][i] = is_fill;
 #pragma unroll
         for (int c = 0; c < kBlock; ++c) entries[s][i][c].empty();
@@ -504,7 +505,9 @@ struct Turn {
         const int i = v / kSlotValues, r = v % kSlotValues / kBlock, c = v % kBlock;
         AccumT& sum = sums[i / kEntriesPerStep][r];
         const ValueT value = slot_value(values[s][v], are_fill[s][i], table);
-        sum = add_slot(step_cols[s][i], value, entries[s][i][c].entry(), sum);
+        const AccumT added =
+            combine_reduce(AccumT(value), AccumT(entries[s][i][c].entry()), step_cols[s][i] * kBlock + c, sum);
+        sum = kZerosAddNothing || !are_fill[s][i] ? added : sum;
       }
     }
   }

@@ -49,6 +49,31 @@ fn every_algorithm_computes_what_the_cpu_computes() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Blocks of `special` have one column each, and `map_x` is asked with that of an entry.
+#[test]
+fn map_x_has_the_columns_of_entries_of_blocks() {
+    for device in [Some(Device::simulator()), Device::cuda(0).ok()].into_iter().flatten() {
+        for block in [2u32, 3, 4, 6] {
+            let (rows, mut offsets, mut cols) = (40 * block, vec![0u32], vec![]);
+            for row in 0..rows {
+                let begins = (0..1 + row / block % 3).map(|k| (row / block + 13 * k) % 40 * block);
+                let mut begins: Vec<u32> = begins.collect();
+                begins.sort_unstable();
+                cols.extend(begins.into_iter().flat_map(|begin| begin..begin + block));
+                offsets.push(cols.len() as u32);
+            }
+            let values = numbers(cols.len(), 1);
+            let a = CsrMatrix::new(rows as usize, rows as usize, offsets, cols, values).expect("a matrix");
+            for value in ["f32", "f64"] {
+                let map_x = format!("|x, col| if col % 5 == 2 {{ x - col as {value} }} else {{ x }}");
+                let settings = [("block", &*block.to_string()), ("value", value), ("map_x", &map_x)];
+                let config = KernelConfig::from_settings("special", settings).expect("it is allowed");
+                check(&device, &a, &config).unwrap_or_else(|problem| panic!("{config}: {problem}"));
+            }
+        }
+    }
+}
+
 /// Sums that only an exact one has: what cancels, what is tiny beside it, what is not finite; and none before a product.
 #[test]
 fn a_dot_is_exact() -> Result<(), Error> {

@@ -79,13 +79,15 @@ fn written(setting: &Setting, builder: &KernelConfigBuilder) -> Option<Written> 
     let function = Function::parse(setting.value.text.as_ref()?).ok()?;
     let literals = builder.literals(key.name);
     let typed: Vec<_> = (literals.iter())
-        .flat_map(|(at, of)| setting.value.at(at).into_iter().map(move |token| (token.span(), of.name())))
+        .flat_map(|(at, of)| setting.value.at(at).into_iter().map(move |token| (token.span(), *of)))
         .collect();
     let mut bars = 0;
     let mut parameters = Vec::new();
     let tokens = setting.value.tokens.clone().into_iter();
+    let mut first = tokens.clone();
+    let has_head = matches!(first.next(), Some(TokenTree::Punct(punct)) if punct.as_char() == '|');
     let body = tokens.skip_while(|token| {
-        let is_head = bars < 2 && function.parameters().next().is_some();
+        let is_head = has_head && bars < 2;
         match token {
             TokenTree::Punct(punct) if punct.as_char() == '|' => bars += 1,
             TokenTree::Ident(name) if is_head => parameters.push(name.clone()),
@@ -97,7 +99,7 @@ fn written(setting: &Setting, builder: &KernelConfigBuilder) -> Option<Written> 
     Some(Written { key, body, parameters, function })
 }
 
-/// The tokens, floating-point literals with the types that the function has for them.
+/// The tokens, literals of numbers with the types that the function has for them.
 fn with_types(tokens: TokenStream, literals: &[(Span, &str)]) -> TokenStream {
     let mut literals = literals.iter();
     suffixed(tokens, &mut literals)
@@ -111,20 +113,26 @@ fn suffixed<'a>(tokens: TokenStream, types: &mut impl Iterator<Item = &'a (Span,
             typed.set_span(group.span());
             TokenTree::Group(typed)
         }
-        TokenTree::Literal(literal) => match Lit::new(literal.clone()) {
-            Lit::Float(float) if float.suffix().is_empty() => match types.next() {
-                Some((span, of)) => {
-                    // `1.` is a literal, and `1.f32` is none.
-                    let digits = float.base10_digits();
-                    let text = format!("{digits}{}{of}", if digits.ends_with('.') { "0" } else { "" });
-                    let mut typed: Literal = text.parse().expect("digits and a suffix are a literal");
-                    typed.set_span(*span);
-                    TokenTree::Literal(typed)
+        TokenTree::Literal(literal) => {
+            let digits = match Lit::new(literal.clone()) {
+                // `1.` is a literal, and `1.f32` is none.
+                Lit::Float(float) if float.suffix().is_empty() && float.base10_digits().ends_with('.') => {
+                    Some(format!("{}0", float.base10_digits()))
                 }
-                None => TokenTree::Literal(literal),
-            },
-            _ => TokenTree::Literal(literal),
-        },
+                Lit::Float(float) if float.suffix().is_empty() => Some(float.base10_digits().to_owned()),
+                Lit::Int(integer) if integer.suffix().is_empty() => Some(integer.base10_digits().to_owned()),
+                _ => None,
+            };
+            TokenTree::Literal(match digits.and_then(|digits| Some((digits, types.next()?))) {
+                Some((digits, (span, of))) => {
+                    let mut typed: Literal =
+                        format!("{digits}{of}").parse().expect("digits and a suffix are a literal");
+                    typed.set_span(*span);
+                    typed
+                }
+                None => literal,
+            })
+        }
         other => other,
     };
     tokens.into_iter().map(with_type).collect()

@@ -156,15 +156,25 @@ fn literals_are_emitted_with_their_types() {
         quote!(
             algorithm = csr_vector,
             value = f64,
-            map_value = |a| if 0.5 < a { 1e-3 * (a as f32 + 2.0) as f64 } else { a.max(0.25) }
+            map_value = |a| if 0.5 < a { 1e-3 * (a as f32 + 2.0) as f64 } else { a.max(0.25) },
+            map_x = |x, col| x.powi(2) * (col - 3) as f64,
+            reduce = |s, t| s.max(t),
+            identity = || 0.0
         ),
         quote!(
             struct Wide;
         ),
     );
-    for literal in
-        ["0.5f64 < a", "1e-3f64 *", "2.0f32", "a.max(0.25f64)", "pub fn map_value(a: ::core::primitive::f64)"]
-    {
+    for literal in [
+        "0.5f64 < a",
+        "1e-3f64 *",
+        "2.0f32",
+        "a.max(0.25f64)",
+        "pub fn map_value(a: ::core::primitive::f64)",
+        "x.powi(2i32)",
+        "(col - 3u32) as f64",
+        "(0.0)",
+    ] {
         assert!(expansion.contains(literal), "{literal}: {expansion}");
     }
 }

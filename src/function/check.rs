@@ -12,8 +12,8 @@ pub struct Typed {
     pub(super) lets: Vec<Local>,
     pub(super) body: Term,
     pub(super) result: Type,
-    /// The floating-point literals without a suffix: where they stand, and their types.
-    pub(super) literals: Vec<(std::ops::Range<usize>, Type)>,
+    /// The literals without a suffix: where they stand, and the suffixes of their types.
+    pub(super) literals: Vec<(std::ops::Range<usize>, &'static str)>,
 }
 
 impl Typed {
@@ -56,8 +56,8 @@ pub(super) enum TermKind {
 }
 
 impl Typed {
-    /// The type of each floating-point literal that is written without one, in the text that was read.
-    pub fn literals(&self) -> &[(std::ops::Range<usize>, Type)] {
+    /// The suffix that says the type of each literal without one, in the text that was read; of exponents of `powi` `i32`.
+    pub fn literals(&self) -> &[(std::ops::Range<usize>, &'static str)] {
         &self.literals
     }
 }
@@ -97,7 +97,7 @@ struct Check<'a> {
     num_parameters: usize,
     /// Places of the names that can be seen, the innermost last.
     scope: Vec<usize>,
-    literals: Vec<(std::ops::Range<usize>, Type)>,
+    literals: Vec<(std::ops::Range<usize>, &'static str)>,
 }
 
 impl Check<'_> {
@@ -111,7 +111,7 @@ impl Check<'_> {
             Node::Float(digits, suffix) => {
                 let of = suffix.or(expected.filter(|expected| expected.is_float())).unwrap_or(self.float);
                 if suffix.is_none() {
-                    self.literals.push((expression.at.clone(), of));
+                    self.literals.push((expression.at.clone(), of.name()));
                 }
                 self.float_literal(expression, digits, of)
             }
@@ -120,7 +120,10 @@ impl Check<'_> {
                     expression,
                     format!("this is a whole number, and {of} is needed; write `{number}.0`"),
                 )),
-                _ => Ok(Term { of: Type::U32, kind: TermKind::U32(*number) }),
+                _ => {
+                    self.integer_literal(expression, Type::U32.name());
+                    Ok(Term { of: Type::U32, kind: TermKind::U32(*number) })
+                }
             },
             Node::Bool(value) => Ok(Term { of: Type::Bool, kind: TermKind::Bool(*value) }),
             Node::Constant(of, place) => {
@@ -175,6 +178,15 @@ impl Check<'_> {
                     kind: TermKind::Let(place, Box::new(term), Box::new(body)),
                 }))
             }
+        }
+    }
+
+    fn integer_literal(&mut self, at: &Expression, suffix: &'static str) {
+        if !self.text[at.at.clone()]
+            .trim_end_matches(|c: char| c == ')' || c.is_whitespace())
+            .ends_with("u32")
+        {
+            self.literals.push((at.at.clone(), suffix));
         }
     }
 
@@ -313,6 +325,11 @@ impl Check<'_> {
             let exponent = exponent(&arguments[1])
                 .filter(|exponent| exponent.abs() <= MAX_EXPONENT)
                 .ok_or_else(|| self.wrong(&arguments[1], format!("`powi` takes a whole number that is written out, from -{MAX_EXPONENT} to {MAX_EXPONENT}")))?;
+            let mut written = &arguments[1];
+            while let Node::Negate(operand) = &written.node {
+                written = operand;
+            }
+            self.integer_literal(written, "i32");
             return Ok(Term { of, kind: TermKind::Power(receiver.into(), exponent) });
         }
         let rule = format!("`{}` takes {of} here", method.name);

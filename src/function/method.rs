@@ -112,8 +112,10 @@ methods! {
     trunc: Float, 0, Receiver, Cuda::Builtin("trunc"), |a| a[0].trunc();
     round: Float, 0, Receiver, Cuda::Builtin("round"), |a| a[0].round();
     signum: Float, 0, Receiver, Cuda::Helper("signum", SIGNUM), |a| a[0].signum();
-    min: Number, 1, Receiver, Cuda::Builtin("fmin"), |a| a[0].min(a[1]);
-    max: Number, 1, Receiver, Cuda::Builtin("fmax"), |a| a[0].max(a[1]);
+    min: Number, 1, Receiver, Cuda::Builtin("fmin"),
+        |a| if a[0] != a[1] { a[0].min(a[1]) } else if a[0].is_sign_negative() { a[0] } else { a[1] };
+    max: Number, 1, Receiver, Cuda::Builtin("fmax"),
+        |a| if a[0] != a[1] { a[0].max(a[1]) } else if a[0].is_sign_positive() { a[0] } else { a[1] };
     clamp: Float, 2, Receiver, Cuda::Helper("clamp", CLAMP),
         |a| if a[0] < a[1] { a[1] } else if a[0] > a[2] { a[2] } else { a[0] };
     copysign: Float, 1, Receiver, Cuda::Builtin("copysign"), |a| a[0].copysign(a[1]);

@@ -34,6 +34,19 @@ const PAIRS: [&str; 16] =
     ["||", "&&", "==", "!=", "<=", ">=", "::", "->", "=>", "..", "<<", ">>", "+=", "-=", "*=", "/="];
 
 pub(super) fn function(text: &str) -> Result<Function, FunctionError> {
+    let function = read(text)?;
+    // Its canonical text is what is passed on.
+    match read(&function.canonical) {
+        Ok(_) => Ok(function),
+        Err(error) => {
+            let message =
+                format!("with all of its parentheses it is too long or too deep: {}", error.message);
+            Err(FunctionError::whole(&function, message))
+        }
+    }
+}
+
+fn read(text: &str) -> Result<Function, FunctionError> {
     let mut parser = Parser::new(text)?;
     let parameters = parser.parameters()?;
     let body = parser.expression(0)?;
@@ -400,6 +413,8 @@ impl<'a> Parser<'a> {
         let suffix = [Type::F32, Type::F64].into_iter().find(|of| plain.ends_with(of.name()));
         let digits = suffix.map_or(plain.as_str(), |of| &plain[..plain.len() - of.name().len()]);
         match digits.parse::<f64>() {
+            // `2.` cannot have a method behind it.
+            Ok(_) if digits.ends_with('.') => Ok(Node::Float(format!("{digits}0"), suffix)),
             Ok(_) => Ok(Node::Float(digits.to_owned(), suffix)),
             Err(_) => {
                 Err(self.error_at(&word.at, "this is no number; write it as `0.5`, `1e-6` or `0.5f64`"))

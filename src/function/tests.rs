@@ -43,7 +43,8 @@ fn canonical_text_reads_back_as_the_same() {
             "|s| { let h = s*0.5; let h: f32 = h+h; h.powi(-2) }",
             "|s| { let h = s * 0.5; let h: f32 = h + h; h.powi(-2) }",
         ),
-        ("|s| 1.0 + if s > 0. { s } else { -s }", "|s| 1.0 + (if s > 0. { s } else { -s })"),
+        ("|s| 1.0 + if s > 0. { s } else { -s }", "|s| 1.0 + (if s > 0.0 { s } else { -s })"),
+        ("|s| s * (2.).sqrt()", "|s| s * 2.0.sqrt()"),
         (
             "|s| if !(s == 1.0) && (s < 2.0 || true) { 1e-3 } else { f32::INFINITY }",
             "|s| if !(s == 1.0) && (s < 2.0 || true) { 1e-3 } else { f32::INFINITY }",
@@ -106,7 +107,30 @@ fn functions_compute_what_rust_computes() {
     let text = "|a| 0.1 * a";
     let typed = Function::parse(text).unwrap().typed(&[Type::F64], Type::F64, Type::F64).unwrap();
     assert_eq!(typed.eval(&[3.0.into()]), Value::F64(0.1 * 3.0));
-    assert_eq!(typed.literals(), [(4..7, Type::F64)]);
+    assert_eq!(typed.literals(), [(4..7, "f64")]);
+    let text = "|a, row| { let b = row + 1 - 2u32; a.powi(-3) * b as f64 }";
+    let typed = Function::parse(text).unwrap().typed(&[Type::F64, Type::U32], Type::F64, Type::F64).unwrap();
+    let suffixes: Vec<_> = typed.literals().iter().map(|(at, suffix)| (&text[at.clone()], *suffix)).collect();
+    assert_eq!(suffixes, [("1", "u32"), ("3", "i32")]);
+    // Rust leaves open which zero it is; kernels have an order.
+    for (text, bits) in [("|a, x| a.min(x)", (-0.0f32).to_bits()), ("|a, x| a.max(x)", 0)] {
+        assert_eq!(
+            (f32_value(text, &[0.0, -0.0]).to_bits(), f32_value(text, &[-0.0, 0.0]).to_bits()),
+            (bits, bits)
+        );
+    }
+}
+
+#[test]
+fn what_is_read_is_read_again() {
+    // Parentheses around casts are the canonical text's own.
+    let casts = |count: usize| format!("|a| a{}", " + a as f32".repeat(count));
+    let longest = (1..100).take_while(|count| Function::parse(&casts(*count)).is_ok()).last().unwrap();
+    assert!(longest > 10);
+    let error = Function::parse(&casts(longest + 1)).unwrap_err();
+    assert!(error.message.contains("a function has at most 250 words"), "{error}");
+    let canonical = Function::parse(&casts(longest)).unwrap().to_string();
+    assert_eq!(Function::parse(&canonical).unwrap().to_string(), canonical);
 }
 
 #[test]

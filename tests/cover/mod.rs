@@ -188,8 +188,22 @@ pub fn over_functions(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
         let functions = written[(turn * number + index) % written.len()];
         let transposed = spec.operations.len() > 1 && index % 4 == 3;
         let operation = spec.operations[usize::from(transposed)];
-        let threads = ("threads_per_block", ["64", "128", "256"][(turn + index) % 3]);
-        of_written(spec, operation, types, functions, threads).expect("what the tables have is allowed")
+        let threads = ["64", "128", "256"][(turn + index) % 3];
+        let with = |parameters: &[(&'static str, String)]| {
+            let mut settings = parameters.to_vec();
+            settings.push(("threads_per_block", threads.to_owned()));
+            of_written(spec, operation, types, functions, &settings)
+        };
+        // `tests/functions.rs` has matrices of blocks.
+        let parameters = spec.parameters.iter().filter(|parameter| parameter.name != "block");
+        let in_turn: Vec<_> = parameters
+            .enumerate()
+            .map(|(place, parameter)| {
+                let allowed = parameter.allowed;
+                (parameter.name, allowed[(turn + index + place * index) % allowed.len()].to_string())
+            })
+            .collect();
+        with(&in_turn).or_else(|| with(&[])).expect("what the tables have is allowed")
     };
     (0..number).map(configure).collect()
 }
@@ -202,8 +216,8 @@ fn every_combination(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
     for &operation in spec.operations {
         for semiring in spec.semirings {
             for functions in WRITTEN.into_iter().chain([nothing]) {
-                let semiring = ("semiring", semiring.name());
-                let of_types = |types| of_written(spec, operation, types, functions, semiring);
+                let semiring = [("semiring", semiring.name().to_owned())];
+                let of_types = |types| of_written(spec, operation, types, functions, &semiring);
                 configs.extend(SEMIRING_TYPES.iter().filter_map(of_types));
             }
         }
@@ -220,11 +234,12 @@ fn of_written(
     operation: Operation,
     types: &[&str; 4],
     functions: &[(&str, &str)],
-    (key, value): (&str, &str),
+    others: &[(&'static str, String)],
 ) -> Option<KernelConfig> {
     let mut builder = KernelConfig::named(spec.name).expect("a registered algorithm");
     let types_of = ["value", "x", "y", "accumulator"].into_iter().zip(types.iter().copied());
-    for (key, value) in types_of.chain([("operation", operation.name()), (key, value)]) {
+    let others = others.iter().map(|(key, value)| (*key, value.as_str()));
+    for (key, value) in types_of.chain([("operation", operation.name())]).chain(others) {
         builder.set(key, value).expect("a value of the tables");
     }
     // Functions compute in two of the types.
