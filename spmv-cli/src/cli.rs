@@ -36,8 +36,8 @@ Exit codes:
 
 Environment:
   SPMV_NVRTC            file or folder of NVRTC, where it is not found by itself
-  SPMV_CACHE_DIR        folder of the kernel cache, or `off`
-  SPMV_CACHE_MAX_BYTES  its size: 268435456, 512M, 2G
+  SPMV_CACHE_DIR        folder of the kernel cache, or `off`; `spmv cache path` says which
+  SPMV_CACHE_MAX_BYTES  its size: 512M, 2G, bytes; 268435456 where it is not set
   RAYON_NUM_THREADS     threads of the CPU product
   NO_COLOR              no colours";
 

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use libloading::Library;
 
 /// The name of the library since CUDA 12, and that of the one before.
-const NAMES: [&str; 2] = ["libcusparse.so.12", "libcusparse.so.11"];
+const NAMES: [&str; 2] = ["libcusparse.so.13", "libcusparse.so.12"];
 
 /// The name that the dynamic loader knows, and the version.
 pub fn find() -> Result<(&'static str, String), String> {

@@ -163,6 +163,10 @@ impl Expected {
             ValueType::Bool => over_semiring::<bool, V, O>(semiring, a, operands)?,
             _ => over_semiring::<f64, V, O>(semiring, a, operands)?,
         };
+        let reference = match types.y.kind() {
+            ValueKind::Integer => reference.stored_in(types.y),
+            _ => reference,
+        };
         let longest_row = reference.row_nnz.iter().copied().max().unwrap_or(0);
         Ok(Expected { reference: Parts::Real(reference), alpha: operands.alpha, longest_row })
     }

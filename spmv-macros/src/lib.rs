@@ -57,7 +57,7 @@ use proc_macro2::TokenStream;
 /// ```
 ///
 /// ```text
-/// error: unknown algorithm `csr_vectr`; allowed: csr_scalar, csr_vector, light_vector, hola; did you mean `csr_vector`?
+/// error: unknown algorithm `csr_vectr`; allowed: csr_scalar, csr_vector, light_vector, …; did you mean `csr_vector`?
 ///  |
 ///  | #[spmv_kernel(algorithm = csr_vectr, threads_per_vector = 5)]
 ///  |                           ^^^^^^^^^

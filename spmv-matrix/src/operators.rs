@@ -112,7 +112,15 @@ pub fn reference_over_operators<V: Value<RealSum = V> + SemiringNumber + Float, 
             return (sum.value(), magnitude);
         }
         let all = terms(operators, a, x, row).chain(before);
-        (all.fold(operators.identity(), |sum: V, term| operators.reduce(sum, term)).to_f64(), 0.0)
+        let (mut sum, mut magnitude): (V, V) = (operators.identity(), operators.identity());
+        let mut rounds = false;
+        for term in all {
+            let reduced = operators.reduce(sum, term);
+            // What chooses one of two gives the same in every order.
+            rounds |= reduced.to_f64() != sum.to_f64() && reduced.to_f64() != term.to_f64();
+            (sum, magnitude) = (reduced, operators.reduce(magnitude, V::from_f64(term.to_f64().abs())));
+        }
+        (sum.to_f64(), if rounds { magnitude.to_f64().abs() } else { 0.0 })
     };
     let (y, magnitude) = parallel::collect(a.num_rows(), BLOCK, row).into_iter().unzip();
     Ok(Reference { y, magnitude, row_nnz: row_nnz(a) })

@@ -74,18 +74,29 @@ pub fn reference_of_integers<O: Offset>(
 ) -> Result<Reference, MatrixError> {
     let mut product = y.to_vec();
     cpu_parallel(alpha, a, x, beta, &mut product)?;
-    // The last bits of sums and products do not depend on the others.
-    let cut_off = |number: i64, to: ValueType| match to {
-        ValueType::I8 => i64::from(number as i8),
-        ValueType::I32 => i64::from(number as i32),
-        ValueType::U32 => i64::from(number as u32),
-        _ => number,
-    };
     Ok(Reference {
         y: product.into_iter().map(|number| cut_off(cut_off(number, sums), y_type) as f64).collect(),
         magnitude: vec![0.0; a.num_rows()],
         row_nnz: row_nnz(a),
     })
+}
+
+/// What a type of integers holds of a number: its last bits, which in sums and products do not depend on the others.
+fn cut_off(number: i64, to: ValueType) -> i64 {
+    match to {
+        ValueType::I8 => i64::from(number as i8),
+        ValueType::I32 => i64::from(number as i32),
+        ValueType::U32 => i64::from(number as u32),
+        _ => number,
+    }
+}
+
+impl Reference {
+    /// A reference of whole numbers as it is stored in a type of integers, which keeps their last bits.
+    pub fn stored_in(mut self, y: ValueType) -> Reference {
+        self.y.iter_mut().for_each(|number| *number = cut_off(*number as i64, y) as f64);
+        self
+    }
 }
 
 /// The number of entries of each row.
@@ -149,7 +160,7 @@ pub struct Verification {
 }
 
 /// Compares ŷ with a reference, row by row: |ŷ − y| ≤ γ_h(`u_acc`)·(|α||A||x| + |β||y|) + `u_y`·|y| +
-/// `underflow`, where γ_h(u) = h·u/(1 − h·u) and h = `depth(row_nnz)`.
+/// `underflow`, where γ_h(u) = (1 + u)^h − 1 and h = `depth(row_nnz)`.
 ///
 /// `depth` is how many roundings lie one after the other on the way to a sum of that many products;
 /// `u_acc` is the unit roundoff of the accumulator and `u_y` that of the type of y, whatever type holds ŷ;
@@ -210,8 +221,7 @@ fn verify_parts<const PARTS: usize>(
     let error_of_part = |row: usize, part: usize| {
         let reference = references[part];
         let (expected, actual) = (reference.y[row], actual(row)[part]);
-        let hu = depth(reference.row_nnz[row]) as f64 * u_acc;
-        let gamma = if hu < 1.0 { hu / (1.0 - hu) } else { f64::INFINITY };
+        let gamma = (depth(reference.row_nnz[row]) as f64 * u_acc.ln_1p()).exp_m1();
         let sum = if reference.magnitude[row] == 0.0 { 0.0 } else { gamma * reference.magnitude[row] };
         if expected.is_finite() && actual.is_infinite() {
             let reached = expected.abs() + sum >= overflow && expected.signum() == actual.signum();

@@ -11,11 +11,12 @@ pub fn replace_file<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<(), E>,
 ) -> Result<(), E> {
-    let target = end_of_links(path);
-    let existing = fs::metadata(&target).ok();
+    // Asked of the path as it is: what `/dev/stdout` and its like lead to may have no path of its own.
+    let existing = fs::metadata(path).ok();
     if existing.as_ref().is_some_and(|data| !data.is_file() && !data.is_dir()) {
         return write(&mut File::options().write(true).open(path)?);
     }
+    let target = end_of_links(path);
     let folder = match target.parent() {
         Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
         Some(parent) => parent.to_owned(),

@@ -210,6 +210,8 @@ fn laplacians_are_poissons() {
     assert!(large.values().iter().all(|&value| value == 4.0 || value == -1.0));
     let unsigned: CsrMatrix<u32> = generator.generate().unwrap();
     assert_eq!(unsigned.row(0).1, [3, 1, 1]);
+    let error = generator.generate::<bool, u32>().unwrap_err().to_string();
+    assert_eq!(error, "laplacian values need 3 on the diagonal, which bool does not hold; a wider type does");
     // Of a grid in three dimensions: symmetric, and every row sums to no less than nothing.
     let cube: CsrMatrix<f64> = "stencil_7:nx=5,ny=4,nz=3"
         .parse::<Generator>()

@@ -387,6 +387,16 @@ fn links_devices_and_permissions() {
         let error = write_file("/dev/full", &matrix).unwrap_err().to_string();
         assert!(error.starts_with("/dev/full: could not be written: "), "a full disk is said: {error}");
     }
+    if std::path::Path::new("/dev/fd").exists() {
+        use std::io::Read;
+        use std::os::fd::AsRawFd;
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        write_file(format!("/dev/fd/{}", writer.as_raw_fd()), &matrix).unwrap();
+        drop(writer);
+        let mut text = Vec::new();
+        reader.read_to_end(&mut text).unwrap();
+        assert!(read_bytes::<f64, u32>(&text).unwrap() == matrix);
+    }
 }
 
 #[test]

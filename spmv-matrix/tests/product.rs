@@ -1,10 +1,11 @@
 //! Products against known answers and against each other.
 
+use spmv_codegen::KernelConfig;
 use spmv_matrix::generate::{ALL, Generator, Values};
 use spmv_matrix::{
     Accumulate, Complex64, CooMatrix, CsrMatrix, MatrixError, Number, Offset, Semiring, Value, ValueType,
     bf16, cpu_parallel, cpu_semiring, cpu_serial, f16, reference, reference_of_complex,
-    reference_over_semiring, verify, verify_of_complex,
+    reference_over_operators, reference_over_semiring, verify, verify_of_complex,
 };
 
 type Product<V, O> =
@@ -304,7 +305,7 @@ fn verify_tells_right_from_wrong() {
     assert!(check([13.0 + 0.03, 5.0], 0.0).passed, "within 3 * 1e-3 * 13");
     let wrong = check([13.0, 5.1], 0.0);
     assert!(!wrong.passed && wrong.failed_rows == 1 && wrong.worst_row == Some(1));
-    assert!((wrong.max_error_over_bound - 0.1 / (5e-3 / 0.999)).abs() < 1e-6, "{wrong:?}");
+    assert!((wrong.max_error_over_bound - 0.1 / 5e-3).abs() < 1e-6, "{wrong:?}");
     assert!(check([13.0, 5.1], 0.2).passed, "the underflow term counts");
     assert!(!check([13.0, 5.1], 0.05).passed, "and is no more than it says");
     let second = check([13.001, 5.1], 0.0);
@@ -381,6 +382,48 @@ fn a_complex_row_is_as_far_off_as_its_worse_part() {
         assert_eq!(wrong.expected, expected);
         assert!(wrong.actual == actual || (wrong.actual.is_nan() && actual.is_nan()));
     }
+}
+
+#[test]
+fn bounds_of_long_rows_are_numbers() {
+    let row = |num_cols: usize| {
+        let cols = (0..num_cols as u32).collect();
+        CsrMatrix::<f32>::new(1, num_cols, vec![0u32, num_cols as u32], cols, vec![1.0; num_cols]).unwrap()
+    };
+    let num_cols = 1 << 24;
+    let right = reference(1.0, &row(num_cols), &vec![1.0; num_cols], 0.0, &[0.0]).unwrap();
+    let found = |y: f32| {
+        let half_an_ulp = 2f64.powi(-24);
+        verify(&[y], &right, |row_nnz| row_nnz, half_an_ulp, ValueType::F32, 0.0)
+    };
+    // (1 + 2⁻²⁴)^(2²⁴) − 1 is e − 1.
+    assert!(found(2.7e0 * num_cols as f32).passed && !found(2.72e0 * num_cols as f32).passed);
+    let wrong = found(1.5 * num_cols as f32);
+    assert!((wrong.max_error_over_bound - 0.5 / 1.718).abs() < 1e-3, "{}", wrong.max_error_over_bound);
+}
+
+#[test]
+fn reductions_that_round_have_a_bound_and_others_are_exact() {
+    let a = CsrMatrix::<f32>::new(1, 3, vec![0u32, 3], vec![0, 1, 2], vec![1.0, -3.0, 2.5]).unwrap();
+    let reduced = |reduce: &'static str, identity: &'static str| {
+        let settings = [("reduce", reduce), ("identity", identity)];
+        let operators = KernelConfig::from_settings("csr_vector", settings).unwrap().operators();
+        reference_over_operators(&operators, &a, &[1.0; 3], Accumulate::Store, &[0.0]).unwrap()
+    };
+    let sum = reduced("|s, t| s + t", "0.0");
+    assert_eq!((sum.y, sum.magnitude), (vec![0.5], vec![6.5]));
+    let least = reduced("|s, t| s.min(t)", "f32::INFINITY");
+    assert_eq!((least.y, least.magnitude), (vec![-3.0], vec![0.0]));
+}
+
+#[test]
+fn whole_numbers_are_kept_as_their_type_holds_them() {
+    let a = CsrMatrix::<i32>::new(1, 130, vec![0u32, 130], (0..130).collect(), vec![-2; 130]).unwrap();
+    let over = |semiring| reference_over_semiring(semiring, &a, &[0; 130], Accumulate::Store, &[0]).unwrap();
+    let pairs = over(Semiring::PlusPair);
+    assert_eq!(pairs.clone().stored_in(ValueType::I8).y, [-126.0]);
+    assert_eq!(pairs.clone().stored_in(ValueType::I64), pairs);
+    assert_eq!(over(Semiring::MinPlus).stored_in(ValueType::U32).y, [4_294_967_294.0]);
 }
 
 #[test]

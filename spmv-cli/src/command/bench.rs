@@ -113,7 +113,7 @@ Examples:
   spmv bench A.mtx B.mtx.gz C.npz
   spmv bench --suite standard --record benches/record
   spmv bench --class stencil_27:nx=128,ny=128,nz=128 --variants each --value f64
-  spmv bench matrices/ --contenders 'ours:csr_*,cusparse:*' --cusparse /opt/cs -v
+  spmv bench matrices/ --contenders 'ours:csr_*,cusparse:*' --cusparse /usr/local/cuda/lib64 -v
   spmv bench --paper 004-fig7
   spmv bench --paper 001-fig4 --matrices suitesparse/
   ncu --clock-control none spmv bench A.mtx --contenders ours:csr_vector --value f32 --once

@@ -87,7 +87,7 @@ struct ChosenFacts {
 impl Inspect {
     pub fn run(self) -> Result<(), Failure> {
         let header = reading::header(&self.matrix)?;
-        memory::check(header.as_ref(), memory::READING_ROW_BYTES, 0)?;
+        memory::check(header.as_ref(), memory::READING_ROW_BYTES, memory::READING_ROW_BYTES)?;
         let report = match reading::is_complex(header.as_ref()) {
             true => self.look::<Complex64>(header)?,
             false => self.look::<f64>(header)?,

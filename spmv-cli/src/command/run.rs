@@ -122,7 +122,7 @@ Examples:
 
 Verification:
   Row by row, |error| <= g(h) (|alpha| |A| |x| + |beta| |y|) + u |y|, where h is the summation
-  depth that the algorithm declares, u the unit roundoff of the type, g(h) = h u / (1 - h u),
+  depth that the algorithm declares, u the unit roundoff of the type, g(h) = (1 + u)^h - 1,
   against a product in doubled precision. A second product, after all that were timed, is
   verified too, and must have the same bits where the algorithm promises that. Over min_plus,
   max_plus, max_times and or_and nothing but the conversion to the type of y may round. --set

@@ -80,7 +80,7 @@ pub struct Tune {
 const AFTER_HELP: &str = "\
 The candidates are those of `spmv explain` and the configurations without which some measured
 matrix would lack a kernel nearly as fast as its fastest; first comes what `spmv run` would
-choose, then the others by what is expected of them. They are compiled on all cores while others
+choose, then the others by what is expected of them. They are compiled on all cores but one while others
 run. Products are timed by events, in turns of one, four and twelve, after another one of the same
 kernel; whoever is clearly behind the fastest by turns of equal length is measured no more. What
 is compared is a product with its share of making the plan (--products). The simulator has no

@@ -31,7 +31,7 @@ use self::class::{Plan, Settings};
 use self::rng::Rng;
 use crate::assemble::zeroed;
 use crate::csr::{check_dimensions, check_offset_type};
-use crate::{CsrMatrix, MatrixError, Offset, Value, parallel};
+use crate::{CsrMatrix, MatrixError, Offset, Value, ValueType, parallel};
 
 /// Why a matrix cannot be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -95,6 +95,15 @@ pub enum GenerateError {
     /// There is no such way to choose values.
     #[error("there are no values {0:?}; there are {names}", names = Values::NAMES.map(|(name, _)| name).join(", "))]
     UnknownValues(String),
+
+    /// The type of the entries does not hold one of them.
+    #[error("laplacian values need {value} on the diagonal, which {of} does not hold; a wider type does")]
+    ValueTooLarge {
+        /// The entry.
+        value: u64,
+        /// The type.
+        of: ValueType,
+    },
 
     /// The matrix would be larger than [`Generator::max_bytes`] allows.
     #[error("the matrix would take about {bytes} bytes; at most {max_bytes} are allowed")]
@@ -324,6 +333,11 @@ impl Generator {
             Values::Laplacian => parallel::map(blocks.iter(), Block::most_beside_diagonal).into_iter().max(),
             _ => None,
         };
+        if let Some(diagonal) =
+            diagonal.filter(|&diagonal| V::from_f64(diagonal.into()).to_f64() != diagonal.into())
+        {
+            return Err(GenerateError::ValueTooLarge { value: diagonal.into(), of: V::TYPE });
+        }
         check_offset_type::<O>(nnz as u64)?;
         let mut row_offsets: Vec<O> = zeroed(num_rows + 1, "row_offsets")?;
         let mut col_indices: Vec<u32> = zeroed(nnz, "col_indices")?;
