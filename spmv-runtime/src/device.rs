@@ -328,13 +328,8 @@ impl Device {
         Arc::ptr_eq(&self.inner.backend, &other.inner.backend)
     }
 
-    /// Compiles a configuration's kernel, or finds it, and does not load it: the device is not touched.
-    pub(crate) fn compile(&self, key: ProgramKey) -> Result<(), Error> {
-        let target = self.target()?;
-        self.inner.compiler.artifact(key, target).map(drop)
-    }
-
-    fn target(&self) -> Result<Target, Error> {
+    /// What its kernels are compiled for.
+    pub(crate) fn target(&self) -> Result<Target, Error> {
         if let Some(target) = self.inner.target.get() {
             return Ok(target.clone());
         }
