@@ -117,7 +117,7 @@ impl Device {
     /// The CUDA device of this ordinal: its primary context and a stream of its own.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] where there is no driver, no device or no such ordinal.
+    /// [`Error::NoDevice`] where there is no driver, no device or no such ordinal; [`Error::DriverNotStarted`].
     pub fn cuda(ordinal: usize) -> Result<Device, Error> {
         Ok(Self::from_cuda_backend(Cuda::open(ordinal)?, Compiler::shared()))
     }
@@ -153,10 +153,12 @@ impl Device {
         Self::new(simulated.clone(), Native::Simulated(simulated), Compiler::shared())
     }
 
-    /// The best device there is: the first CUDA device, or the embedded one where there is none.
+    /// The best device there is: the first CUDA device, or the embedded one where there is none: no driver, one that is older than
+    /// CUDA 12, or one that sees no device.
     ///
     /// # Errors
-    /// [`Error::Driver`] where there is a CUDA device and it does not work.
+    /// [`Error::DriverNotStarted`] where there is a driver and it does not start; [`Error::Driver`] and [`Error::Fault`] where there
+    /// is a CUDA device and it does not work.
     pub fn open() -> Result<Device, Error> {
         match Self::cuda(0) {
             Err(Error::NoDevice { reason, .. }) => {

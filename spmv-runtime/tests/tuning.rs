@@ -264,8 +264,7 @@ fn kernels_come_from_the_handle_that_tunes() {
     let a = generated("rmat", &[("scale", 7.0), ("per_row", 9.0)]);
     let uploads = with_cache(&root.path().join("cache"));
     let matrix = Arc::new(DeviceMatrix::upload(&uploads, &a, IndexType::U32).unwrap());
-    let disk = DiskCache::open(&CacheLocation::off());
-    let device = uploads.with_compiler(Arc::new(Compiler::new(disk)));
+    let device = uploads.with_compiler(forgetful().compiler().clone());
     let (operation, constraints) = (Operation::NonTranspose, Constraints::default());
     let budget = Budget::Products(20);
     let mut spmv = Spmv::tune_in_background(&device, &matrix, operation, &constraints, budget).unwrap();
