@@ -481,7 +481,8 @@ impl Spmv {
     }
 
     /// What the configuration's `dot` added up in the last product, in the only entry of a vector: every product
-    /// overwrites it, and other kernels may read it where it is. The sum of the rows' terms is exact before it is rounded
+    /// overwrites it, and other kernels may read it where it is; those on another stream than the product's, and the host after
+    /// [`apply_on`](Self::apply_on), are the user's to order, as with y. The sum of the rows' terms is exact before it is rounded
     /// to double precision: the same terms give the same bits on every device and in every algorithm. A term that is not
     /// finite makes it infinite or NaN, as adding would; without terms it is 0.
     ///
