@@ -107,10 +107,10 @@ impl Spmv {
 
     /// Measures the kernels that have become ready since this was last asked, within the budget, and takes the fastest where it
     /// is not the one that the plan has: whether it did. Where the plan's own cannot have the values by which those of the matrix
-    /// were replaced, it takes another that can, the first one if no other was measured. Waits for the device's own stream, and never for a compile, unless the system has no thread to give for it. What it measures are
-    /// products of this plan, too: graphs that captured some must have finished. Products
-    /// after it may have other bits, and graphs that captured products before it must be captured again: what they launch is
-    /// gone. Does nothing where all is known, and for a plan that was not made by
+    /// were replaced, it takes another that can, the first one if no other was measured. Waits for the device's own stream, and for a
+    /// compile only where the system has no thread to give for it. What it measures are products of this plan, too: graphs that
+    /// captured some must have finished. Products after it may have other bits, and graphs that captured products before it must be
+    /// captured again: what they launch is gone. Does nothing where all is known, and for a plan that was not made by
     /// [`tune_in_background`](Self::tune_in_background).
     ///
     /// # Errors
