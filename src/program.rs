@@ -200,7 +200,8 @@ pub struct Misfits {
 /// What holds of every result of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarantees {
-    /// The same inputs give the same bits in every run, on every device.
+    /// The same inputs give the same bits in every run, on every device of one architecture. Kernels are compiled for each
+    /// architecture, and those of two may differ in the last bits.
     pub bit_reproducible: bool,
     /// The layout multiplies padding with x, so that a non-finite x entry may reach rows that do not name it.
     pub fill_touches_x: bool,

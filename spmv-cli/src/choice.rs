@@ -17,7 +17,7 @@ use crate::settings::SettingArgs;
 /// What a choice must respect.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ConstraintArgs {
-    /// Choose only among kernels that give the same bits in every run
+    /// Choose only among kernels that give the same bits in every run, on every device of one architecture
     #[arg(long)]
     pub deterministic: bool,
     /// Choose only among kernels that take any values: those of the matrix will be replaced

@@ -236,6 +236,13 @@ impl From<Error> for Failure {
             Error::NoDevice { reason, help } => {
                 Failure::new(kind, format!("no CUDA device: {reason}")).help(help)
             }
+            Error::DriverNotStarted { code, name, message, help } => Failure::new(
+                kind,
+                format!(
+                    "the CUDA driver does not start: cuInit failed with {name}, error {code} ({message})"
+                ),
+            )
+            .help(help),
             error => Failure::new(kind, error.to_string()),
         }
     }

@@ -318,6 +318,46 @@ fn doctor() {
     assert_eq!(report["default"], if gpu { "cuda:0" } else { "sim" });
 }
 
+/// A driver that does not start is told, and the simulator does not take its place unasked.
+#[test]
+#[cfg(target_os = "linux")]
+fn doctor_tells_of_a_driver_that_does_not_start() {
+    let spmv = Spmv::new();
+    let at = |name: &str| spmv.folder.path().join(name);
+    let driver = "int cuInit(unsigned flags) { (void)flags; return 803; }
+        int cuGetErrorName(int error, const char **name) { (void)error; *name = \"MISMATCH\"; return 0; }
+        int cuGetErrorString(int error, const char **text) { (void)error; *text = \"it is\"; return 0; }";
+    std::fs::write(at("driver.c"), driver).unwrap();
+    let mut cc = Command::new("cc");
+    let linked = cc.args(["-shared", "-fPIC", "-o"]).arg(at("libcuda.so.1")).arg(at("driver.c")).status();
+    assert!(linked.is_ok_and(|status| status.success()), "cc, which links Rust too, makes the driver");
+    std::fs::copy(at("libcuda.so.1"), at("libcuda.so")).unwrap();
+    let folder = spmv.folder.path();
+    let output = |arguments: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spmv"));
+        command.args(arguments.split(' ')).env("SPMV_CACHE_DIR", "off").env("LD_LIBRARY_PATH", folder);
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap()
+    };
+    let doctor = output("doctor --json");
+    assert_eq!(doctor.status.code(), Some(4));
+    let report: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let problem = "the CUDA driver does not start: cuInit failed with MISMATCH, error 803 (it is)";
+    assert_eq!(report["driver"]["problem"], problem);
+    assert!(report["driver"]["help"].as_str().unwrap().contains("nvidia-smi"), "{report}");
+    assert!(report["default"].is_null() && report["ready_for"]["gpu"] == false, "{report}");
+    assert_eq!(
+        (&report["ready_for"]["simulator"], &report["devices"]),
+        (&true.into(), &Value::Array(vec![]))
+    );
+    let text = String::from_utf8(output("doctor").stdout).unwrap();
+    assert!(text.contains(problem) && text.contains("only --device sim runs them"), "{text}");
+    let run = "run ../tests/matrices/gemat12.mtx --algorithm csr_scalar --time-limit 0.1 --device";
+    let auto = output(&format!("{run} auto"));
+    assert_eq!(auto.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&auto.stderr).contains(problem));
+    assert!(output(&format!("{run} sim")).status.success());
+}
+
 #[test]
 fn cache() {
     let spmv = Spmv::new();

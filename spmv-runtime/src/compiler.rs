@@ -232,6 +232,17 @@ impl Compiler {
         Ok((artifact, origin))
     }
 
+    /// Runs `meanwhile` as if the program were being compiled.
+    #[cfg(test)]
+    pub(crate) fn compiling<R>(&self, key: ProgramKey, target: Target, meanwhile: impl FnOnce() -> R) -> R {
+        let mut ran = None;
+        let _ = self.artifacts.get_or_make((key, target, Images::Any), || {
+            ran = Some(meanwhile());
+            Err(())
+        });
+        ran.expect("nobody has compiled the program")
+    }
+
     fn rejected(&self) -> MutexGuard<'_, HashSet<(ProgramKey, Target)>> {
         self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -21,6 +21,9 @@ use crate::nvrtc::Version;
 
 const INSTALL_DRIVER: &str = "install NVIDIA's driver (12.0 or newer), or use the embedded simulator (`Device::simulator()`, --device sim)";
 
+const START_DRIVER: &str = "see what `nvidia-smi` says: after an update of the driver the machine is to be restarted, and a container \
+     needs the libraries of its host's driver; or use the embedded simulator (`Device::simulator()`, --device sim)";
+
 /// The oldest major version of CUDA whose drivers have every function that is called.
 const OLDEST_MAJOR: u32 = 12;
 
@@ -40,7 +43,7 @@ const LONGEST_QUEUEING: Duration = Duration::from_millis(10);
 /// The newest CUDA version that the installed driver supports.
 ///
 /// # Errors
-/// [`Error::NoDevice`] where there is no driver or it does not answer.
+/// [`Error::NoDevice`] where there is no driver, it sees no device or is too old; [`Error::DriverNotStarted`], [`Error::Driver`].
 pub fn driver_version() -> Result<Version, Error> {
     initialise()
 }
@@ -48,7 +51,7 @@ pub fn driver_version() -> Result<Version, Error> {
 /// Properties of every CUDA device, by ordinal.
 ///
 /// # Errors
-/// [`Error::NoDevice`] where there is no driver or no device.
+/// As [`driver_version`]; none where the driver starts and counts no devices.
 pub fn devices() -> Result<Vec<DeviceProperties>, Error> {
     let version = driver_version()?;
     let count = check("cuDeviceGetCount", result::device::get_count())?;
@@ -69,10 +72,20 @@ fn initialise() -> Result<Version, Error> {
     }
     result::init().map_err(|error| {
         let (name, message) = describe(error);
-        Error::NoDevice {
-            reason: format!("the CUDA driver was found and cuInit failed with {name} ({message})"),
-            help: INSTALL_DRIVER.into(),
+        if error.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE {
+            return Error::NoDevice {
+                reason: format!("the CUDA driver was found and cuInit failed with {name} ({message})"),
+                help: INSTALL_DRIVER.into(),
+            };
         }
+        let help = match error.0 {
+            sys::CUresult::CUDA_ERROR_STUB_LIBRARY => {
+                "a toolkit's placeholder was found in the driver's stead: take its folder, `stubs`, out of LD_LIBRARY_PATH, \
+                 or use the embedded simulator (`Device::simulator()`, --device sim)"
+            }
+            _ => START_DRIVER,
+        };
+        Error::DriverNotStarted { code: error.0 as u32, name, message, help }
     })?;
     let mut number = 0;
     // SAFETY: the driver is loaded and writes one integer through a valid pointer.
@@ -118,28 +131,37 @@ fn describe(error: DriverError) -> (String, String) {
     (text(error.error_name()), text(error.error_string()))
 }
 
+/// Whether nothing of the device can be used after this error: the context is gone, or CUDA says that the process is to be
+/// relaunched. By number, since drivers have more than the interface that cudarc is pinned to.
+fn loses_device(error: u32) -> bool {
+    matches!(
+        error,
+        214 // ECC_UNCORRECTABLE
+            | 220 // NVLINK_UNCORRECTABLE
+            | 226 // CONTAINED
+            | 700 // ILLEGAL_ADDRESS
+            | 702 // LAUNCH_TIMEOUT
+            | 709 // CONTEXT_IS_DESTROYED
+            | 710 // ASSERT
+            | 714
+            ..=719 // HARDWARE_STACK_ERROR to LAUNCH_FAILED
+            | 721 // TENSOR_MEMORY_LEAK
+            | 810 // MPS_CLIENT_TERMINATED
+            | 911 // EXTERNAL_DEVICE
+    )
+}
+
 /// Sorts the driver's errors: memory, faults that lose the context, others.
 pub(crate) fn check<T>(call: &'static str, result: Result<T, DriverError>) -> Result<T, Error> {
-    use sys::CUresult as R;
     result.map_err(|error| {
         let (name, message) = describe(error);
         match error.0 {
-            R::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory {
                 what: call.to_owned(),
                 needed: 0,
                 free: result::mem_get_info().map_or(0, |(free, _)| free as u64),
             },
-            R::CUDA_ERROR_ILLEGAL_ADDRESS
-            | R::CUDA_ERROR_LAUNCH_FAILED
-            | R::CUDA_ERROR_LAUNCH_TIMEOUT
-            | R::CUDA_ERROR_MISALIGNED_ADDRESS
-            | R::CUDA_ERROR_INVALID_ADDRESS_SPACE
-            | R::CUDA_ERROR_INVALID_PC
-            | R::CUDA_ERROR_ILLEGAL_INSTRUCTION
-            | R::CUDA_ERROR_HARDWARE_STACK_ERROR
-            | R::CUDA_ERROR_ASSERT
-            | R::CUDA_ERROR_ECC_UNCORRECTABLE
-            | R::CUDA_ERROR_CONTEXT_IS_DESTROYED => Error::Fault { call, name, message, kernel: None },
+            error if loses_device(error as u32) => Error::Fault { call, name, message, kernel: None },
             _ => Error::Driver { call, name, message },
         }
     })

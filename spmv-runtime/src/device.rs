@@ -117,7 +117,7 @@ impl Device {
     /// The CUDA device of this ordinal: its primary context and a stream of its own.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] where there is no driver, no device or no such ordinal.
+    /// [`Error::NoDevice`] where there is no driver, no device or no such ordinal; [`Error::DriverNotStarted`].
     pub fn cuda(ordinal: usize) -> Result<Device, Error> {
         Ok(Self::from_cuda_backend(Cuda::open(ordinal)?, Compiler::shared()))
     }
@@ -153,10 +153,12 @@ impl Device {
         Self::new(simulated.clone(), Native::Simulated(simulated), Compiler::shared())
     }
 
-    /// The best device there is: the first CUDA device, or the embedded one where there is none.
+    /// The best device there is: the first CUDA device, or the embedded one where there is none: no driver, one that is older than
+    /// CUDA 12, or one that sees no device.
     ///
     /// # Errors
-    /// [`Error::Driver`] where there is a CUDA device and it does not work.
+    /// [`Error::DriverNotStarted`] where there is a driver and it does not start; [`Error::Driver`] and [`Error::Fault`] where there
+    /// is a CUDA device and it does not work.
     pub fn open() -> Result<Device, Error> {
         match Self::cuda(0) {
             Err(Error::NoDevice { reason, .. }) => {
@@ -328,13 +330,8 @@ impl Device {
         Arc::ptr_eq(&self.inner.backend, &other.inner.backend)
     }
 
-    /// Compiles a configuration's kernel, or finds it, and does not load it: the device is not touched.
-    pub(crate) fn compile(&self, key: ProgramKey) -> Result<(), Error> {
-        let target = self.target()?;
-        self.inner.compiler.artifact(key, target).map(drop)
-    }
-
-    fn target(&self) -> Result<Target, Error> {
+    /// What its kernels are compiled for.
+    pub(crate) fn target(&self) -> Result<Target, Error> {
         if let Some(target) = self.inner.target.get() {
             return Ok(target.clone());
         }

@@ -35,6 +35,18 @@ pub enum Error {
         /// What to do.
         help: String,
     },
+    /// There is a driver, and it does not start: what it would say of devices is not known.
+    #[error("the CUDA driver does not start: cuInit failed with {name}, error {code} ({message}); {help}")]
+    DriverNotStarted {
+        /// The driver's number of the error.
+        code: u32,
+        /// The driver's name of the error, for example `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH`.
+        name: String,
+        /// The driver's description.
+        message: String,
+        /// What to do.
+        help: &'static str,
+    },
     /// The driver reported an error that is not one of the others.
     #[error("{call} failed: {name} ({message})")]
     Driver {
@@ -45,7 +57,7 @@ pub enum Error {
         /// The driver's description.
         message: String,
     },
-    /// A kernel faulted, and the device is lost to the process: what comes after is [`Error::DeviceLost`]. A GPU runs behind
+    /// A kernel faulted, or the hardware did, and the device is lost to the process: what comes after is [`Error::DeviceLost`]. A GPU runs behind
     /// the process, so the call that saw it may be a later one than the one that launched the kernel.
     #[error("{call} failed: {name} ({message}){}; the device is lost, and {LOST}", after(kernel.as_deref()))]
     Fault {
@@ -471,9 +483,11 @@ impl Error {
             | Error::SharedMemory { .. }
             | Error::GridTooLarge { .. } => ErrorKind::Usage,
             Error::Matrix(_) => ErrorKind::Input,
-            Error::Nvrtc(_) | Error::Compile(_) | Error::NoDevice { .. } | Error::Driver { .. } => {
-                ErrorKind::Environment
-            }
+            Error::Nvrtc(_)
+            | Error::Compile(_)
+            | Error::NoDevice { .. }
+            | Error::DriverNotStarted { .. }
+            | Error::Driver { .. } => ErrorKind::Environment,
             Error::OutOfMemory { .. } => ErrorKind::Memory,
             Error::Fault { .. } | Error::DeviceLost { .. } | Error::SimulatedFault(_) => ErrorKind::Fault,
         }

@@ -88,16 +88,17 @@ impl DeviceMatrix {
     /// # Errors
     /// Those of [`Device::kernel`]; [`Error::OutOfMemory`], [`Error::Fault`].
     pub fn fingerprint(&self) -> Result<Fingerprint, Error> {
+        self.fingerprint_by(self.device())
+    }
+
+    /// As [`fingerprint`](Self::fingerprint), with the kernel of this handle.
+    pub(crate) fn fingerprint_by(&self, device: &Device) -> Result<Fingerprint, Error> {
         let (num_rows, num_cols) = self.stored_size();
         let (row_offsets, col_indices, _) = self.addresses();
         let offset = self.offset_type();
         let arrays = [
-            on_device(self.device(), row_offsets, (num_rows + 1) * offset.size())?,
-            on_device(
-                self.device(),
-                col_indices,
-                (self.nnz() * self.index_type().size()).next_multiple_of(4),
-            )?,
+            on_device(device, row_offsets, (num_rows + 1) * offset.size())?,
+            on_device(device, col_indices, (self.nnz() * self.index_type().size()).next_multiple_of(4))?,
         ];
         Ok(Fingerprint::joined([num_rows, num_cols, self.nnz()], offset, arrays))
     }

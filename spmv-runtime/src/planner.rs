@@ -46,7 +46,7 @@ pub fn l2_bytes(device: &Device) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Constraints {
-    /// Only kernels that give the same bits in every run.
+    /// Only kernels that give the same bits in every run, on every device of one architecture.
     pub deterministic: bool,
     /// Bytes of device memory that a plan may take beside the matrix.
     pub max_extra_bytes: Option<u64>,

@@ -37,6 +37,8 @@ use crate::vector::{Vector, check_length};
 /// ```
 #[derive(Debug)]
 pub struct Spmv {
+    /// The handle that the plan was made with.
+    device: Device,
     config: KernelConfig,
     operation: Operation,
     kernel: Arc<Kernel>,
@@ -260,6 +262,7 @@ impl Spmv {
         // Where passes are bound, the order of the workspace means nothing.
         let dot = kernel.program().dot.map(|buffer| prepared.workspace.swap_remove(buffer));
         Ok(Spmv {
+            device: device.clone(),
             config,
             operation,
             provenance,
@@ -346,7 +349,7 @@ impl Spmv {
         let (x_length, y_length) = self.vector_lengths();
         check_length("x", x_length, x.len())?;
         check_length("y", y_length, y.len())?;
-        let device = self.matrix.device();
+        let device = &self.device;
         if !x.device().is(device) || !y.device().is(device) {
             return Err(Error::OtherDevice { what: "a vector", with: "the plan" });
         }
@@ -376,7 +379,7 @@ impl Spmv {
             self.rebuild()?;
         }
         let operands = &Operands { x, y, alpha, beta, beside: self.operands.slots() };
-        let backend = self.matrix.device().backend();
+        let backend = self.device.backend();
         // A product that is captured does not run now: what follows is ordered behind the one before it.
         if stream.handle != self.last_stream.handle
             && !self.prepared.workspace.is_empty()
@@ -389,7 +392,7 @@ impl Spmv {
             // plan, and freeing device memory waits for what uses it. y was borrowed mutably, so x is another.
             if let Err(error) = unsafe { pass.launch(&**backend, stream.handle, operands) } {
                 // A first pass that a GPU refuses to launch has written nothing; one that fails in the simulator has run.
-                self.ended_early = place > 0 || self.matrix.device().is_simulator();
+                self.ended_early = place > 0 || self.device.is_simulator();
                 return Err(error);
             }
         }
@@ -420,7 +423,7 @@ impl Spmv {
     /// Makes the plan again, with what is bound to it.
     fn rebuild(&mut self) -> Result<(), Error> {
         let fresh = Self::bind(
-            self.device(),
+            &self.device,
             self.matrix.clone(),
             self.operation,
             self.config,
@@ -478,7 +481,8 @@ impl Spmv {
     }
 
     /// What the configuration's `dot` added up in the last product, in the only entry of a vector: every product
-    /// overwrites it, and other kernels may read it where it is. The sum of the rows' terms is exact before it is rounded
+    /// overwrites it, and other kernels may read it where it is; those on another stream than the product's, and the host after
+    /// [`apply_on`](Self::apply_on), are the user's to order, as with y. The sum of the rows' terms is exact before it is rounded
     /// to double precision: the same terms give the same bits on every device and in every algorithm. A term that is not
     /// finite makes it infinite or NaN, as adding would; without terms it is 0.
     ///
@@ -539,9 +543,9 @@ impl Spmv {
         self.operation.vector_lengths(self.matrix.num_rows(), self.matrix.num_cols())
     }
 
-    /// The device.
+    /// The device, by the handle that the plan was made with: the matrix may have another.
     pub fn device(&self) -> &Device {
-        self.matrix.device()
+        &self.device
     }
 
     /// Bytes of device memory that the plan takes beside the matrix.

@@ -7,13 +7,14 @@
 //! The simulator has no time: there, a product costs what it counts (sectors of global memory and atomics, 4 each, and warp
 //! instructions), once, and with a budget of products the same matrix always gets the same kernel.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use spmv_codegen::{KernelConfig, Operation};
 
-use crate::compiler::ProgramKey;
+use crate::compiler::{Compiler, ProgramKey, Target};
 use crate::device::Device;
 use crate::error::Error;
 use crate::matrix_source::{DeviceMatrix, MatrixSource};
@@ -219,14 +220,13 @@ impl Spmv {
         let Some(first) = candidates.first() else { return Err(Error::Constraints { operation }) };
         let matrix = a.to_device(device, first.config.types())?;
         let race = Race::new(limit(budget), device.backend().counts_cost());
-        let mut contest = Contest::new(&matrix, operation, *constraints, candidates, entrants, race)?;
-        let queue = Compiling::new(device);
+        let mut contest = Contest::new(device, &matrix, operation, *constraints, candidates, entrants, race)?;
+        let queue = Compiling::new(device)?;
         let went = std::thread::scope(|scope| {
             let compile = |configs: Vec<KernelConfig>| {
-                for _ in 0..queue.add(configs.into_iter().map(ProgramKey::Product)) {
-                    // Where the system has no thread to give, kernels are compiled when they are needed.
-                    let _ = std::thread::Builder::new().spawn_scoped(scope, || queue.work(device));
-                }
+                queue.add(configs.into_iter().map(ProgramKey::Product), || {
+                    std::thread::Builder::new().spawn_scoped(scope, || queue.work()).map(drop)
+                });
             };
             compile(contest.configs());
             // Whoever is next is waited for, so that the order does not depend on how long compiling takes.
@@ -298,10 +298,12 @@ fn limit(budget: Budget) -> Limit {
     }
 }
 
-/// Programs that are compiled one after the other. Whoever needs one that is being compiled waits for it, and compiles it where
-/// nobody has begun.
+/// Programs that are compiled one after the other, for a device and without it: threads may outlive it. Whoever needs a program
+/// that is being compiled waits for it, and compiles it where nobody has begun.
 #[derive(Debug)]
 pub(crate) struct Compiling {
+    compiler: Arc<Compiler>,
+    target: Target,
     /// Threads at most.
     most: usize,
     queue: Mutex<Queue>,
@@ -321,28 +323,39 @@ struct Queue {
 impl Compiling {
     /// As many threads as there are cores; where products are timed, one fewer: a thread that has to wait for a core queues what it
     /// measures too late.
-    fn new(device: &Device) -> Compiling {
+    fn new(device: &Device) -> Result<Compiling, Error> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let most = most_threads(cores, device.backend().counts_cost());
-        Compiling { most, queue: Mutex::default(), over: AtomicBool::new(false) }
+        let (compiler, target) = (device.compiler().clone(), device.target()?);
+        Ok(Compiling { compiler, target, most, queue: Mutex::default(), over: AtomicBool::new(false) })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds programs, and says how many threads are to be started for them, each of which is to [work](Self::work).
-    fn add(&self, programs: impl IntoIterator<Item = ProgramKey>) -> usize {
-        let mut queue = self.queue();
-        queue.programs.extend(programs.into_iter().map(|program| (program, false)));
-        let waiting = queue.programs.len() - queue.next;
-        // Those that are there may all be busy.
-        let workers = (queue.workers + waiting).min(self.most).max(queue.workers);
-        workers - std::mem::replace(&mut queue.workers, workers)
+    /// Adds programs, and starts threads for them, each of which is to [work](Self::work). Where the system has none to give, they
+    /// are compiled when they are needed.
+    fn add(&self, programs: impl IntoIterator<Item = ProgramKey>, mut start: impl FnMut() -> io::Result<()>) {
+        let new = {
+            let mut queue = self.queue();
+            queue.programs.extend(programs.into_iter().map(|program| (program, false)));
+            let waiting = queue.programs.len() - queue.next;
+            // Those that are there may all be busy.
+            let workers = (queue.workers + waiting).min(self.most).max(queue.workers);
+            workers - std::mem::replace(&mut queue.workers, workers)
+        };
+        for started in 0..new {
+            if let Err(error) = start() {
+                tracing::debug!(%error, "fewer threads compile kernels ahead");
+                self.queue().workers -= new - started;
+                return;
+            }
+        }
     }
 
     /// Compiles what nobody has begun, until there is nothing more or it is over.
-    fn work(&self, device: &Device) {
+    fn work(&self) {
         while !self.over.load(Ordering::Relaxed) {
             let (index, program) = {
                 let mut queue = self.queue();
@@ -355,7 +368,7 @@ impl Compiling {
                 queue.next += 1;
                 (index, program)
             };
-            if let Err(error) = device.compile(program.clone()) {
+            if let Err(error) = self.compiler.artifact(program.clone(), self.target.clone()) {
                 // Whoever needs the kernel meets the error again.
                 tracing::debug!(%error, ?program, "a candidate was not compiled");
             }
@@ -363,9 +376,10 @@ impl Compiling {
         }
     }
 
-    /// Whether the program of this index can be had without waiting.
+    /// Whether the program of this index can be had without waiting, or there is no thread to wait for.
     fn is_ready(&self, index: usize) -> bool {
-        self.queue().programs[index].1
+        let queue = self.queue();
+        queue.programs[index].1 || queue.workers == 0
     }
 
     fn stop(&self) {
@@ -393,13 +407,39 @@ mod tests {
         let programs = |count| {
             vec![ProgramKey::Product(KernelConfig::named("csr_scalar").unwrap().build().unwrap()); count]
         };
-        let queue = Compiling { most: 3, ..Compiling::new(&device) };
-        assert_eq!(queue.add(programs(1)), 1);
-        assert_eq!(queue.add(programs(100)), 2);
-        assert_eq!(queue.add(programs(1)), 0);
-        (0..3).for_each(|_| queue.work(&device));
+        let queue = Compiling { most: 3, ..Compiling::new(&device).unwrap() };
+        let started = |count| {
+            let mut started = 0;
+            queue.add(programs(count), || {
+                started += 1;
+                Ok(())
+            });
+            started
+        };
+        assert_eq!([1, 100, 1].map(started), [1, 2, 0]);
+        assert!((0..102).all(|index| !queue.is_ready(index)));
+        (0..3).for_each(|_| queue.work());
         assert!((0..102).all(|index| queue.is_ready(index)));
         // Those that had nothing left to do are over.
-        assert_eq!(queue.add(programs(1)), 1);
+        assert_eq!(started(1), 1);
+    }
+
+    /// Nobody waits for threads that the system did not give, and their places are free for others.
+    #[test]
+    fn threads_that_were_not_started_do_not_count() {
+        let queue = Compiling { most: 3, ..Compiling::new(&Device::simulator()).unwrap() };
+        let add = |allowed: usize| {
+            let mut asked = 0;
+            queue.add(vec![ProgramKey::Fingerprint; 4], || {
+                asked += 1;
+                if asked > allowed { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            (asked, queue.queue().workers)
+        };
+        assert_eq!(add(0), (1, 0));
+        assert!((0..4).all(|index| queue.is_ready(index)), "they are compiled when they are needed");
+        assert_eq!(add(1), (2, 1));
+        assert!((0..8).all(|index| !queue.is_ready(index)), "a thread will come to them");
+        assert_eq!(add(2), (2, 3));
     }
 }

@@ -235,7 +235,7 @@ impl<T: Element> Vector<T> {
     }
 
     /// The dot product with `y`, summed in double precision; of complex vectors the real part of it ([`Vector::dotc`]). The same
-    /// vectors give the same bits in every run and on every device.
+    /// vectors give the same bits in every run, on every device of one architecture.
     ///
     /// # Errors
     /// As [`Vector::copy_from`].
@@ -259,7 +259,12 @@ impl<T: Element> Vector<T> {
     }
 
     /// As [`Vector::dot`], into the only entry of a vector: the number stays on the device, where a product whose sums are in f64
-    /// may read it as α or β ([`Factor`](crate::Factor)), and nothing is waited for.
+    /// may read it as α or β ([`Factor`](crate::Factor)), and nothing is waited for. Runs on the device's own stream, as all
+    /// operations on vectors do; what reads the number on another one is the user's to order.
+    ///
+    /// The workspace is that of the device's handle and its clones, for all operations that give a number. They are one behind
+    /// another on the device's own stream, except while that is being captured: order a captured graph against other dots, norms
+    /// and [`amax`](Self::amax) by the same handle. The first of them compiles and allocates, so let one run before a capture.
     ///
     /// # Errors
     /// As [`Vector::copy_from`].

@@ -11,6 +11,9 @@ use spmv_runtime::{Budget, Constraints, Device, Spmv};
 /// In a process that is to end: after how many milliseconds.
 const ENDS_AFTER: &str = "SPMV_TEST_ENDS_AFTER";
 
+/// Whether it ends without dropping its plan.
+const LEAVES_PLAN: &str = "SPMV_TEST_LEAVES_PLAN";
+
 /// NVRTC was taken down under threads that were in it, and more than half of such processes crashed.
 #[test]
 fn threads_that_compile_end_before_nvrtc_does() {
@@ -23,14 +26,19 @@ fn threads_that_compile_end_before_nvrtc_does() {
         let plan =
             Spmv::tune_in_background(&device, &a, Operation::NonTranspose, &constraints, budget).unwrap();
         std::thread::sleep(Duration::from_millis(ms.parse().unwrap()));
-        // As where the plan is a static variable: nobody drops it.
-        std::mem::forget(plan);
+        match std::env::var(LEAVES_PLAN).is_ok() {
+            // As where the plan is a static variable: nobody drops it.
+            true => std::mem::forget((plan, device)),
+            // Threads still compile for a plan and a device that are gone.
+            false => drop((plan, device)),
+        }
         process::exit(0);
     }
-    for ms in (0..8).map(|turn| 60 * turn) {
+    for (ms, leaves_plan) in (0..8).map(|turn| (60 * turn, turn % 2 == 0)) {
         let mut again = Command::new(std::env::current_exe().unwrap());
         again.args(["--exact", "threads_that_compile_end_before_nvrtc_does", "--nocapture"]);
-        let output = again.env(ENDS_AFTER, ms.to_string()).env("SPMV_CACHE_DIR", "off").output().unwrap();
+        again.env(ENDS_AFTER, ms.to_string()).env("SPMV_CACHE_DIR", "off");
+        let output = again.envs(leaves_plan.then_some((LEAVES_PLAN, ""))).output().unwrap();
         assert!(
             output.status.success(),
             "after {ms} ms: {}, {}",

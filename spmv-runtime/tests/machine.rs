@@ -184,7 +184,6 @@ fn a_driver_that_is_of_no_use() {
     let folder = driver();
     for (variables, words) in [
         (&[("DRIVER_INIT", "100")][..], &["cuInit failed with CUDA_ERROR_NO_DEVICE", "12.0 or newer"][..]),
-        (&[("DRIVER_INIT", "803")], &["CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "install NVIDIA's driver"]),
         (
             &[("DRIVER_VERSION", "11040")],
             &["supports CUDA 11.4, and 12.0 is needed", "install NVIDIA's driver"],
@@ -203,10 +202,27 @@ fn a_driver_that_is_of_no_use() {
         has(&cuda, words);
         assert_eq!(best, "there");
     }
-    // A device that fails is not passed over.
+    // Nor is a driver passed over that does not start, or a device that fails.
+    let start = "Environment: the CUDA driver does not start: cuInit failed with";
+    let not_started = [
+        ("34", [start, "CUDA_ERROR_OTHER, error 34 (as it was told)", "stubs", "--device sim"]),
+        ("803", [start, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, error 803", "nvidia-smi", "restarted"]),
+        ("999", [start, "CUDA_ERROR_OTHER, error 999", "nvidia-smi", "Device::simulator()"]),
+    ];
+    for (error, words) in not_started {
+        let mut command = with_libraries(folder.path());
+        command.env("DRIVER_VERSION", "12040").env("DRIVER_INIT", error);
+        let [cuda, best, ..] = said(command);
+        has(&cuda, &words);
+        assert_eq!(best, cuda);
+    }
     for (error, words) in [
         ("700", &["Fault: cuDeviceGetCount failed", "the device is lost", "start a new process"][..]),
+        ("220", &["Fault: cuDeviceGetCount failed", "the device is lost", "start a new process"]),
+        ("226", &["Fault: cuDeviceGetCount failed", "the device is lost", "start a new process"]),
         ("719", &["Fault: cuDeviceGetCount failed", "the device is lost", "start a new process"]),
+        ("720", &["Environment: cuDeviceGetCount failed: CUDA_ERROR_OTHER (as it was told)"]),
+        ("721", &["Fault: cuDeviceGetCount failed", "the device is lost", "start a new process"]),
         ("999", &["Environment: cuDeviceGetCount failed: CUDA_ERROR_OTHER (as it was told)"]),
     ] {
         let mut command = with_libraries(folder.path());

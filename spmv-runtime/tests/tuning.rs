@@ -257,6 +257,30 @@ fn an_upgrade_is_taken_when_it_is_asked_for() {
     }
 }
 
+/// The matrix was brought there by another handle, with another compiler.
+#[test]
+fn kernels_come_from_the_handle_that_tunes() {
+    let root = TempDir::new().unwrap();
+    let a = generated("rmat", &[("scale", 7.0), ("per_row", 9.0)]);
+    let uploads = with_cache(&root.path().join("cache"));
+    let matrix = Arc::new(DeviceMatrix::upload(&uploads, &a, IndexType::U32).unwrap());
+    let device = uploads.with_compiler(forgetful().compiler().clone());
+    let (operation, constraints) = (Operation::NonTranspose, Constraints::default());
+    let budget = Budget::Products(20);
+    let mut spmv = Spmv::tune_in_background(&device, &matrix, operation, &constraints, budget).unwrap();
+    while spmv.is_tuning() {
+        spmv.upgrade().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    check(&mut spmv, &a);
+    let mut tuned = Spmv::tune_with(&device, &matrix, operation, &constraints, budget).unwrap().plan;
+    check(&mut tuned, &a);
+    for plan in [&spmv, &tuned, &Spmv::auto(&device, &matrix).unwrap()] {
+        assert!(Arc::ptr_eq(plan.device().compiler(), device.compiler()), "{}", plan.config());
+    }
+    assert!(uploads.compiler().disk().entries().unwrap().is_empty());
+}
+
 /// A kernel for values that repeat was taken, and then they are replaced by values that do not.
 #[test]
 fn an_upgrade_leaves_a_kernel_that_cannot_have_the_values() {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::Serialize;
 use spmv_runtime::cache::{CacheLocation, DiskCache};
 use spmv_runtime::codegen::{Algorithm, KernelConfig};
-use spmv_runtime::{Compiler, DeviceProperties, Nvrtc, devices, driver_version};
+use spmv_runtime::{Compiler, Device, DeviceProperties, Nvrtc, devices, driver_version};
 
 use crate::cusparse;
 use crate::failure::{Failure, Kind};
@@ -23,12 +23,12 @@ pub struct Doctor {
 
 const AFTER_HELP: &str = "\
 Exits with 0 where kernels can be compiled and run, on a GPU or the simulator; with 4 where
-NVRTC is missing or does not compile.
+NVRTC is missing or does not compile, or a GPU or its driver is there and does not work.
 
 JSON (--json), one object:
   driver     cuda_version, problem, help
   devices    the GPUs: name, arch, multiprocessors, memory_bytes, l2_bytes
-  default    what `--device auto` is: cuda:0 or sim
+  default    what `--device auto` is: cuda:0 or sim; null where a GPU or its driver does not work
   nvrtc      version, path, found_by, archs, compile_ms, problem
   cusparse   version, library, problem
   cache      folder, max_bytes, entries, bytes, problem
@@ -41,7 +41,7 @@ const ARCH_WITHOUT_GPU: &str = "sm_90";
 struct DoctorReport {
     driver: DriverFacts,
     devices: Vec<GpuFacts>,
-    default: &'static str,
+    default: Option<&'static str>,
     nvrtc: NvrtcFacts,
     cusparse: CusparseFacts,
     cache: CacheFacts,
@@ -101,20 +101,19 @@ struct ReadyFor {
 
 impl Doctor {
     pub fn run(self) -> Result<(), Failure> {
-        let (devices, device_problem) = match devices() {
-            Ok(devices) => (devices, None),
-            Err(error) => (Vec::new(), Some(Failure::from(error))),
+        let opened = Device::open();
+        let default = opened.as_ref().ok().map(|device| if device.is_simulator() { "sim" } else { "cuda:0" });
+        // Why it is not a GPU, which opening the first says.
+        let device_problem = match default {
+            Some("cuda:0") => None,
+            _ => Device::cuda(0).err().map(Failure::from),
         };
-        let device_problem = device_problem.or_else(|| {
-            let failure = Failure::new(Kind::Environment, "the driver sees no device");
-            devices.is_empty().then(|| failure.help("check `nvidia-smi` and CUDA_VISIBLE_DEVICES"))
-        });
         let driver = DriverFacts {
             cuda_version: driver_version().ok().map(|version| version.to_string()),
             problem: device_problem.as_ref().map(Failure::to_string),
             help: device_problem.as_ref().and_then(Failure::what_to_do).map(str::to_owned),
         };
-        let nvrtc = NvrtcFacts::find(devices.first());
+        let nvrtc = NvrtcFacts::find(opened.as_ref().ok());
         let cusparse = match cusparse::find() {
             Ok((library, version)) => {
                 CusparseFacts { version: Some(version), library: Some(library), problem: None }
@@ -125,24 +124,23 @@ impl Doctor {
         let printed = self.output.print(&DoctorReport {
             ready_for: ReadyFor {
                 compile,
-                gpu: compile && !devices.is_empty(),
+                gpu: compile && default == Some("cuda:0"),
                 simulator: compile,
                 cpu: true,
             },
-            default: if devices.is_empty() { "sim" } else { "cuda:0" },
-            devices: devices.into_iter().map(GpuFacts::from).collect(),
+            default,
+            devices: devices().unwrap_or_default().into_iter().map(GpuFacts::from).collect(),
             driver,
             nvrtc,
             cusparse,
             cache: CacheFacts::of(&DiskCache::from_env()),
         });
-        if compile {
-            return printed;
-        }
-        Err(Failure::new(
-            Kind::Environment,
-            "NVRTC is missing or does not compile; the report says what to do",
-        ))
+        let message = match (compile, default) {
+            (true, Some(_)) => return printed,
+            (true, None) => "a GPU or its driver does not work; the report says what to do",
+            (false, _) => "NVRTC is missing or does not compile; the report says what to do",
+        };
+        Err(Failure::new(Kind::Environment, message))
     }
 }
 
@@ -155,7 +153,7 @@ impl From<DeviceProperties> for GpuFacts {
 
 impl NvrtcFacts {
     /// Finds NVRTC and compiles one kernel with it: a library without its builtins is found and does not compile.
-    fn find(device: Option<&DeviceProperties>) -> NvrtcFacts {
+    fn find(device: Option<&Device>) -> NvrtcFacts {
         let nvrtc = match Nvrtc::find() {
             Ok(nvrtc) => nvrtc,
             Err(error) => return NvrtcFacts { problem: Some(error.to_string()), ..NvrtcFacts::default() },
@@ -175,9 +173,10 @@ impl NvrtcFacts {
     }
 }
 
-fn compile_one(nvrtc: &Nvrtc, device: Option<&DeviceProperties>) -> Result<(), Failure> {
+fn compile_one(nvrtc: &Nvrtc, device: Option<&Device>) -> Result<(), Failure> {
     let known = |arch: &&str| nvrtc.check_arch(arch).is_ok();
-    let arch = device.map(|device| device.arch.as_str()).filter(known).unwrap_or(ARCH_WITHOUT_GPU);
+    let arch =
+        device.map(|device| device.properties().arch.as_str()).filter(known).unwrap_or(ARCH_WITHOUT_GPU);
     let Some(spec) = Algorithm::ALL.first() else { return Ok(()) };
     let config = KernelConfig::builder((spec.default)()).build()?;
     Compiler::new(DiskCache::open(&CacheLocation::off())).compile(&config, arch)?;
@@ -221,8 +220,12 @@ impl Report for DoctorReport {
                 format_args!("{name}, {arch}, {multiprocessors} multiprocessors, {memory}, {l2} L2"),
             )?;
         }
-        if self.devices.is_empty() {
-            fact(out, "device", "the simulator, ptx-sim: without a GPU kernels run there, on the CPU")?;
+        match self.default {
+            Some("sim") => {
+                fact(out, "device", "the simulator, ptx-sim: without a GPU kernels run there, on the CPU")?;
+            }
+            Some(_) => {}
+            None => fact(out, "device", "none unless it is named: with --device sim kernels run on the CPU")?,
         }
         self.nvrtc.text(out)?;
         match (&self.cusparse.version, self.cusparse.library) {
@@ -236,6 +239,9 @@ impl Report for DoctorReport {
             out,
             "verdict",
             match (compile, gpu) {
+                (true, false) if self.default.is_none() => {
+                    "kernels are compiled, and the GPU or its driver does not work; only --device sim runs them"
+                }
                 (true, true) => "everything is there: kernels are compiled and run on the GPU",
                 (true, false) => {
                     "kernels are compiled and run on the simulator; for speed it takes a GPU with a driver"

@@ -118,7 +118,7 @@ impl GuaranteeFacts {
 
     pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         let bits = match self.bit_reproducible {
-            true => "the same bits in every run, on every device",
+            true => "the same bits in every run, on every device of one architecture",
             false => "bits may differ from run to run, within the bound",
         };
         let fill = match self.fill_touches_x {

@@ -22,7 +22,12 @@ impl DeviceMatrix {
     /// # Errors
     /// Those of [`Device::kernel`](crate::Device::kernel); [`Error::OutOfMemory`], [`Error::Fault`].
     pub fn features(&self) -> Result<Features, Error> {
-        self.looked_at(self.arrays(), false)
+        self.features_by(self.device())
+    }
+
+    /// As [`features`](Self::features), with the kernels of this handle.
+    pub(crate) fn features_by(&self, device: &Device) -> Result<Features, Error> {
+        self.looked_at(device, self.arrays(), false)
     }
 
     /// As [`features`](Self::features), of the transpose of the arrays, as far as they follow from those of the arrays and from
@@ -33,7 +38,11 @@ impl DeviceMatrix {
     /// # Errors
     /// As [`features`](Self::features).
     pub fn features_of_transpose(&self) -> Result<Features, Error> {
-        self.looked_at(self.arrays(), true)
+        self.features_of_transpose_by(self.device())
+    }
+
+    pub(crate) fn features_of_transpose_by(&self, device: &Device) -> Result<Features, Error> {
+        self.looked_at(device, self.arrays(), true)
     }
 
     /// As [`features`](Self::features), of the whole matrix where one triangle of it is stored: those of both, of which a copy is
@@ -42,22 +51,28 @@ impl DeviceMatrix {
     /// # Errors
     /// As [`features`](Self::features), and those of [`Spmv::with`].
     pub fn features_of_both_triangles(self: &Arc<Self>) -> Result<Features, Error> {
+        self.features_of_both_triangles_by(self.device())
+    }
+
+    pub(crate) fn features_of_both_triangles_by(
+        self: &Arc<Self>,
+        device: &Device,
+    ) -> Result<Features, Error> {
         let of_arrays = self.storage().of_arrays(Operation::NonTranspose);
         let Some(of_triangle) = of_arrays.filter(|of_arrays| of_arrays.is_of_triangle()) else {
-            return self.features();
+            return self.features_by(device);
         };
         let config = KernelConfig::builder(CsrScalar::default()).build()?;
-        let plan = Spmv::with(self.device(), self, typed(config, usual_types(self)?, of_triangle)?)?;
+        let plan = Spmv::with(device, self, typed(config, usual_types(self)?, of_triangle)?)?;
         let (nnz, addresses) = plan.copied_arrays();
-        self.looked_at(Arrays { nnz, addresses }, false)
+        self.looked_at(device, Arrays { nnz, addresses }, false)
     }
 
     fn arrays(&self) -> Arrays {
         Arrays { nnz: self.nnz() as u64, addresses: self.addresses() }
     }
 
-    fn looked_at(&self, arrays: Arrays, transposed: bool) -> Result<Features, Error> {
-        let device = self.device();
+    fn looked_at(&self, device: &Device, arrays: Arrays, transposed: bool) -> Result<Features, Error> {
         let kernels = device.analysis_kernels(self.offset_type(), self.index_type())?;
         let program = &kernels.program;
         let Arrays { nnz, addresses: (row_offsets, col_indices, values) } = arrays;

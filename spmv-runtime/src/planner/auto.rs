@@ -113,13 +113,15 @@ pub(crate) fn ranked(
     })?;
     let matrix = a.to_device(device, types)?;
     let features = match of_arrays {
-        Operation::Transpose => matrix.features_of_transpose()?,
-        of_triangle if of_triangle.is_of_triangle() => match matrix.features_of_both_triangles() {
+        Operation::Transpose => matrix.features_of_transpose_by(device)?,
+        of_triangle if of_triangle.is_of_triangle() => match matrix.features_of_both_triangles_by(device) {
             // What needs both will be refused, too.
-            Err(Error::OutOfMemory { .. } | Error::Misfit { .. } | Error::Config(_)) => matrix.features()?,
+            Err(Error::OutOfMemory { .. } | Error::Misfit { .. } | Error::Config(_)) => {
+                matrix.features_by(device)?
+            }
             found => found?,
         },
-        _ => matrix.features()?,
+        _ => matrix.features_by(device)?,
     };
     let found = lists(&features, types, of_arrays, l2_bytes(device), constraints)?;
     Ok((matrix, found))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use spmv_codegen::{KernelConfig, Loads, Operation};
 
 use crate::backend::Allocation;
-use crate::device::OrderedStream;
+use crate::device::{Device, OrderedStream};
 use crate::error::{Error, ErrorKind};
 use crate::matrix_source::DeviceMatrix;
 use crate::planner::{Candidate, Constraints, Setting, Step, neighbours, refusal, step};
@@ -58,6 +58,8 @@ pub(super) enum Entrants {
 /// Candidates, those of them that have a plan, and what they are multiplied with.
 #[derive(Debug)]
 pub(crate) struct Contest {
+    /// The handle whose kernels race.
+    device: Device,
     matrix: Arc<DeviceMatrix>,
     operation: Operation,
     constraints: Constraints,
@@ -141,6 +143,7 @@ pub(super) enum Went {
 impl Contest {
     /// Makes x and y, all zero: their values do not count.
     pub(super) fn new(
+        device: &Device,
         matrix: &Arc<DeviceMatrix>,
         operation: Operation,
         constraints: Constraints,
@@ -154,7 +157,7 @@ impl Contest {
         };
         let x_bytes = bytes(|config| config.types().x.size(), x_length);
         let y_bytes = bytes(|config| config.types().y.size(), y_length);
-        let backend = matrix.device().backend();
+        let backend = device.backend();
         let entry = |candidate: Candidate| {
             let expected =
                 candidate.prediction.map(|prediction| prediction.ms_of_product(constraints.products));
@@ -168,6 +171,7 @@ impl Contest {
         };
         Ok(Contest {
             vectors: (0..pairs).map(pair).collect::<Result<_, Error>>()?,
+            device: device.clone(),
             matrix: matrix.clone(),
             operation,
             constraints,
@@ -349,7 +353,7 @@ impl Contest {
         // Nobody is left in the race: the kernel that does for any structure can have any values.
         if self.lent.is_some() && matches!(lent.refresh(), Err(Error::Misfit { .. })) {
             let config = self.entries[0].candidate.config;
-            *lent = Spmv::with_operation(lent.device(), &self.matrix, self.operation, config)?;
+            *lent = Spmv::with_operation(&self.device, &self.matrix, self.operation, config)?;
             self.lent = Some(0);
             return Ok(true);
         }
@@ -378,7 +382,7 @@ impl Contest {
             self.entries[index].outcome = Outcome::Refused(reason);
             return Ok(());
         }
-        let device = self.matrix.device().clone();
+        let device = self.device.clone();
         self.is_unsettled = true;
         let started = Instant::now();
         if let Err(error) = device.kernel(&config) {
@@ -441,7 +445,7 @@ impl Contest {
     /// What each of so many products of a runner takes, after one that is not timed: others ran since its last, or its arrays are in
     /// no cache yet.
     fn products(&mut self, runner: usize, products: u32, lent: Option<&mut Spmv>) -> Result<f64, Error> {
-        let device = self.matrix.device().clone();
+        let device = self.device.clone();
         let mut vectors = self.vectors.iter().map(|pair| pair.each_ref().map(Allocation::address)).cycle();
         let (one, zero) = (Scalar::F64(1.0).into(), Scalar::F64(0.0).into());
         let entry = &mut self.entries[self.runners[runner]];
@@ -493,7 +497,7 @@ impl Contest {
             outcome: entry.outcome.clone(),
         });
         Some(TuningReport {
-            unit: Unit::of(self.matrix.device()),
+            unit: Unit::of(&self.device),
             config: self.entries[self.runners[best]].candidate.config,
             tried: tried.collect(),
             stop,

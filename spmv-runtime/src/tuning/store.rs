@@ -127,7 +127,7 @@ impl Question {
         constraints: &Constraints,
     ) -> Result<Question, Error> {
         let types = usual_types(matrix)?;
-        Ok(Self::of(device, matrix.fingerprint()?, matrix.storage(), operation, types, constraints))
+        Ok(Self::of(device, matrix.fingerprint_by(device)?, matrix.storage(), operation, types, constraints))
     }
 
     /// What to ask for a product of these types with a matrix whose arrays have this fingerprint.
