@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use spmv_runtime::codegen::{
-    Algorithm, Arg, Coefficient, ConfigError, Features, KernelConfig, Loads, Pass, Special, ValueType,
+    Algorithm, Arg, Buffer, Coefficient, ConfigError, Features, KernelConfig, Loads, Pass, Special, ValueType,
 };
 use spmv_runtime::{COMMON_KEYS, Device, MatrixSource, Origin, RealElement, Spmv, planner};
 
@@ -287,18 +287,36 @@ fn main_pass(plan: &Spmv) -> Option<&Pass> {
 }
 
 /// Bytes of the matrix that a product reads, at least: row offsets where it takes them, entries, and what the plan keeps. Where the
-/// plan keeps values of its own and a product takes those of CSR too, as for rows of some lengths only, the larger of both counts.
+/// plan keeps values of its own and a product takes those of CSR, or of a copy, too, as for rows of some lengths only, the larger of
+/// both counts.
 fn stored_bytes(plan: &Spmv) -> u64 {
     let matrix = plan.matrix();
     let reads = |wanted: fn(&Arg) -> bool| plan.launched().any(|pass| pass.args.iter().any(wanted));
     let (rows, nnz) = (matrix.num_rows() as u64, matrix.nnz() as u64);
     let of = |read: bool, bytes: u64| if read { bytes } else { 0 };
-    let offsets =
-        of(reads(|arg| matches!(arg, Arg::RowOffsets)), (rows + 1) * matrix.offset_type().size() as u64);
-    let entries = of(reads(|arg| matches!(arg, Arg::ColIndices)), nnz * matrix.index_type().size() as u64)
-        + of(reads(|arg| matches!(arg, Arg::Values)), nnz * matrix.value_type().size() as u64);
-    let kept = of(reads(|arg| matches!(arg, Arg::Buffer(_))), plan.workspace_bytes());
-    let keeps_values = plan.program().prepare.iter().any(|pass| pass.args.contains(&Arg::Values));
+    let [mut offsets, mut entries, mut kept] = [
+        of(reads(|arg| matches!(arg, Arg::RowOffsets)), (rows + 1) * matrix.offset_type().size() as u64),
+        of(reads(|arg| matches!(arg, Arg::ColIndices)), nnz * matrix.index_type().size() as u64)
+            + of(reads(|arg| matches!(arg, Arg::Values)), nnz * matrix.value_type().size() as u64),
+        0,
+    ];
+    for (index, (buffer, bytes)) in plan.program().buffers.iter().zip(plan.buffer_bytes()).enumerate() {
+        let is_read = plan.launched().any(|pass| pass.args.contains(&Arg::Buffer(index)));
+        *match buffer.name {
+            "transposed_offsets" | "expanded_offsets" => &mut offsets,
+            "transposed_indices" | "transposed_values" | "expanded_indices" | "expanded_values" => {
+                &mut entries
+            }
+            _ => &mut kept,
+        } += of(is_read, *bytes);
+    }
+    let copied = |buffer: &Buffer| ["transposed_values", "expanded_values"].contains(&buffer.name);
+    let copied = plan.program().buffers.iter().position(copied);
+    // Of a copy's passes the one that makes its values reads the matrix's.
+    let keeps_values = plan.program().prepare.iter().any(|pass| {
+        let reads_values = pass.args.contains(&Arg::Values);
+        copied.map_or(reads_values, |values| pass.args.contains(&Arg::Buffer(values)) && !reads_values)
+    });
     offsets + if keeps_values { entries.max(kept) } else { entries + kept }
 }
 
@@ -376,6 +394,22 @@ mod tests {
         let (rows, entries) = (1001 * 4, a.nnz() as u64 * 8);
         assert!(coo.workspace_bytes() >= a.nnz() as u64 * 4);
         assert_eq!(stored_bytes(&coo), rows + entries + coo.workspace_bytes());
+    }
+
+    /// Arrays of a copy are counted as those of the matrix are.
+    #[test]
+    fn transposed_products_read_what_others_do() {
+        let device = Device::simulator();
+        let generator = spmv_runtime::matrix::generate::Generator::new("gaussian").unwrap();
+        let a = generator.set("n", 1000.0).unwrap().generate::<f32, u32>().unwrap();
+        for algorithm in ["csr_vector", "coo", "dasp", "sell_c_sigma"] {
+            let bytes = |operation: &str| {
+                let config = KernelConfig::from_settings(algorithm, [("operation", operation)]).unwrap();
+                stored_bytes(&Spmv::with(&device, &a, config).unwrap()) as f64
+            };
+            let ratio = bytes("transpose") / bytes("non_transpose");
+            assert!((0.9..1.1).contains(&ratio), "{algorithm}: {ratio}");
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::launcher::{Bindings, BoundPass, Operands};
 pub(crate) struct Prepared {
     /// One entry a buffer of the program; those that only `prepare` passes use are empty.
     pub(crate) workspace: Vec<Allocation>,
-    /// Bytes of the workspace that is kept.
-    pub(crate) workspace_bytes: u64,
+    /// Their bytes.
+    pub(crate) buffer_bytes: Vec<u64>,
     /// Bytes that were freed when everything was prepared.
     pub(crate) scratch_bytes: u64,
     /// The program's counts.
@@ -80,15 +80,15 @@ pub(crate) fn prepare(
             workspace.allocate(device, &Bindings { counts: &counts, ..sizes })?;
         }
     }
-    let (workspace_bytes, scratch_bytes) = workspace.free_scratch();
+    let scratch_bytes = workspace.free_scratch();
     let entries = Bindings { counts: &counts, ..sizes }.eval(&program.entries, || 0);
     // A product that is captured next is ordered behind nothing.
     if prepares || program.buffers.iter().any(|buffer| buffer.zeroed) {
         backend.synchronize(StreamHandle::default())?;
     }
     Ok(Prepared {
+        buffer_bytes: workspace.bytes.iter().map(|bytes| bytes.unwrap_or(0)).collect(),
         workspace: workspace.allocations,
-        workspace_bytes,
         scratch_bytes,
         counts,
         entries,
@@ -185,18 +185,13 @@ impl<'a> Workspace<'a> {
         Ok(())
     }
 
-    /// Frees what only `prepare` passes use; the bytes that stay and those that went.
-    fn free_scratch(&mut self) -> (u64, u64) {
-        let (mut kept, mut freed) = (0, 0);
-        for (index, buffer) in self.buffers.iter().enumerate() {
-            let bytes = self.bytes[index].unwrap_or(0);
-            if buffer.scratch {
-                self.allocations[index].release();
-                freed += bytes;
-            } else {
-                kept += bytes;
-            }
+    /// Frees what only `prepare` passes use: its bytes.
+    fn free_scratch(&mut self) -> u64 {
+        let mut freed = 0;
+        for (index, _) in self.buffers.iter().enumerate().filter(|(_, buffer)| buffer.scratch) {
+            self.allocations[index].release();
+            freed += self.bytes[index].take().unwrap_or(0);
         }
-        (kept, freed)
+        freed
     }
 }

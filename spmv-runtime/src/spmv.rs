@@ -550,7 +550,12 @@ impl Spmv {
 
     /// Bytes of device memory that the plan takes beside the matrix.
     pub fn workspace_bytes(&self) -> u64 {
-        self.prepared.workspace_bytes
+        self.prepared.buffer_bytes.iter().sum()
+    }
+
+    /// The bytes of each of the program's buffers: 0 for what was freed when the plan was made.
+    pub fn buffer_bytes(&self) -> &[u64] {
+        &self.prepared.buffer_bytes
     }
 
     /// Bytes of device memory that making the plan took for a while beside what it keeps.

@@ -357,7 +357,7 @@ fn preparing_reads_counts_back_before_what_depends_on_them() {
     let before = recorder.used();
     let prepared = prepare(&device, &kernel, Bindings::default(), PURPOSE).unwrap();
     assert_eq!(prepared.counts, [3, 5]);
-    assert_eq!((prepared.workspace_bytes, prepared.scratch_bytes), (40, 16 + 12));
+    assert_eq!((prepared.buffer_bytes.iter().sum::<u64>(), prepared.scratch_bytes), (40, 16 + 12));
     assert_eq!(recorder.used() - before, 40, "scratch is freed");
     let grids: Vec<_> = recorder.launches.lock().unwrap().iter().map(|launch| launch.grid).collect();
     assert_eq!(grids, [1, 3]);
