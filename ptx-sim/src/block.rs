@@ -5,8 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::decode::Kernel;
-use crate::memory::{Access, AccessKind, Bad, Global, Memory, Race, RaceDetector};
+use crate::memory::{Bad, Global, Memory};
 use crate::op::{BarrierKind, R};
+use crate::races::{Access, AccessKind, Arrived, Race, RaceDetector};
 use crate::report::{Counters, FaultKind};
 use crate::warp::{Random, Stop, Warp, WarpFault};
 
@@ -40,9 +41,7 @@ pub(crate) struct Arrival {
 /// A block's shared memory and who touched it.
 pub(crate) struct Shared {
     memory: Memory,
-    races: RaceDetector,
-    /// The interval between barriers; never the same in two blocks.
-    interval: u32,
+    pub(crate) races: RaceDetector,
     race: Option<Race>,
     /// Whether any memory changed since this was last cleared.
     pub(crate) progress: bool,
@@ -54,23 +53,15 @@ impl Shared {
         Shared {
             memory: Memory::new(bytes),
             races: RaceDetector::new(bytes, context.kernel.shared_cell),
-            interval: 0,
             race: None,
             progress: false,
         }
     }
 
     fn start(&mut self) {
-        self.next_interval();
+        self.races.block_meets();
         self.race = None;
         self.memory.mark_allocated(0, self.memory.len());
-    }
-
-    fn next_interval(&mut self) {
-        self.interval = self.interval.checked_add(1).unwrap_or_else(|| {
-            self.races.forget();
-            1
-        });
     }
 
     pub(crate) fn take_race(&mut self) -> Option<Race> {
@@ -85,7 +76,7 @@ impl Shared {
     /// An access by a thread; the race that it makes, where it makes one.
     #[inline(always)]
     pub(crate) fn touch(&mut self, at: u64, bytes: u32, kind: AccessKind, access: Access) -> Option<Race> {
-        self.races.access(at, bytes, kind, &Access { interval: self.interval, ..access })
+        self.races.access(at, bytes, kind, &access)
     }
 
     /// Begins a copy to some bytes by a thread. Until it arrives they hold nothing: whoever reads them faults.
@@ -105,7 +96,7 @@ impl Shared {
     pub(crate) fn end_copy(&mut self, at: u64, bytes: &[u8], access: Access) -> Option<Race> {
         let written = (at..).take(bytes.len()).find(|at| self.memory.load(*at, 1).is_ok());
         if let Some(at) = written {
-            return self.races.last_write(at);
+            return self.races.last_write(at, &access);
         }
         self.memory.write_bytes(at, bytes);
         self.progress = true;
@@ -153,6 +144,7 @@ struct Barrier {
     count: u32,
     any: bool,
     not_all: bool,
+    seen: Arrived,
     waiting: Vec<(usize, Arrival)>,
 }
 
@@ -292,6 +284,7 @@ impl Block {
         barrier.count += arrival.votes.count_ones();
         barrier.any |= arrival.votes != 0;
         barrier.not_all |= arrival.votes != arrival.lanes;
+        self.shared.races.warp_arrives(warp as u32, &mut barrier.seen);
         if arrival.kind != BarrierKind::Arrive {
             barrier.waiting.push((warp, arrival));
             self.waiting[warp] = true;
@@ -312,11 +305,14 @@ impl Block {
         let mut passed = std::mem::take(barrier);
         for (warp, arrival) in passed.waiting.drain(..) {
             self.waiting[warp] = false;
+            self.shared.races.warp_leaves(warp as u32, &passed.seen);
             self.warps[warp].barrier_result(&arrival, passed.count, !passed.not_all, passed.any);
         }
         // Its room is there for the next time.
         barrier.waiting = passed.waiting;
-        self.shared.next_interval();
+        if passed.threads.is_none() {
+            self.shared.races.block_meets();
+        }
         counters.barriers += 1;
     }
 }

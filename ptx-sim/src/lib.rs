@@ -60,6 +60,7 @@ mod memory;
 mod mma;
 mod op;
 mod parse;
+mod races;
 mod report;
 mod warp;
 

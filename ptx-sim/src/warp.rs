@@ -3,8 +3,9 @@
 use crate::alu::{Alu, L32, L64};
 use crate::block::{Arrival, Context, Shared};
 use crate::decode::Kernel;
-use crate::memory::{self, AccessKind, Bad, GLOBAL_BASE, LOCAL_BASE, Memory, SHARED_BASE, WINDOW};
+use crate::memory::{self, Bad, GLOBAL_BASE, LOCAL_BASE, Memory, SHARED_BASE, WINDOW};
 use crate::op::*;
+use crate::races::{Access as SharedAccess, AccessKind, Race};
 use crate::report::{Counters, FaultKind};
 
 /// Lanes that stand at the same instruction.
@@ -49,8 +50,6 @@ pub(crate) struct Warp {
     stacks: Vec<Vec<u32>>,
     local: Memory,
     local_bytes: u64,
-    /// Counts warp-wide synchronisations: accesses of shared memory by lanes of one warp are ordered by them.
-    interval: u32,
     /// Warp instructions executed, for clocks.
     executed: u64,
     /// Copies to shared memory that have not been waited for, in the order in which they began.
@@ -144,7 +143,6 @@ impl Warp {
             stacks: Vec::new(),
             local: Memory::new(kernel.local_bytes * 32),
             local_bytes: kernel.local_bytes,
-            interval: 1,
             executed: 0,
             copies: Vec::new(),
             groups: [0; 32],
@@ -164,7 +162,6 @@ impl Warp {
         self.pc = 0;
         self.others.clear();
         self.stacks.clear();
-        self.interval = self.interval.wrapping_add(1);
         self.executed = 0;
         self.copies.clear();
         self.groups = [0; 32];
@@ -438,9 +435,6 @@ impl Warp {
 
     /// Ends a warp-wide instruction: who was not ready waits.
     fn after_sync(&mut self, exec: u32, ready: u32) -> Next {
-        if ready != 0 {
-            self.interval = self.interval.wrapping_add(1);
-        }
         if ready == exec {
             return Next::Advance;
         }
@@ -1047,17 +1041,12 @@ impl Warp {
     }
 
     #[inline(always)]
-    fn access_by(&self, lane: usize) -> memory::Access {
-        memory::Access {
-            thread: self.index * 32 + lane as u32,
-            interval: 0,
-            warp_interval: self.interval,
-            pc: self.pc,
-        }
+    fn access_by(&self, lane: usize) -> SharedAccess {
+        SharedAccess { warp: self.index, lane: lane as u32, pc: self.pc }
     }
 
     #[cold]
-    fn race(&self, race: memory::Race, address: u64, lane: usize) -> WarpFault {
+    fn race(&self, race: Race, address: u64, lane: usize) -> WarpFault {
         let kind = FaultKind::SharedRace {
             address,
             other_thread: race.other_thread,
@@ -1331,6 +1320,12 @@ impl Warp {
             }
             Op::WarpBarrier { mask } => {
                 let ready = self.gather(exec, *mask)?;
+                let mut left = ready;
+                while left != 0 {
+                    let named = self.w32[usize::from(*mask)][left.trailing_zeros() as usize];
+                    shared.races.lanes_meet(self.index, named);
+                    left &= !named;
+                }
                 Ok(self.after_sync(exec, ready))
             }
             Op::Mma(mma) => {
@@ -1346,7 +1341,7 @@ impl Warp {
                 if exec == ALL {
                     mma.run(&mut self.w32, &mut self.w64);
                 }
-                Ok(self.after_sync(exec, exec))
+                Ok(Next::Advance)
             }
             Op::ActiveMask { d } => {
                 blend(&mut self.w32[usize::from(*d)], &[exec; 32], exec);
@@ -1517,7 +1512,6 @@ impl Warp {
 
     /// Gives the result of a barrier that reduces.
     pub(crate) fn barrier_result(&mut self, arrival: &Arrival, count: u32, all: bool, any: bool) {
-        self.interval = self.interval.wrapping_add(1);
         let d = usize::from(arrival.d);
         match arrival.kind {
             BarrierKind::Count => blend(&mut self.w32[d], &[count; 32], arrival.lanes),

@@ -217,6 +217,19 @@ fn races_on_shared_memory() {
         "st.shared.u32 [%rd2], %tid; ld.shared.u32 %r2, [%rd3];",
         "st.shared.u32 [%rd2], %tid; bar.warp.sync -1; ld.shared.u32 %r2, [%rd3];",
         "st.shared.u32 [%rd2], %tid; shfl.sync.idx.b32 %r9, %tid, 0, 31, -1; ld.shared.u32 %r2, [%rd3];",
+        // Operations of a warp that are no barrier order nothing; a barrier orders those whom its mask names.
+        "st.shared.u32 [%rd2], %tid; shfl.sync.idx.b32 %r9, %tid, 0, 31, -1; ld.shared.u32 %r2, [%rd4];",
+        "st.shared.u32 [%rd2], %tid; vote.sync.ballot.b32 %r9, %p1, -1; ld.shared.u32 %r2, [%rd4];",
+        "st.shared.u32 [%rd2], %tid; match.any.sync.b32 %r9, %tid, -1; ld.shared.u32 %r2, [%rd4];",
+        "st.shared.u32 [%rd2], %tid; redux.sync.add.u32 %r9, %tid, -1; ld.shared.u32 %r2, [%rd4];",
+        "and.b32 %r2, %lane, 1; mov.u32 %r9, 0x55555555; shl.b32 %r9, %r9, %r2; st.shared.u32 [%rd2], %tid; \
+         bar.warp.sync %r9; ld.shared.u32 %r2, [%rd4];",
+        // A barrier for one warp of two; one whose first warp only arrives.
+        "shr.u32 %r2, %tid, 5; add.u32 %r2, %r2, 1; st.shared.u32 [%rd2], %tid; bar.sync %r2, 32; ld.shared.u32 %r2, [%rd3];",
+        "setp.lt.u32 %p2, %tid, 32; st.shared.u32 [%rd2], %tid; @!%p2 bra LAST; bar.arrive 1, 64; ld.shared.u32 %r2, [%rd3]; ret; \
+         LAST: bar.sync 1, 64;",
+        "setp.lt.u32 %p2, %tid, 32; @!%p2 bra LAST; bar.arrive 1, 64; st.shared.u32 [%rd2], %tid; ret; \
+         LAST: bar.sync 1, 64; ld.shared.u32 %r2, [%rd3];",
         // Read and write.
         "st.shared.u32 [%rd2], %tid; bar.sync 0; ld.shared.u32 %r2, [%rd3]; st.shared.u32 [%rd2], 99;",
         "st.shared.u32 [%rd2], %tid; bar.sync 0; ld.shared.u32 %r2, [%rd4]; st.shared.u32 [%rd2], 99;",
@@ -315,6 +328,12 @@ fn no_race_where_accesses_are_ordered() {
         "setp.lt.u32 %p2, %tid, 32; @!%p2 ret; @%p1 st.shared.u32 [one], 1; bar.warp.sync -1; ld.shared.u32 %r2, [one]; \
          bar.warp.sync -1; @%p1 st.shared.u32 [one], 2; bar.warp.sync -1; ld.shared.u32 %r3, [one]; bar.warp.sync -1; \
          red.shared.add.u32 [one], 1; bar.warp.sync -1; ld.shared.u32 %r4, [one];",
+        // Pairs of lanes, both warps, and one that arrives before the other goes on.
+        "and.b32 %r2, %lane, 30; mov.u32 %r9, 3; shl.b32 %r9, %r9, %r2; st.shared.u32 [%rd2], %tid; \
+         bar.warp.sync %r9; ld.shared.u32 %r2, [%rd4]; bar.warp.sync %r9; st.shared.u32 [%rd4], 1;",
+        "st.shared.u32 [%rd2], %tid; bar.sync 1, 64; ld.shared.u32 %r2, [%rd3]; bar.sync 2, 64; st.shared.u32 [%rd3], 1;",
+        "setp.lt.u32 %p2, %tid, 32; st.shared.u32 [%rd2], %tid; @!%p2 bra LAST; bar.arrive 1, 64; ret; \
+         LAST: bar.sync 1, 64; ld.shared.u32 %r2, [%rd3]; st.shared.u32 [%rd3], 9;",
         // Threads of their own words, of every size.
         ".shared .b8 bytes[64]; mov.u64 %rd5, bytes; cvt.u64.u32 %rd6, %tid; add.u64 %rd5, %rd5, %rd6; st.shared.u8 [%rd5], %tid; \
          ld.shared.u8 %r2, [%rd5]; st.shared.u32 [%rd2], 1; ld.shared.u32 %r2, [%rd2];",
