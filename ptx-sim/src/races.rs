@@ -25,24 +25,26 @@ impl Order {
     /// Whether all who touched a cell did so before an access, or are who does it.
     #[inline(always)]
     fn follows(&self, access: &Access, touch: &Touch) -> bool {
-        if touch.time < self.met {
-            return true;
-        }
+        touch.time < self.met
+            || touch.warp == access.warp && touch.set == 1 << access.lane
+            || touch.time < self.now && self.follows_others(access, touch)
+    }
+
+    #[inline(never)]
+    fn follows_others(&self, access: &Access, touch: &Touch) -> bool {
         let own = access.warp as usize % WIDTH;
-        if touch.warp == access.warp {
-            touch.set == 1 << access.lane
-                || touch.time < self.warps[own][own]
-                || own < self.lanes.len() && self.follows_lanes(access, touch)
-        } else if touch.warp == MANY {
-            (0..WIDTH).all(|warp| touch.set >> warp & 1 == 0 || touch.time < self.warps[own][warp])
-        } else {
-            touch.time < self.warps[own][touch.warp as usize % WIDTH]
+        let seen = &self.warps[own];
+        match touch.warp {
+            warp if warp == access.warp => touch.time < seen[own] || self.follows_lanes(access, touch),
+            MANY => (0..WIDTH).all(|warp| touch.set >> warp & 1 == 0 || touch.time < seen[warp]),
+            warp => touch.time < seen[warp as usize % WIDTH],
         }
     }
 
     #[cold]
     fn follows_lanes(&self, access: &Access, touch: &Touch) -> bool {
-        let seen = &self.lanes[access.warp as usize][access.lane as usize];
+        let Some(lanes) = self.lanes.get(access.warp as usize) else { return false };
+        let seen = &lanes[access.lane as usize % WIDTH];
         let others = touch.set & !(1 << access.lane);
         (0..WIDTH).all(|lane| others >> lane & 1 == 0 || touch.time < seen[lane])
     }
