@@ -23,9 +23,11 @@ pub(crate) struct Context<'a> {
     pub(crate) shared_bytes: u64,
     pub(crate) dynamic_shared_at: u64,
     pub(crate) dynamic_shared_bytes: u64,
+    /// What clocks show when the launch begins.
+    pub(crate) clock: u64,
 }
 
-/// A warp's arrival at a barrier.
+/// The arrival of a warp, or of a part of it, at a barrier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) kind: BarrierKind,
@@ -250,9 +252,9 @@ impl Block {
                     // A barrier for the whole block does not wait for warps that are gone.
                     (0..16).for_each(|id| self.release(id, counters));
                 }
-                Stop::Barrier(arrival) => {
+                Stop::Barrier => {
                     self.shared.progress = true;
-                    self.arrive(index, arrival, counters);
+                    self.arrive(index, counters);
                 }
             }
             if counters.warp_instructions - before >= slice {
@@ -276,20 +278,25 @@ impl Block {
         }
     }
 
-    fn arrive(&mut self, warp: usize, arrival: Arrival, counters: &mut Counters) {
-        let barrier = &mut self.barriers[arrival.id as usize];
-        barrier.threads = barrier.threads.or(arrival.threads);
+    fn arrive(&mut self, warp: usize, counters: &mut Counters) {
+        let mut arrivals = std::mem::take(&mut self.warps[warp].arrivals);
+        let Some(Arrival { id, threads, .. }) = arrivals.first().copied() else { return };
+        let barrier = &mut self.barriers[id as usize];
+        barrier.threads = barrier.threads.or(threads);
         // A warp counts as a whole, whatever lanes of it exist.
         barrier.arrived += 32;
-        barrier.count += arrival.votes.count_ones();
-        barrier.any |= arrival.votes != 0;
-        barrier.not_all |= arrival.votes != arrival.lanes;
         self.shared.races.warp_arrives(warp as u32, &mut barrier.seen);
-        if arrival.kind != BarrierKind::Arrive {
-            barrier.waiting.push((warp, arrival));
-            self.waiting[warp] = true;
+        for arrival in arrivals.drain(..) {
+            barrier.count += arrival.votes.count_ones();
+            barrier.any |= arrival.votes != 0;
+            barrier.not_all |= arrival.votes != arrival.lanes;
+            if arrival.kind != BarrierKind::Arrive {
+                barrier.waiting.push((warp, arrival));
+                self.waiting[warp] = true;
+            }
         }
-        self.release(arrival.id as usize, counters);
+        self.warps[warp].arrivals = arrivals;
+        self.release(id as usize, counters);
     }
 
     /// Lets the warps at a barrier go on, if everybody is there.

@@ -57,26 +57,26 @@ impl Memory {
 
     /// Marks bytes as allocated and not initialised, whatever they were.
     pub(crate) fn mark_allocated(&self, at: u64, bytes: u64) {
-        self.fill_shadow(at, bytes, ALLOCATED);
+        self.fill(&self.shadow, at, bytes, ALLOCATED);
     }
 
     pub(crate) fn mark_free(&self, at: u64, bytes: u64) {
-        self.fill_shadow(at, bytes, FREE);
+        self.fill(&self.shadow, at, bytes, FREE);
     }
 
     pub(crate) fn mark_initialised(&self, at: u64, bytes: u64) {
-        self.fill_shadow(at, bytes, INITIALISED);
+        self.fill(&self.shadow, at, bytes, INITIALISED);
     }
 
-    fn fill_shadow(&self, at: u64, bytes: u64, state: u8) {
+    fn fill(&self, words: &[AtomicU64], at: u64, bytes: u64, byte: u8) {
         let mut at = at;
         let end = at + bytes;
         while at < end {
             if at.is_multiple_of(8) && end - at >= 8 {
-                self.shadow[(at / 8) as usize].store(u64::from(state) * 0x0101_0101_0101_0101, Relaxed);
+                words[(at / 8) as usize].store(u64::from(byte) * 0x0101_0101_0101_0101, Relaxed);
                 at += 8;
             } else {
-                self.byte(&self.shadow, at).store(state, Relaxed);
+                self.byte(words, at).store(byte, Relaxed);
                 at += 1;
             }
         }
@@ -308,6 +308,8 @@ impl Global {
         let at = address.wrapping_sub(GLOBAL_BASE);
         let Some(index) = self.allocations.iter().position(|(start, _)| *start == at) else { return false };
         let (at, bytes) = self.allocations.remove(index);
+        // Whoever has this room next finds it as new.
+        self.memory.fill(&self.memory.data, at, bytes, 0);
         self.memory.mark_free(at, bytes);
         true
     }

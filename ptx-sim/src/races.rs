@@ -133,7 +133,11 @@ pub(crate) type Arrived = [u32; WIDTH];
 impl RaceDetector {
     /// For so many bytes in cells of `1 << shift` bytes, at most the smallest unit that is accessed.
     pub(crate) fn new(bytes: u64, shift: u32) -> RaceDetector {
-        RaceDetector { shift, cells: vec![Cell::default(); (bytes >> shift) as usize + 1], order: Order::new() }
+        RaceDetector {
+            shift,
+            cells: vec![Cell::default(); (bytes >> shift) as usize + 1],
+            order: Order::new(),
+        }
     }
 
     fn tick(&mut self) -> u32 {

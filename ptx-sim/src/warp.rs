@@ -22,8 +22,8 @@ struct Group {
 pub(crate) enum Stop {
     /// Its slice is used up.
     Yield,
-    /// It reached a barrier with all its lanes.
-    Barrier(Arrival),
+    /// All its lanes have reached a barrier: [`Warp::arrivals`].
+    Barrier,
     /// All its lanes have exited.
     Done,
 }
@@ -50,8 +50,8 @@ pub(crate) struct Warp {
     stacks: Vec<Vec<u32>>,
     local: Memory,
     local_bytes: u64,
-    /// Warp instructions executed, for clocks.
-    executed: u64,
+    /// How its lanes reached a barrier, until the block has seen it.
+    pub(crate) arrivals: Vec<Arrival>,
     /// Copies to shared memory that have not been waited for, in the order in which they began.
     copies: Vec<CopyInFlight>,
     /// Groups of copies that each lane has closed.
@@ -143,7 +143,7 @@ impl Warp {
             stacks: Vec::new(),
             local: Memory::new(kernel.local_bytes * 32),
             local_bytes: kernel.local_bytes,
-            executed: 0,
+            arrivals: Vec::new(),
             copies: Vec::new(),
             groups: [0; 32],
             started: false,
@@ -162,7 +162,7 @@ impl Warp {
         self.pc = 0;
         self.others.clear();
         self.stacks.clear();
-        self.executed = 0;
+        self.arrivals.clear();
         self.copies.clear();
         self.groups = [0; 32];
         self.random = random;
@@ -276,7 +276,6 @@ impl Warp {
                 }
             }
             left -= 1;
-            self.executed += 1;
             let at = self.pc as usize;
             let guard = guards[at];
             let exec = if guard.register == NONE {
@@ -297,12 +296,13 @@ impl Warp {
                         }
                     }
                 }
-                Ok(Next::Barrier(arrival)) => {
+                Ok(Next::Barrier) => {
                     self.pc += 1;
-                    break Ok(Stop::Barrier(arrival));
+                    break Ok(Stop::Barrier);
                 }
                 Ok(Next::Clock) => {
-                    self.read_clock(&ops[at], self.executed + slice - left, exec);
+                    let now = context.clock + counters.warp_instructions + slice - left;
+                    self.read_clock(&ops[at], now, exec);
                     self.pc += 1;
                 }
                 Err(fault) => break Err(fault),
@@ -1079,7 +1079,10 @@ impl Warp {
             };
             let a = operand(atomic.a);
             let b = if atomic.b == NONE { 0 } else { operand(atomic.b) };
-            let update = |old: u64| match atomic.f {
+            let address = self.address(&atomic.address, lane);
+            let (space, at) = Self::resolve(atomic.space, address);
+            let f = if space == Space::Shared { atomic.on_shared } else { atomic.f };
+            let update = |old: u64| match f {
                 AtomicOp::Update(f) => f(old, a),
                 AtomicOp::CompareAndSwap => {
                     if old == a & (u64::MAX >> (64 - 8 * atomic.bytes)) {
@@ -1089,8 +1092,6 @@ impl Warp {
                     }
                 }
             };
-            let address = self.address(&atomic.address, lane);
-            let (space, at) = Self::resolve(atomic.space, address);
             let updated = match space {
                 Space::Global | Space::Generic => {
                     on_global += 1;
@@ -1347,7 +1348,7 @@ impl Warp {
                 blend(&mut self.w32[usize::from(*d)], &[exec; 32], exec);
                 Ok(Next::Advance)
             }
-            Op::Barrier { kind, d, id, threads, a } => self.barrier(*kind, *d, *id, *threads, *a, exec),
+            Op::Barrier(barrier) => self.barrier(context.kernel, barrier, exec),
             Op::BranchIndex { index, targets } => {
                 let here = self.pc;
                 let staying = self.mask & !exec;
@@ -1467,47 +1468,65 @@ impl Warp {
         }
     }
 
-    fn barrier(
-        &mut self,
-        kind: BarrierKind,
-        d: R,
-        id: R,
-        threads: R,
-        a: PredSource,
-        exec: u32,
-    ) -> Result<Next, WarpFault> {
+    /// Lanes come to a barrier of the block, where each waits for all others of its warp: at the same instruction if that is
+    /// aligned, else at any for the same barrier.
+    fn barrier(&mut self, kernel: &Kernel, barrier: &BlockBarrier, exec: u32) -> Result<Next, WarpFault> {
         if exec == 0 {
             return Ok(Next::Advance);
         }
-        let alive = !self.exited;
-        if exec != alive {
-            // The rest of the warp may still come.
-            if self.others.iter().all(|group| group.parked) && self.mask == exec {
-                let kind = FaultKind::DivergentBarrier { arrived: exec, missing: alive & !exec };
-                return Err(self.fault(exec.trailing_zeros() as usize, kind));
-            }
-            if self.mask != exec {
-                let kind = FaultKind::DivergentBarrier { arrived: exec, missing: alive & !exec };
-                return Err(self.fault(exec.trailing_zeros() as usize, kind));
-            }
-            self.park(exec);
-            return Ok(Next::Elsewhere);
-        }
         let lane = exec.trailing_zeros() as usize;
-        let id = self.w32[usize::from(id)][lane];
-        if id > 15 {
-            let kind = FaultKind::BadOperand { what: "the barrier", value: id.into() };
-            return Err(self.fault(lane, kind));
+        let missing = !self.exited & !exec;
+        let divergent = FaultKind::DivergentBarrier { arrived: exec, missing };
+        if barrier.aligned && self.mask != exec {
+            return Err(self.fault(lane, divergent));
         }
-        let threads = if threads == NONE { None } else { Some(self.w32[usize::from(threads)][lane]) };
+        // The rest of the warp may still come.
+        if self.mask != exec || self.others.iter().any(|group| !group.parked) {
+            self.park(exec);
+            return Ok(if self.mask == 0 { Next::Elsewhere } else { Next::Advance });
+        }
+        self.arrivals.clear();
+        self.arrivals.push(self.arrival(barrier, self.pc, exec)?);
+        let here = self.arrivals[0];
+        for group in &self.others {
+            let there = match &kernel.ops[group.pc as usize] {
+                Op::Barrier(other) if !barrier.aligned && !other.aligned => {
+                    self.arrival(other, group.pc, group.mask)?
+                }
+                _ => return Err(self.fault(lane, divergent)),
+            };
+            if (there.kind, there.id, there.threads) != (here.kind, here.id, here.threads) {
+                return Err(self.fault(lane, divergent));
+            }
+            self.arrivals.push(there);
+        }
+        for group in &mut self.others {
+            group.pc += 1;
+            group.parked = false;
+        }
+        Ok(Next::Barrier)
+    }
+
+    /// What lanes bring to a barrier.
+    fn arrival(&self, barrier: &BlockBarrier, pc: u32, lanes: u32) -> Result<Arrival, WarpFault> {
+        let lane = lanes.trailing_zeros();
+        let operand = |register: R| self.w32[usize::from(register)][lane as usize];
+        let bad = |what, value: u32| {
+            let kind = FaultKind::BadOperand { what, value: value.into() };
+            Err(WarpFault { kind, pc, lane, other_pc: None })
+        };
+        let id = operand(barrier.id);
+        if id > 15 {
+            return bad("the barrier", id);
+        }
+        let threads = (barrier.threads != NONE).then(|| operand(barrier.threads));
         if let Some(threads) = threads
             && (threads == 0 || threads % 32 != 0)
         {
-            let kind = FaultKind::BadOperand { what: "a barrier for threads:", value: threads.into() };
-            return Err(self.fault(lane, kind));
+            return bad("a barrier for threads:", threads);
         }
-        let votes = self.pred_source(a) & exec;
-        Ok(Next::Barrier(Arrival { kind, id, threads, votes, lanes: exec, d }))
+        let votes = self.pred_source(barrier.a) & lanes;
+        Ok(Arrival { kind: barrier.kind, id, threads, votes, lanes, d: barrier.d })
     }
 
     /// Gives the result of a barrier that reduces.
@@ -1538,7 +1557,8 @@ enum Next {
     Advance,
     /// The position was set, or the group that ran is gone.
     Elsewhere,
-    Barrier(Arrival),
+    /// The warp has come to a barrier of the block.
+    Barrier,
     /// A clock is read: the run knows what it shows.
     Clock,
 }

@@ -439,6 +439,21 @@ fn barriers_that_a_part_of_a_warp_reaches() {
             }
         }
     }
+    // Barriers that are not aligned, but not the same: another number, another kind, another count, an aligned one.
+    for other in ["barrier.sync 1", "barrier.arrive 0, 32", "barrier.sync 0, 32", "bar.sync 0"] {
+        let body = format!(
+            "setp.lt.u32 %p1, %lane, 16;\n.loc 1 100 1\n@!%p1 bra ELSE; barrier.sync 0; bra END; ELSE: {other}; END: ret;"
+        );
+        for schedule in SCHEDULES {
+            let fault = kernel(&body).fault(schedule);
+            assert!(matches!(fault.kind, FaultKind::DivergentBarrier { .. }), "{other}: {fault}");
+        }
+    }
+    for aligned in ["bar.sync 0", "barrier.sync.aligned 0", "barrier.cta.sync.aligned 0"] {
+        let body = format!("setp.lt.u32 %p1, %lane, 16;\n@%p1 {aligned};\n@!%p1 {aligned};");
+        let fault = kernel(&body).fault(Schedule::Natural);
+        assert!(matches!(fault.kind, FaultKind::DivergentBarrier { .. }), "{aligned}: {fault}");
+    }
     // A part of the warp waits for the other in a warp-wide operation, the other at a barrier for the block.
     let body =
         "setp.lt.u32 %p1, %lane, 16; @%p1 bra LOW; bar.sync 0; bra END; LOW: bar.warp.sync -1; END: ret;";
@@ -614,6 +629,12 @@ fn launches_that_do_not_fit_are_refused() {
         (Launch { block: [33, 32, 1], ..good.clone() }, "threads a block"),
         (Launch { block: [0, 1, 1], ..good.clone() }, "threads a block"),
         (Launch { block: [u32::MAX, u32::MAX, 2], ..good.clone() }, "threads a block"),
+        (
+            Launch { block: [1, 1, 65], ..good.clone() },
+            "threads a block: [1, 1, 65]; allowed: 1 to 1024, at most 64 along z",
+        ),
+        (Launch { grid: [0, 1, 1], ..good.clone() }, "the grid"),
+        (Launch { grid: [1, 1, 0], ..good.clone() }, "the grid"),
         (Launch { grid: [1, 70_000, 1], ..good.clone() }, "the grid"),
         (Launch { grid: [u32::MAX, 1, 1], ..good.clone() }, "the grid"),
         (Launch { shared_bytes: 300_000, ..good.clone() }, "shared memory a block"),
@@ -631,7 +652,66 @@ fn launches_that_do_not_fit_are_refused() {
         simulator.write(address + 90, &[0; 20]),
         Err(Error::BadAddress { address: address + 90, bytes: 20 })
     );
-    // A grid without blocks has nothing to do.
-    let report = simulator.launch(&module, "kernel", &Launch { grid: [0, 1, 1], ..good }).unwrap();
-    assert_eq!(report.counters.warp_instructions, 0);
+}
+
+#[test]
+fn limits_of_the_architecture_and_of_the_kernel() {
+    let launch = |target: &str, directives: &str, block: [u32; 3], shared_bytes: u32| {
+        let ptx = format!(
+            ".version 8.0 .target {target} .address_size 64\n.shared .b8 unused[40000]; .shared .b8 fixed[1000];\n\
+             .visible .entry k() {directives} {{ .reg .b32 %r1; mov.u32 %r1, fixed; ret; }}"
+        );
+        let module = Module::load(&ptx).unwrap();
+        let launched =
+            Simulator::new().launch(&module, "k", &Launch { block, shared_bytes, ..Launch::new(1, 1) });
+        (module.kernel("k").unwrap(), launched.map_err(|error| error.to_string()))
+    };
+    for (target, kib) in [
+        ("sm_75", 64),
+        ("sm_80", 163),
+        ("sm_86", 99),
+        ("sm_87", 163),
+        ("sm_89", 99),
+        ("sm_90", 227),
+        ("sm_90a", 227),
+        ("sm_100", 227),
+        ("sm_103a", 227),
+        ("sm_120", 99),
+    ] {
+        let most = kib * 1024 - 1008;
+        let (info, launched) = launch(target, "", [1, 1, 64], most);
+        assert_eq!((info.shared_bytes, info.max_dynamic_shared_bytes), (1000, most.into()), "{target}");
+        launched.unwrap();
+        let refused = launch(target, "", [1; 3], most + 1).1.unwrap_err();
+        let allowed =
+            format!("shared memory a block: {} bytes; allowed: {} bytes", kib * 1024 + 1, kib * 1024);
+        assert_eq!(refused, allowed, "{target}");
+    }
+    for (directives, block, part) in [
+        (".maxntid 64", [65, 1, 1], "allowed: 64, which the kernel's .maxntid says"),
+        (".maxntid 16, 2, 2 .minnctapersm 1", [65, 1, 1], "allowed: 64, which the kernel's .maxntid says"),
+        (".reqntid 64", [32, 1, 1], "allowed: [64, 1, 1], which the kernel's .reqntid says"),
+        (".minnctapersm 1 .reqntid 8, 4", [32, 1, 1], "allowed: [8, 4, 1], which the kernel's .reqntid says"),
+    ] {
+        let refused = launch("sm_90", directives, block, 0).1.unwrap_err();
+        assert!(refused.starts_with("threads a block: [") && refused.contains(part), "{refused}");
+    }
+    for (directives, block) in
+        [(".maxntid 16, 2, 2", [64, 1, 1]), (".reqntid 8, 4", [8, 4, 1]), (".reqntid 8, 4, 1", [8, 4, 1])]
+    {
+        launch("sm_90", directives, block, 0).1.unwrap();
+    }
+}
+
+#[test]
+fn memory_that_is_allocated_again_is_as_new() {
+    let mut simulator = Simulator::new();
+    let first = simulator.allocate(1001).unwrap();
+    simulator.write(first, &[7; 1001]).unwrap();
+    simulator.free(first).unwrap();
+    let again = simulator.allocate(1001).unwrap();
+    assert_eq!(again, first);
+    let mut bytes = [1; 1001];
+    simulator.read(again, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 1001]);
 }
