@@ -1410,6 +1410,7 @@ fn blocks_run_in_parallel_only_where_their_order_does_not_matter() {
         ("red.global.add.u32 [%in], 1; red.global.max.s64 [%in], 1; red.or.b32 [cell], 1;", true),
         ("atom.global.add.u32 _, [%in], 1;", true),
         ("atom.shared.add.u32 %r1, [sh], 1; red.shared.add.f32 [sh], 0f3F800000;", true),
+        ("mov.u32 %r1, %clock;", false),
         ("atom.global.add.u32 %r1, [%in], 1;", false),
         ("atom.global.add.u32 %r1, [cell], 1;", false),
         ("atom.add.u64 %rd1, [%in], 1;", false),
