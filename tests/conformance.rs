@@ -120,15 +120,16 @@ fn main() -> ExitCode {
                 let (alphas, betas) = scalars_to_try(&config);
                 let all_pairs = (target.pairs)(index);
                 cases += met * NUMBERS.len() * pairs(&alphas, &betas, (!all_pairs).then_some(0)).len();
-                let (device, structures, meets) = (device.clone(), structures.clone(), target.meets);
+                let (device, roomy) = (device.clone(), target.devices[0].clone());
+                let (structures, meets) = (structures.clone(), target.meets);
                 let trial = Trial::test(format!("{}/{config}", target.name), move || {
-                    let device = device?;
+                    let (device, roomy) = (device?, roomy?);
                     if device.is_simulator() {
                         compiles(device.compiler(), &config, &device.properties().arch)?;
                     }
                     let met = structures.iter().enumerate().filter(|(number, _)| meets(index, *number));
                     met.map(|(_, structure)| structure)
-                        .try_for_each(|structure| check(&device, &config, structure, all_pairs))
+                        .try_for_each(|structure| check(&device, &roomy, &config, structure, all_pairs))
                 });
                 trials.push(trial.with_ignored_flag(ignored));
             }
@@ -217,6 +218,7 @@ fn configs_of(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
 /// integers, which wrap around.
 fn check(
     device: &Device,
+    roomy: &Device,
     config: &KernelConfig,
     structure: &Structure,
     all_pairs: bool,
@@ -241,6 +243,10 @@ fn check(
             // A layout may be refused where it would be mostly fill: no product is wrong.
             Err(Error::Fill { slots, nnz, .. }) if is_mostly_fill(config, slots, nnz) => continue,
             Err(Error::Misfit { .. }) if !config.program().misfits.is_empty() => continue,
+            // Blocks of the architecture have less shared memory; there are others.
+            Err(Error::SharedMemory { .. }) if device.properties().arch != roomy.properties().arch => {
+                return check(roomy, roomy, config, structure, all_pairs);
+            }
             planned => planned.map_err(told)?,
         };
         let op_a = op(&a, config.operation());

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::decode::Kernel;
-use crate::memory::{Access, AccessKind, Bad, Global, Memory, Race, RaceDetector};
+use crate::memory::{Bad, Global, Memory};
 use crate::op::{BarrierKind, R};
+use crate::races::{Access, AccessKind, Arrived, Race, RaceDetector};
 use crate::report::{Counters, FaultKind};
 use crate::warp::{Random, Stop, Warp, WarpFault};
 
@@ -22,9 +23,11 @@ pub(crate) struct Context<'a> {
     pub(crate) shared_bytes: u64,
     pub(crate) dynamic_shared_at: u64,
     pub(crate) dynamic_shared_bytes: u64,
+    /// What clocks show when the launch begins.
+    pub(crate) clock: u64,
 }
 
-/// A warp's arrival at a barrier.
+/// The arrival of a warp, or of a part of it, at a barrier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) kind: BarrierKind,
@@ -40,9 +43,7 @@ pub(crate) struct Arrival {
 /// A block's shared memory and who touched it.
 pub(crate) struct Shared {
     memory: Memory,
-    races: RaceDetector,
-    /// The interval between barriers; never the same in two blocks.
-    interval: u32,
+    pub(crate) races: RaceDetector,
     race: Option<Race>,
     /// Whether any memory changed since this was last cleared.
     pub(crate) progress: bool,
@@ -54,23 +55,15 @@ impl Shared {
         Shared {
             memory: Memory::new(bytes),
             races: RaceDetector::new(bytes, context.kernel.shared_cell),
-            interval: 0,
             race: None,
             progress: false,
         }
     }
 
     fn start(&mut self) {
-        self.next_interval();
+        self.races.block_meets();
         self.race = None;
         self.memory.mark_allocated(0, self.memory.len());
-    }
-
-    fn next_interval(&mut self) {
-        self.interval = self.interval.checked_add(1).unwrap_or_else(|| {
-            self.races.forget();
-            1
-        });
     }
 
     pub(crate) fn take_race(&mut self) -> Option<Race> {
@@ -85,7 +78,7 @@ impl Shared {
     /// An access by a thread; the race that it makes, where it makes one.
     #[inline(always)]
     pub(crate) fn touch(&mut self, at: u64, bytes: u32, kind: AccessKind, access: Access) -> Option<Race> {
-        self.races.access(at, bytes, kind, &Access { interval: self.interval, ..access })
+        self.races.access(at, bytes, kind, &access)
     }
 
     /// Begins a copy to some bytes by a thread. Until it arrives they hold nothing: whoever reads them faults.
@@ -105,7 +98,7 @@ impl Shared {
     pub(crate) fn end_copy(&mut self, at: u64, bytes: &[u8], access: Access) -> Option<Race> {
         let written = (at..).take(bytes.len()).find(|at| self.memory.load(*at, 1).is_ok());
         if let Some(at) = written {
-            return self.races.last_write(at);
+            return self.races.last_write(at, &access);
         }
         self.memory.write_bytes(at, bytes);
         self.progress = true;
@@ -153,6 +146,7 @@ struct Barrier {
     count: u32,
     any: bool,
     not_all: bool,
+    seen: Arrived,
     waiting: Vec<(usize, Arrival)>,
 }
 
@@ -258,9 +252,9 @@ impl Block {
                     // A barrier for the whole block does not wait for warps that are gone.
                     (0..16).for_each(|id| self.release(id, counters));
                 }
-                Stop::Barrier(arrival) => {
+                Stop::Barrier => {
                     self.shared.progress = true;
-                    self.arrive(index, arrival, counters);
+                    self.arrive(index, counters);
                 }
             }
             if counters.warp_instructions - before >= slice {
@@ -284,19 +278,25 @@ impl Block {
         }
     }
 
-    fn arrive(&mut self, warp: usize, arrival: Arrival, counters: &mut Counters) {
-        let barrier = &mut self.barriers[arrival.id as usize];
-        barrier.threads = barrier.threads.or(arrival.threads);
+    fn arrive(&mut self, warp: usize, counters: &mut Counters) {
+        let mut arrivals = std::mem::take(&mut self.warps[warp].arrivals);
+        let Some(Arrival { id, threads, .. }) = arrivals.first().copied() else { return };
+        let barrier = &mut self.barriers[id as usize];
+        barrier.threads = barrier.threads.or(threads);
         // A warp counts as a whole, whatever lanes of it exist.
         barrier.arrived += 32;
-        barrier.count += arrival.votes.count_ones();
-        barrier.any |= arrival.votes != 0;
-        barrier.not_all |= arrival.votes != arrival.lanes;
-        if arrival.kind != BarrierKind::Arrive {
-            barrier.waiting.push((warp, arrival));
-            self.waiting[warp] = true;
+        self.shared.races.warp_arrives(warp as u32, &mut barrier.seen);
+        for arrival in arrivals.drain(..) {
+            barrier.count += arrival.votes.count_ones();
+            barrier.any |= arrival.votes != 0;
+            barrier.not_all |= arrival.votes != arrival.lanes;
+            if arrival.kind != BarrierKind::Arrive {
+                barrier.waiting.push((warp, arrival));
+                self.waiting[warp] = true;
+            }
         }
-        self.release(arrival.id as usize, counters);
+        self.warps[warp].arrivals = arrivals;
+        self.release(id as usize, counters);
     }
 
     /// Lets the warps at a barrier go on, if everybody is there.
@@ -312,11 +312,14 @@ impl Block {
         let mut passed = std::mem::take(barrier);
         for (warp, arrival) in passed.waiting.drain(..) {
             self.waiting[warp] = false;
+            self.shared.races.warp_leaves(warp as u32, &passed.seen);
             self.warps[warp].barrier_result(&arrival, passed.count, !passed.not_all, passed.any);
         }
         // Its room is there for the next time.
         barrier.waiting = passed.waiting;
-        self.shared.next_interval();
+        if passed.threads.is_none() {
+            self.shared.races.block_meets();
+        }
         counters.barriers += 1;
     }
 }

@@ -25,11 +25,24 @@ pub(crate) struct Kernel {
     pub(crate) initial32: Vec<(R, Initial32)>,
     pub(crate) initial64: Vec<(R, u64)>,
     pub(crate) shared_bytes: u64,
+    /// Most bytes of shared memory a block, static and dynamic together.
+    pub(crate) max_shared: u64,
+    /// `.maxntid`
+    pub(crate) max_threads: Option<u64>,
+    /// `.reqntid`
+    pub(crate) block: Option<[u64; 3]>,
     pub(crate) local_bytes: u64,
     /// The smallest unit in which shared memory is accessed, at most 4 bytes, as a shift.
     pub(crate) shared_cell: u32,
     /// Whether the result can depend on the order in which blocks run: then they run one after another.
     pub(crate) order_matters: bool,
+}
+
+impl Kernel {
+    /// Where dynamic shared memory begins.
+    pub(crate) fn dynamic_shared_at(&self) -> u64 {
+        self.shared_bytes.next_multiple_of(16)
+    }
 }
 
 /// A kernel parameter.
@@ -69,26 +82,61 @@ pub(crate) type Globals = HashMap<String, u64>;
 
 /// Most bytes of a kernel's parameters, as on sm_70 and later.
 const MAX_PARAM_BYTES: u64 = 32_764;
+/// Most bytes of static shared memory, on every architecture.
+const MAX_STATIC_SHARED: u64 = 48 * 1024;
 /// Most calls inside each other.
 const MAX_CALL_DEPTH: usize = 256;
 
 /// Decodes an entry with every function that it calls.
 pub(crate) fn decode(unit: &Unit, entry: &Function, globals: &Globals) -> Result<Kernel, LoadError> {
     let mut decoder = Decoder::new(globals);
-    for variable in unit.variables.iter().filter(|variable| variable.space == "shared") {
-        decoder.shared(variable, None)?;
-    }
     let mut order = Vec::new();
     call_order(unit, entry, &mut Vec::new(), &mut order)?;
     // The entry first, so that a warp starts at operation 0.
     order.reverse();
+    // Of the module's shared variables a kernel has those that it names.
+    let mut named = HashSet::new();
     for function in &order {
         decoder.declare(function)?;
+        for statement in &function.body {
+            if let Statement::Instruction(instruction) = statement {
+                instruction.operands.iter().for_each(|operand| names(operand, &mut named));
+            }
+        }
+    }
+    for variable in unit.variables.iter().filter(|variable| variable.space == "shared") {
+        if named.contains(variable.name.as_str()) {
+            decoder.shared(variable, None)?;
+        }
     }
     for function in &order {
         decoder.function(function)?;
     }
-    decoder.finish(entry)
+    decoder.finish(entry, max_shared(unit.target))
+}
+
+/// Bytes of shared memory that a block of an architecture can have, static and dynamic together: CUDA C++ Programming
+/// Guide, technical specifications per compute capability.
+fn max_shared(target: u32) -> u64 {
+    1024 * match target {
+        ..70 => 48,
+        70..75 => 96,
+        75..80 => 64,
+        80 | 87 => 163,
+        81..90 | 120.. => 99,
+        90..120 => 227,
+    }
+}
+
+/// Names that an operand has.
+fn names<'a>(operand: &'a Operand, into: &mut HashSet<&'a str>) {
+    match operand {
+        Operand::Name(name) | Operand::Address { base: Some(name), .. } => {
+            into.insert(name);
+        }
+        Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|operand| names(operand, into)),
+        _ => {}
+    }
 }
 
 /// Functions in an order in which callees come before their callers.
@@ -141,11 +189,9 @@ struct Decoder<'a> {
     local_bytes: u64,
     /// Formal results and parameters of device functions.
     signatures: HashMap<String, Signature>,
-    scopes: Vec<HashMap<String, Symbol>>,
-    labels: HashMap<String, u32>,
-    targets: HashMap<String, Vec<String>>,
-    /// Branches whose label is not known yet: operation, label, line.
-    open_branches: Vec<(usize, Vec<String>, u32)>,
+    scopes: Vec<Scope>,
+    /// Registers of 16 bits, which lie in those of 32.
+    halves: HashSet<R>,
     open_calls: Vec<(usize, String, u32)>,
     entries: HashMap<String, u32>,
     params: Vec<Param>,
@@ -153,6 +199,24 @@ struct Decoder<'a> {
     in_entry: bool,
     /// The register that holds the carry of extended precision, once there is an instruction that has one.
     carry_flag: Option<R>,
+}
+
+/// What `{ }` holds: names, and branches to labels that may stand behind them or in a scope around.
+#[derive(Default)]
+struct Scope {
+    symbols: HashMap<String, Symbol>,
+    labels: HashMap<String, u32>,
+    tables: HashMap<String, Vec<String>>,
+    open: Vec<OpenBranch>,
+}
+
+/// A branch that does not know yet where it goes.
+struct OpenBranch {
+    op: usize,
+    line: u32,
+    /// The name of a table of labels, until it is found.
+    table: Option<String>,
+    targets: Vec<Result<u32, String>>,
 }
 
 #[derive(Clone, Default)]
@@ -177,9 +241,7 @@ impl<'a> Decoder<'a> {
             local_bytes: 0,
             signatures: HashMap::new(),
             scopes: Vec::new(),
-            labels: HashMap::new(),
-            targets: HashMap::new(),
-            open_branches: Vec::new(),
+            halves: HashSet::new(),
             open_calls: Vec::new(),
             entries: HashMap::new(),
             params: Vec::new(),
@@ -189,7 +251,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn finish(mut self, entry: &Function) -> Result<Kernel, LoadError> {
+    fn finish(mut self, entry: &Function, max_shared: u64) -> Result<Kernel, LoadError> {
         for (op, name, line) in std::mem::take(&mut self.open_calls) {
             let target = *self.entries.get(&name).ok_or(LoadError::Undeclared { line, name })?;
             self.ops[op] = Op::Call { target };
@@ -207,6 +269,7 @@ impl<'a> Decoder<'a> {
                 matches!(atomic.space, Space::Global | Space::Generic | Space::Module)
                     && (atomic.d != NONE || !atomic.commutes)
             }
+            Op::Clock { .. } => true,
             _ => false,
         };
         Ok(Kernel {
@@ -224,6 +287,9 @@ impl<'a> Decoder<'a> {
             initial32: self.constants32.into_iter().map(|(initial, register)| (register, initial)).collect(),
             initial64: self.constants64.into_iter().map(|(value, register)| (register, value)).collect(),
             shared_bytes: self.shared_bytes,
+            max_shared,
+            max_threads: entry.max_threads,
+            block: entry.block,
             // So that what is aligned for the first thread is for all.
             local_bytes: self.local_bytes.next_multiple_of(16),
         })
@@ -242,6 +308,36 @@ impl<'a> Decoder<'a> {
         }
         *count += 1;
         Ok((*count - 1) as R)
+    }
+
+    /// A register that is declared.
+    fn register_of(&mut self, class: Class, kind: &str) -> Result<R, LoadError> {
+        let register = self.register(class)?;
+        if class == Class::W32 && type_bytes(kind) != Some(4) {
+            self.halves.insert(register);
+        }
+        Ok(register)
+    }
+
+    /// Refuses a register that is narrower than the value that it holds.
+    fn holds(
+        &self,
+        instruction: &Instruction,
+        class: Class,
+        register: R,
+        bytes: u64,
+    ) -> Result<(), LoadError> {
+        let has = match class {
+            Class::W64 => 8,
+            Class::W32 if self.halves.contains(&register) => 2,
+            Class::W32 => 4,
+            Class::Pred => return Err(self.wrong(instruction, "a predicate as a value")),
+        };
+        if bytes <= has {
+            return Ok(());
+        }
+        let reason = format!("a register of {} bits for a value of {} bits", 8 * has, 8 * bytes);
+        Err(self.wrong(instruction, reason))
     }
 
     fn constant32(&mut self, value: Initial32) -> Result<R, LoadError> {
@@ -272,11 +368,12 @@ impl<'a> Decoder<'a> {
             return Ok(());
         }
         self.shared_bytes += variable.bytes();
-        if self.shared_bytes > 1 << 20 {
-            return Err(LoadError::syntax(variable.line, "more than 1 MiB of static shared memory"));
+        if self.shared_bytes > MAX_STATIC_SHARED {
+            let reason = format!("more than {MAX_STATIC_SHARED} bytes of static shared memory");
+            return Err(LoadError::syntax(variable.line, reason));
         }
         match scope {
-            Some(scope) => self.scopes[scope].insert(variable.name.clone(), symbol),
+            Some(scope) => self.scopes[scope].symbols.insert(variable.name.clone(), symbol),
             None => self.shared_symbols.insert(variable.name.clone(), symbol),
         };
         Ok(())
@@ -306,15 +403,13 @@ impl<'a> Decoder<'a> {
 
     fn function(&mut self, function: &Function) -> Result<(), LoadError> {
         self.entries.insert(function.name.clone(), self.ops.len() as u32);
-        self.scopes = vec![HashMap::new()];
-        self.labels.clear();
-        self.targets.clear();
+        self.scopes = vec![Scope::default()];
         self.in_entry = function.is_entry;
         self.place = Place { ptx_line: function.line, ..Place::default() };
         if function.is_entry {
             for param in &function.params {
                 self.param_bytes = self.param_bytes.next_multiple_of(param.align.max(1));
-                self.scopes[0].insert(param.name.clone(), Symbol::Param(self.param_bytes));
+                self.scopes[0].symbols.insert(param.name.clone(), Symbol::Param(self.param_bytes));
                 self.params.push(Param { offset: self.param_bytes, bytes: param.bytes() });
                 self.param_bytes += param.bytes();
                 if self.param_bytes > MAX_PARAM_BYTES {
@@ -331,13 +426,7 @@ impl<'a> Decoder<'a> {
                     let instruction = ".func".into();
                     return Err(LoadError::Unsupported { line: variable.line, instruction, reason });
                 }
-                self.scopes[0].insert(variable.name.clone(), Symbol::Local(*at));
-            }
-        }
-        // Branch targets may be named before they are declared.
-        for statement in &function.body {
-            if let Statement::Targets { name, labels } = statement {
-                self.targets.insert(name.clone(), labels.clone());
+                self.scopes[0].symbols.insert(variable.name.clone(), Symbol::Local(*at));
             }
         }
         for statement in &function.body {
@@ -345,21 +434,7 @@ impl<'a> Decoder<'a> {
         }
         // Falling off the end returns.
         self.emit(Guard::ALWAYS, if self.in_entry { Op::Exit } else { Op::Return });
-        for (op, names, line) in std::mem::take(&mut self.open_branches) {
-            let resolve = |name: &String| {
-                self.labels
-                    .get(name)
-                    .copied()
-                    .ok_or_else(|| LoadError::Undeclared { line, name: name.clone() })
-            };
-            let resolved = names.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
-            match &mut self.ops[op] {
-                Op::Branch { target } => *target = resolved[0],
-                Op::BranchIndex { targets, .. } => *targets = resolved.into(),
-                _ => unreachable!("only branches are left open"),
-            }
-        }
-        Ok(())
+        self.close()
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<(), LoadError> {
@@ -376,12 +451,12 @@ impl<'a> Decoder<'a> {
                 };
                 match count {
                     None => {
-                        let register = self.register(class)?;
+                        let register = self.register_of(class, kind)?;
                         self.insert(name.clone(), Symbol::Register(class, register));
                     }
                     Some(count) => {
                         for index in 0..*count {
-                            let register = self.register(class)?;
+                            let register = self.register_of(class, kind)?;
                             self.insert(format!("{name}{index}"), Symbol::Register(class, register));
                         }
                     }
@@ -399,8 +474,12 @@ impl<'a> Decoder<'a> {
                     );
                 }
             },
-            Statement::Label(name) => {
-                self.labels.insert(name.clone(), self.ops.len() as u32);
+            Statement::Label { name, line } => {
+                let at = self.ops.len() as u32;
+                if self.scope().labels.insert(name.clone(), at).is_some() {
+                    let reason = format!("the label `{name}` stands twice in its scope");
+                    return Err(LoadError::syntax(*line, reason));
+                }
             }
             Statement::Location { file, line } => {
                 // Line 0 marks code that no line stands for; the last real one says more.
@@ -409,14 +488,11 @@ impl<'a> Decoder<'a> {
                     self.place.line = *line;
                 }
             }
-            Statement::Open => self.scopes.push(HashMap::new()),
-            Statement::Close => {
-                self.scopes.pop();
-                if self.scopes.is_empty() {
-                    self.scopes.push(HashMap::new());
-                }
+            Statement::Open => self.scopes.push(Scope::default()),
+            Statement::Close => self.close()?,
+            Statement::Targets { name, labels } => {
+                self.scope().tables.insert(name.clone(), labels.clone());
             }
-            Statement::Targets { .. } => {}
             Statement::Instruction(instruction) => {
                 self.place.ptx_line = instruction.line;
                 self.instruction(instruction)?;
@@ -426,7 +502,41 @@ impl<'a> Decoder<'a> {
     }
 
     fn insert(&mut self, name: String, symbol: Symbol) {
-        self.scopes.last_mut().expect("a function has a scope").insert(name, symbol);
+        self.scope().symbols.insert(name, symbol);
+    }
+
+    fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("a function has a scope")
+    }
+
+    /// Ends a scope: its branches go to its own labels, or to those around it.
+    fn close(&mut self) -> Result<(), LoadError> {
+        let mut scope = self.scopes.pop().expect("a function has a scope");
+        for mut branch in scope.open.drain(..) {
+            if let Some(labels) = branch.table.as_ref().and_then(|table| scope.tables.get(table)) {
+                branch.targets = labels.iter().cloned().map(Err).collect();
+                branch.table = None;
+            }
+            for target in &mut branch.targets {
+                if let Some(at) = target.as_ref().err().and_then(|name| scope.labels.get(name)) {
+                    *target = Ok(*at);
+                }
+            }
+            let OpenBranch { op, line, table, targets } = &branch;
+            let missing = table.as_ref().or(targets.iter().find_map(|target| target.as_ref().err()));
+            if let Some(name) = missing {
+                let (line, name) = (*line, name.clone());
+                let around = self.scopes.last_mut().ok_or(LoadError::Undeclared { line, name })?;
+                around.open.push(branch);
+                continue;
+            }
+            let found: Vec<u32> = targets.iter().flatten().copied().collect();
+            self.ops[*op] = match &self.ops[*op] {
+                Op::BranchIndex { index, .. } => Op::BranchIndex { index: *index, targets: found.into() },
+                _ => Op::Branch { target: found[0] },
+            };
+        }
+        Ok(())
     }
 
     fn unsupported_place(&self, what: &str, reason: String) -> LoadError {
@@ -435,7 +545,7 @@ impl<'a> Decoder<'a> {
 
     fn lookup(&self, name: &str) -> Result<Symbol, LoadError> {
         for scope in self.scopes.iter().rev() {
-            if let Some(symbol) = scope.get(name) {
+            if let Some(symbol) = scope.symbols.get(name) {
                 return Ok(*symbol);
             }
         }
@@ -684,7 +794,9 @@ impl<'a> Decoder<'a> {
                 let Operand::Name(label) = self.operand(instruction, 0)? else {
                     return Err(self.wrong(instruction, "a target that is no label"));
                 };
-                self.open_branches.push((self.ops.len(), vec![label.clone()], instruction.line));
+                let (op, line) = (self.ops.len(), instruction.line);
+                let targets = vec![Err(label.clone())];
+                self.scope().open.push(OpenBranch { op, line, table: None, targets });
                 self.emit(guard, Op::Branch { target: 0 });
                 Ok(())
             }
@@ -693,10 +805,9 @@ impl<'a> Decoder<'a> {
                 let Operand::Name(table) = self.operand(instruction, 1)? else {
                     return Err(self.wrong(instruction, "a table that is no name"));
                 };
-                let Some(labels) = self.targets.get(table).cloned() else {
-                    return Err(LoadError::Undeclared { line: instruction.line, name: table.clone() });
-                };
-                self.open_branches.push((self.ops.len(), labels, instruction.line));
+                let (op, line) = (self.ops.len(), instruction.line);
+                let table = Some(table.clone());
+                self.scope().open.push(OpenBranch { op, line, table, targets: Vec::new() });
                 self.emit(guard, Op::BranchIndex { index, targets: Box::new([]) });
                 Ok(())
             }
@@ -766,14 +877,25 @@ impl<'a> Decoder<'a> {
             };
         }
         let target = self.operand(instruction, 0)?;
-        // A conversion may leave a narrow result in a wider register.
-        if d == W32 && *target != Operand::Sink && self.target_register(instruction, target)?.0 == W64 {
-            let wide = self.target(instruction, target, W64)?;
-            let narrow = self.register(W32)?;
-            self.emit(guard, Op::alu(f, narrow, &registers[..sources.len()]));
-            let signed = opcode.split('.').nth_back(1).is_some_and(|to| to.starts_with('s'));
-            self.emit(guard, Op::alu(if signed { SIGN_EXTEND } else { EXTEND }, wide, &[narrow]));
-            return Ok(());
+        // A conversion may leave a narrow result in a wider register, extended as its own type is.
+        if d == W32 && opcode.starts_with("cvt.") && *target != Operand::Sink {
+            let (class, register) = self.target_register(instruction, target)?;
+            let half = class == W32 && self.halves.contains(&register);
+            let extend = match (opcode.split('.').nth_back(1), class) {
+                (Some("s8" | "s16"), W64) => Some(SIGN_EXTEND_HALF),
+                (Some("s8" | "s16"), W32) if !half => {
+                    Some(Alu::A1(|a, d| (0..32).for_each(|lane| d[lane] = a[lane] as i16 as u32)))
+                }
+                (Some("s32"), W64) => Some(SIGN_EXTEND),
+                (_, W64) => Some(EXTEND),
+                _ => None,
+            };
+            if let Some(extend) = extend {
+                let narrow = self.register(W32)?;
+                self.emit(guard, Op::alu(f, narrow, &registers[..sources.len()]));
+                self.emit(guard, Op::alu(extend, register, &[narrow]));
+                return Ok(());
+            }
         }
         let d = self.target(instruction, target, d)?;
         self.emit(guard, Op::alu(f, d, &registers[..sources.len()]));
@@ -1173,14 +1295,17 @@ impl<'a> Decoder<'a> {
         }
         let mut values = [Value { register: NONE, wide: false }; 4];
         for (part, value) in parts.iter().zip(&mut values) {
+            if let (false, Operand::Name(name)) = (load, part)
+                && let Ok(Symbol::Register(class, register)) = self.lookup(name)
+            {
+                self.holds(instruction, class, register, bytes)?;
+            }
             *value = if load {
                 match part {
                     Operand::Sink => Value { register: NONE, wide: false },
                     part => {
                         let (class, register) = self.target_register(instruction, part)?;
-                        if class == Class::Pred {
-                            return Err(self.wrong(instruction, "a predicate as a value"));
-                        }
+                        self.holds(instruction, class, register, bytes)?;
                         Value { register, wide: class == Class::W64 }
                     }
                 }
@@ -1236,13 +1361,14 @@ impl<'a> Decoder<'a> {
             }
         };
         let a = source(self, rest + 1)?;
-        let (f, b) = if operation == "cas" {
-            (AtomicOp::CompareAndSwap, source(self, rest + 2)?)
+        let (f, on_shared, b) = if operation == "cas" {
+            (AtomicOp::CompareAndSwap, AtomicOp::CompareAndSwap, source(self, rest + 2)?)
         } else {
-            let flushing = kind == "f32" && operation == "add" && space != Space::Shared;
-            let f =
-                if flushing { alu::atomic_flushing(operation, kind) } else { alu::atomic(operation, kind) };
-            (AtomicOp::Update(f.ok_or_else(|| self.wrong(instruction, ""))?), NONE)
+            let update = |f: Option<fn(u64, u64) -> u64>| {
+                f.map(AtomicOp::Update).ok_or_else(|| self.wrong(instruction, ""))
+            };
+            let flushing = update(alu::atomic_flushing(operation, kind))?;
+            (flushing, update(alu::atomic(operation, kind))?, NONE)
         };
         let floating = kind.contains('f');
         let d = match d {
@@ -1257,6 +1383,7 @@ impl<'a> Decoder<'a> {
                 space,
                 bytes: bytes as u32,
                 f,
+                on_shared,
                 d,
                 a,
                 b,
@@ -1383,6 +1510,7 @@ impl<'a> Decoder<'a> {
         instruction: &Instruction,
         modifiers: &[&str],
     ) -> Result<(), LoadError> {
+        let aligned = instruction.opcode.starts_with("bar.") || modifiers.contains(&"aligned");
         let modifiers: Vec<&str> =
             modifiers.iter().copied().filter(|modifier| !["cta", "aligned"].contains(modifier)).collect();
         if modifiers == ["warp", "sync"] {
@@ -1424,7 +1552,7 @@ impl<'a> Decoder<'a> {
             }
             false => NONE,
         };
-        self.emit(guard, Op::Barrier { kind, d, id, threads, a });
+        self.emit(guard, Op::Barrier(BlockBarrier { kind, aligned, d, id, threads, a }));
         Ok(())
     }
 
@@ -1525,6 +1653,8 @@ impl<'a> Decoder<'a> {
 }
 
 const EXTEND: Alu = Alu::W1(|a, d| (0..32).for_each(|lane| d[lane] = u64::from(a[lane])));
+const SIGN_EXTEND_HALF: Alu =
+    Alu::W1(|a, d| (0..32).for_each(|lane| d[lane] = i64::from(a[lane] as i16) as u64));
 const SIGN_EXTEND: Alu = Alu::W1(|a, d| (0..32).for_each(|lane| d[lane] = i64::from(a[lane] as i32) as u64));
 
 fn wide(kind: &str) -> bool {

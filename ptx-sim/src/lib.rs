@@ -47,7 +47,9 @@
 //!
 //! # What differs from a GPU
 //!
-//! Time: there is no model of it, clocks count instructions. Memory is sequentially consistent. `.approx`
+//! Time: there is no model of it, clocks count warp instructions of all launches. Memory is sequentially consistent, and
+//! plain accesses of global memory that race are not reported: what depends on their order shows in adversarial schedules.
+//! Registers that nobody wrote hold anything. `.approx`
 //! functions are computed in double precision and rounded, so their last bits differ from the hardware's. The order
 //! in which `mma.sync` adds is not documented: here products are added to C one after another, each by a fused
 //! multiply-add to nearest, in double precision for `f64` and in single for `f16` and `bf16`.
@@ -60,6 +62,7 @@ mod memory;
 mod mma;
 mod op;
 mod parse;
+mod races;
 mod report;
 mod warp;
 
@@ -110,6 +113,7 @@ impl Module {
         Some(KernelInfo {
             param_bytes: kernel.params.iter().map(|param| param.bytes as u32).collect(),
             shared_bytes: kernel.shared_bytes,
+            max_dynamic_shared_bytes: kernel.max_shared.saturating_sub(kernel.dynamic_shared_at()),
             local_bytes: kernel.local_bytes,
             blocks_in_parallel: !kernel.order_matters,
         })
@@ -151,6 +155,8 @@ pub struct KernelInfo {
     pub param_bytes: Vec<u32>,
     /// Static shared memory a block, in bytes.
     pub shared_bytes: u64,
+    /// Most dynamic shared memory a block, in bytes, on the architecture that the module is for.
+    pub max_dynamic_shared_bytes: u64,
     /// Local memory a thread, in bytes.
     pub local_bytes: u64,
     /// Whether blocks may run on several cores: the result does not depend on their order.
@@ -200,9 +206,10 @@ pub enum Schedule {
 pub struct Launch {
     /// Blocks along x, y, z.
     pub grid: [u32; 3],
-    /// Threads a block along x, y, z; at most 1,024 in all.
+    /// Threads a block along x, y, z; at most 1,024 in all and 64 along z.
     pub block: [u32; 3],
-    /// Dynamic shared memory a block, in bytes.
+    /// Dynamic shared memory a block, in bytes; at most [`KernelInfo::max_dynamic_shared_bytes`], as for a function whose
+    /// attribute allows it.
     pub shared_bytes: u32,
     /// Arguments in the kernel's order.
     pub args: Vec<Arg>,
@@ -296,6 +303,8 @@ pub struct Simulator {
     threads: usize,
     resident_blocks: usize,
     instruction_limit: u64,
+    /// Warp instructions of all launches, which clocks show.
+    clock: u64,
 }
 
 impl Default for Simulator {
@@ -303,9 +312,6 @@ impl Default for Simulator {
         Simulator::new()
     }
 }
-
-/// Most bytes of shared memory a block, static and dynamic together.
-pub const MAX_SHARED: u64 = 228 * 1024;
 
 impl Simulator {
     /// A device with 16 GiB of memory that uses all cores.
@@ -316,6 +322,7 @@ impl Simulator {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             resident_blocks: 64,
             instruction_limit: 1 << 36,
+            clock: 0,
         }
     }
 
@@ -404,26 +411,36 @@ impl Simulator {
             return Err(Error::UnknownKernel { name: kernel.to_owned(), allowed: module.names.clone() });
         };
         let threads = launch.block.iter().try_fold(1u32, |product, n| product.checked_mul(*n));
-        let Some(threads @ 1..=1024) = threads else {
+        let bad_block = |allowed: String| {
             let got = format!("{:?}", launch.block);
-            return Err(Error::BadLaunch { what: "threads a block", got, allowed: "1 to 1024".into() });
+            Err(Error::BadLaunch { what: "threads a block", got, allowed })
         };
-        if launch.grid[0] > i32::MAX as u32 || launch.grid[1] > 65_535 || launch.grid[2] > 65_535 {
+        let Some(threads @ 1..=1024) = threads.filter(|_| launch.block[2] <= 64) else {
+            return bad_block("1 to 1024, at most 64 along z".into());
+        };
+        if let Some(most) = kernel.max_threads.filter(|most| u64::from(threads) > *most) {
+            return bad_block(format!("{most}, which the kernel's .maxntid says"));
+        }
+        if let Some(block) = kernel.block.filter(|block| launch.block.map(u64::from) != *block) {
+            return bad_block(format!("{block:?}, which the kernel's .reqntid says"));
+        }
+        let [x, y, z] = launch.grid;
+        if !(1..=i32::MAX as u32).contains(&x) || ![y, z].iter().all(|n| (1..=65_535).contains(n)) {
             let got = format!("{:?}", launch.grid);
-            let allowed = "2147483647 blocks along x, 65535 along y and z".into();
+            let allowed = "1 to 2147483647 blocks along x, 1 to 65535 along y and z".into();
             return Err(Error::BadLaunch { what: "the grid", got, allowed });
         }
-        let dynamic_shared_at = kernel.shared_bytes.next_multiple_of(16);
+        let dynamic_shared_at = kernel.dynamic_shared_at();
         let shared_bytes = match launch.shared_bytes {
             0 => kernel.shared_bytes,
             bytes => dynamic_shared_at + u64::from(bytes),
         };
-        if shared_bytes > MAX_SHARED {
+        if shared_bytes > kernel.max_shared {
             let got = format!("{shared_bytes} bytes");
             return Err(Error::BadLaunch {
                 what: "shared memory a block",
                 got,
-                allowed: format!("{MAX_SHARED} bytes"),
+                allowed: format!("{} bytes", kernel.max_shared),
             });
         }
         let params = self.params(kernel, launch)?;
@@ -438,6 +455,7 @@ impl Simulator {
             shared_bytes,
             dynamic_shared_at,
             dynamic_shared_bytes: launch.shared_bytes.into(),
+            clock: self.clock,
         };
         let limits = Limits {
             threads: self.threads,
@@ -449,8 +467,15 @@ impl Simulator {
             },
         };
         match block::run(&context, limits) {
-            Ok(counters) => Ok(Report { counters }),
-            Err(fault) => Err(Error::Fault(Box::new(describe(module, kernel, *fault)))),
+            Ok(counters) => {
+                self.clock += counters.warp_instructions;
+                Ok(Report { counters })
+            }
+            Err(fault) => {
+                // It went no further than that.
+                self.clock = self.clock.saturating_add(self.instruction_limit);
+                Err(Error::Fault(Box::new(describe(module, kernel, *fault))))
+            }
         }
     }
 

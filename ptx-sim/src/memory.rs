@@ -1,4 +1,4 @@
-//! Memory with a shadow: what is allocated, what is initialised, and whose accesses of shared memory collide.
+//! Memory with a shadow: what is allocated and what is initialised.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -57,26 +57,26 @@ impl Memory {
 
     /// Marks bytes as allocated and not initialised, whatever they were.
     pub(crate) fn mark_allocated(&self, at: u64, bytes: u64) {
-        self.fill_shadow(at, bytes, ALLOCATED);
+        self.fill(&self.shadow, at, bytes, ALLOCATED);
     }
 
     pub(crate) fn mark_free(&self, at: u64, bytes: u64) {
-        self.fill_shadow(at, bytes, FREE);
+        self.fill(&self.shadow, at, bytes, FREE);
     }
 
     pub(crate) fn mark_initialised(&self, at: u64, bytes: u64) {
-        self.fill_shadow(at, bytes, INITIALISED);
+        self.fill(&self.shadow, at, bytes, INITIALISED);
     }
 
-    fn fill_shadow(&self, at: u64, bytes: u64, state: u8) {
+    fn fill(&self, words: &[AtomicU64], at: u64, bytes: u64, byte: u8) {
         let mut at = at;
         let end = at + bytes;
         while at < end {
             if at.is_multiple_of(8) && end - at >= 8 {
-                self.shadow[(at / 8) as usize].store(u64::from(state) * 0x0101_0101_0101_0101, Relaxed);
+                words[(at / 8) as usize].store(u64::from(byte) * 0x0101_0101_0101_0101, Relaxed);
                 at += 8;
             } else {
-                self.byte(&self.shadow, at).store(state, Relaxed);
+                self.byte(words, at).store(byte, Relaxed);
                 at += 1;
             }
         }
@@ -308,6 +308,8 @@ impl Global {
         let at = address.wrapping_sub(GLOBAL_BASE);
         let Some(index) = self.allocations.iter().position(|(start, _)| *start == at) else { return false };
         let (at, bytes) = self.allocations.remove(index);
+        // Whoever has this room next finds it as new.
+        self.memory.fill(&self.memory.data, at, bytes, 0);
         self.memory.mark_free(at, bytes);
         true
     }
@@ -335,154 +337,6 @@ impl Global {
     }
 }
 
-/// Who touched a cell of shared memory last, and when.
-#[derive(Clone, Copy, Debug, Default)]
-struct Touch {
-    /// A thread in the block; with [`OF_WARP`], that one and others of its warp; or [`MANY`].
-    who: u32,
-    /// The block's interval between barriers; unique over all blocks.
-    interval: u32,
-    /// The warp's interval between warp-wide synchronisations.
-    warp_interval: u32,
-    /// The instruction, to name both sides of a race.
-    pc: u32,
-}
-
-/// Several threads of a warp, between the same warp-wide synchronisations.
-const OF_WARP: u32 = 1 << 31;
-/// Threads of several warps.
-const MANY: u32 = u32::MAX;
-
-impl Touch {
-    fn thread(&self) -> Option<u32> {
-        (self.who != MANY).then_some(self.who & !OF_WARP)
-    }
-
-    #[inline(always)]
-    fn in_warp_of(&self, access: &Access) -> bool {
-        // Of [`MANY`] bits are left that no thread has.
-        (self.who ^ access.thread) & !(OF_WARP | 31) == 0
-    }
-
-    /// Whether somebody else was here in this interval whom no synchronisation of the warp orders before an access.
-    #[inline(always)]
-    fn by_another(&self, access: &Access) -> bool {
-        self.interval == access.interval
-            && match self.in_warp_of(access) {
-                true => self.warp_interval == access.warp_interval && self.who != access.thread,
-                false => true,
-            }
-    }
-
-    #[cold]
-    fn race(&self, other_wrote: bool) -> Option<Race> {
-        Some(Race { other_thread: self.thread(), other_pc: self.pc, other_wrote })
-    }
-}
-
-/// The other side of a race.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Race {
-    pub(crate) other_thread: Option<u32>,
-    pub(crate) other_pc: u32,
-    pub(crate) other_wrote: bool,
-}
-
-/// A few bytes of shared memory that are always accessed together.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cell {
-    write: Touch,
-    read: Touch,
-    atomic: Touch,
-}
-
-/// Finds unordered accesses of shared memory.
-#[derive(Debug)]
-pub(crate) struct RaceDetector {
-    /// Bytes a cell, as a shift.
-    shift: u32,
-    cells: Vec<Cell>,
-}
-
-/// One access, as the detector sees it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
-    pub(crate) thread: u32,
-    pub(crate) interval: u32,
-    pub(crate) warp_interval: u32,
-    pub(crate) pc: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AccessKind {
-    Read,
-    Write,
-    /// A write of what is there already: it does not collide with the write that put it there.
-    SameWrite,
-    Atomic,
-}
-
-impl RaceDetector {
-    /// For so many bytes in cells of `1 << shift` bytes, at most the smallest unit that is accessed.
-    pub(crate) fn new(bytes: u64, shift: u32) -> RaceDetector {
-        RaceDetector { shift, cells: vec![Cell::default(); (bytes >> shift) as usize + 1] }
-    }
-
-    /// The last write of a byte, as the other side of a race with something that is not in the records.
-    pub(crate) fn last_write(&self, at: u64) -> Option<Race> {
-        self.cells.get((at >> self.shift) as usize)?.write.race(true)
-    }
-
-    /// Forgets every access, so that intervals may count from the beginning.
-    pub(crate) fn forget(&mut self) {
-        self.cells.fill(Cell::default());
-    }
-
-    #[inline(always)]
-    pub(crate) fn access(&mut self, at: u64, bytes: u32, kind: AccessKind, access: &Access) -> Option<Race> {
-        let first = (at >> self.shift) as usize;
-        let last = ((at + u64::from(bytes) - 1) >> self.shift) as usize;
-        if first == last {
-            return self.cells.get_mut(first)?.access(kind, access);
-        }
-        let mut race = None;
-        for cell in self.cells.get_mut(first..=last)? {
-            race = race.or(cell.access(kind, access));
-        }
-        race
-    }
-}
-
-impl Cell {
-    #[inline(always)]
-    fn access(&mut self, kind: AccessKind, access: &Access) -> Option<Race> {
-        let mut race = None;
-        if kind != AccessKind::SameWrite && self.write.by_another(access) {
-            race = self.write.race(true);
-        }
-        if kind != AccessKind::Atomic && self.atomic.by_another(access) {
-            race = race.or(self.atomic.race(true));
-        }
-        if kind != AccessKind::Read && self.read.by_another(access) {
-            race = race.or(self.read.race(false));
-        }
-        let record = match kind {
-            AccessKind::Write | AccessKind::SameWrite => &mut self.write,
-            AccessKind::Read => &mut self.read,
-            AccessKind::Atomic => &mut self.atomic,
-        };
-        // Two readers, or two atomics, do not collide, and both are remembered.
-        let who = match kind != AccessKind::Write && record.by_another(access) {
-            true if record.in_warp_of(access) => access.thread | OF_WARP,
-            true => MANY,
-            false => access.thread,
-        };
-        let Access { interval, warp_interval, pc, .. } = *access;
-        *record = Touch { who, interval, warp_interval, pc };
-        race
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -506,41 +360,5 @@ mod tests {
         assert!(global.free(address));
         assert!(!global.free(address));
         assert_eq!(global.memory.load(at, 4), Err(Bad::OutOfBounds));
-    }
-
-    #[test]
-    fn races_are_between_threads_without_a_barrier() {
-        let access = |thread, interval, warp_interval| Access { thread, interval, warp_interval, pc: 1 };
-        let mut detector = RaceDetector::new(64, 2);
-        assert_eq!(detector.access(0, 4, AccessKind::Write, &access(1, 1, 1)), None);
-        assert_eq!(detector.access(0, 4, AccessKind::Read, &access(1, 1, 1)), None);
-        // Another lane of the warp, after a warp-wide synchronisation; then without; then another warp.
-        assert_eq!(detector.access(0, 4, AccessKind::Read, &access(2, 1, 2)), None);
-        assert!(detector.access(0, 4, AccessKind::Read, &access(2, 1, 1)).is_some());
-        assert!(detector.access(0, 4, AccessKind::Read, &access(40, 1, 9)).is_some());
-        // Writers of one value do not collide, unless somebody else read before.
-        assert_eq!(detector.access(40, 4, AccessKind::Write, &access(1, 2, 1)), None);
-        assert_eq!(detector.access(40, 4, AccessKind::SameWrite, &access(70, 2, 1)), None);
-        assert!(detector.access(40, 4, AccessKind::Write, &access(99, 2, 1)).is_some());
-        assert_eq!(detector.access(44, 4, AccessKind::Read, &access(1, 2, 1)), None);
-        assert!(detector.access(44, 4, AccessKind::SameWrite, &access(70, 2, 1)).is_some());
-        // Behind a barrier.
-        assert_eq!(detector.access(0, 4, AccessKind::Write, &access(40, 2, 9)), None);
-        // Readers do not collide with each other, a writer collides with many.
-        assert_eq!(detector.access(8, 4, AccessKind::Read, &access(1, 2, 1)), None);
-        assert_eq!(detector.access(8, 4, AccessKind::Read, &access(70, 2, 1)), None);
-        assert!(detector.access(8, 4, AccessKind::Write, &access(70, 2, 1)).is_some());
-        // Several lanes of a warp read before its synchronisation, one writes behind it.
-        assert_eq!(detector.access(24, 4, AccessKind::Read, &access(1, 2, 1)), None);
-        assert_eq!(detector.access(24, 4, AccessKind::Read, &access(2, 2, 1)), None);
-        assert!(detector.access(24, 4, AccessKind::Write, &access(2, 2, 1)).is_some());
-        assert_eq!(detector.access(28, 4, AccessKind::Read, &access(1, 2, 1)), None);
-        assert_eq!(detector.access(28, 4, AccessKind::Read, &access(2, 2, 1)), None);
-        assert_eq!(detector.access(28, 4, AccessKind::Write, &access(1, 2, 2)), None);
-        assert!(detector.access(28, 4, AccessKind::Read, &access(33, 2, 1)).is_some());
-        // Atomics do not collide with each other.
-        assert_eq!(detector.access(16, 8, AccessKind::Atomic, &access(1, 2, 1)), None);
-        assert_eq!(detector.access(20, 4, AccessKind::Atomic, &access(70, 2, 1)), None);
-        assert!(detector.access(20, 4, AccessKind::Read, &access(99, 2, 1)).is_some());
     }
 }

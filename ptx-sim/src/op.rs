@@ -110,6 +110,8 @@ pub(crate) struct Atomic {
     pub(crate) space: Space,
     pub(crate) bytes: u32,
     pub(crate) f: AtomicOp,
+    /// The same on shared memory, which keeps subnormals.
+    pub(crate) on_shared: AtomicOp,
     pub(crate) d: R,
     pub(crate) a: R,
     pub(crate) b: R,
@@ -148,6 +150,19 @@ pub(crate) enum BarrierKind {
     Count,
     And,
     Or,
+}
+
+/// A barrier of the block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockBarrier {
+    pub(crate) kind: BarrierKind,
+    /// Whether all lanes of a warp come to it at this instruction.
+    pub(crate) aligned: bool,
+    pub(crate) d: R,
+    pub(crate) id: R,
+    /// How many threads meet; [`NONE`] for all of the block.
+    pub(crate) threads: R,
+    pub(crate) a: PredSource,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,13 +310,7 @@ pub(crate) enum Op {
     ActiveMask {
         d: R,
     },
-    Barrier {
-        kind: BarrierKind,
-        d: R,
-        id: R,
-        threads: R,
-        a: PredSource,
-    },
+    Barrier(BlockBarrier),
     WarpBarrier {
         mask: R,
     },
@@ -351,7 +360,7 @@ impl std::fmt::Debug for Op {
             Op::Redux { .. } => "redux",
             Op::Mma(_) => "matrix product",
             Op::ActiveMask { .. } => "activemask",
-            Op::Barrier { .. } => "barrier",
+            Op::Barrier(_) => "barrier",
             Op::WarpBarrier { .. } => "warp barrier",
             Op::Branch { .. } | Op::BranchIndex { .. } => "branch",
             Op::Call { .. } => "call",

@@ -7,6 +7,8 @@ use crate::error::LoadError;
 /// A parsed translation unit.
 #[derive(Debug, Default)]
 pub(crate) struct Unit {
+    /// The number in `.target sm_90a`.
+    pub(crate) target: u32,
     pub(crate) files: HashMap<u32, String>,
     pub(crate) variables: Vec<Variable>,
     pub(crate) functions: Vec<Function>,
@@ -41,6 +43,10 @@ pub(crate) struct Function {
     pub(crate) params: Vec<Variable>,
     pub(crate) body: Vec<Statement>,
     pub(crate) has_body: bool,
+    /// `.maxntid`: threads a block, at most.
+    pub(crate) max_threads: Option<u64>,
+    /// `.reqntid`: threads a block along x, y, z.
+    pub(crate) block: Option<[u64; 3]>,
     pub(crate) line: u32,
 }
 
@@ -54,7 +60,10 @@ pub(crate) enum Statement {
         line: u32,
     },
     Variable(Variable),
-    Label(String),
+    Label {
+        name: String,
+        line: u32,
+    },
     Instruction(Instruction),
     /// `.loc file line`: where the instructions that follow come from.
     Location {
@@ -295,7 +304,10 @@ impl Parser {
                 self.word()?;
             }
             ".target" => {
-                self.word()?;
+                let word = self.word()?;
+                let number = word.strip_prefix("sm_").unwrap_or(&word).trim_end_matches(char::is_alphabetic);
+                unit.target =
+                    number.parse().map_err(|_| LoadError::syntax(line, format!("`{word}` is no target")))?;
                 while self.eat(',') {
                     self.word()?;
                 }
@@ -481,24 +493,35 @@ impl Parser {
         let returns = if is_entry { Vec::new() } else { self.params()? };
         let name = self.word()?;
         let params = self.params()?;
-        // Performance directives: .maxntid 256, 1, 1 .minnctapersm 2 …
+        // Directives of performance: .maxntid 256, 1, 1 .minnctapersm 2 …
+        let (mut max_threads, mut block) = (None, None);
         while matches!(self.peek(), Some(Token::Word(word)) if word.starts_with('.')) {
             let directive = self.word()?;
             if directive == ".pragma" {
                 self.skip_to(';')?;
                 continue;
             }
+            let mut numbers = Vec::new();
             while matches!(self.peek(), Some(Token::Word(word)) if integer(word).is_some()) {
-                self.number()?;
+                numbers.push(self.number()?);
                 self.eat(',');
             }
+            let along = |axis: usize| numbers.get(axis).copied().unwrap_or(1);
+            match directive.as_str() {
+                ".maxntid" => {
+                    max_threads = Some(numbers.iter().fold(1, |all: u64, n| all.saturating_mul(*n)))
+                }
+                ".reqntid" => block = Some([along(0), along(1), along(2)]),
+                _ => {}
+            }
         }
-        if self.eat(';') {
-            return Ok(Function { name, is_entry, returns, params, body: Vec::new(), has_body: false, line });
+        let has_body = !self.eat(';');
+        let mut body = Vec::new();
+        if has_body {
+            self.expect('{')?;
+            body = self.body()?;
         }
-        self.expect('{')?;
-        let body = self.body()?;
-        Ok(Function { name, is_entry, returns, params, body, has_body: true, line })
+        Ok(Function { name, is_entry, returns, params, body, has_body, max_threads, block, line })
     }
 
     fn body(&mut self) -> Result<Vec<Statement>, LoadError> {
@@ -545,7 +568,7 @@ impl Parser {
             } else if self.peek() == Some(&Token::Word(".callprototype".into())) {
                 self.skip_to(';')?;
             } else {
-                body.push(Statement::Label(word));
+                body.push(Statement::Label { name: word, line });
             }
             return Ok(());
         }

@@ -136,7 +136,8 @@ pub enum FaultKind {
         /// Bytes of the access.
         bytes: u32,
     },
-    /// Two threads of a block touch the same shared bytes, one of them writes, and no barrier lies between.
+    /// Two threads of a block touch the same shared bytes, one of them writes, and no barrier that both take part in, nor a
+    /// chain of them, lies between.
     SharedRace {
         /// The offset in shared memory.
         address: u64,

@@ -3,8 +3,9 @@
 use crate::alu::{Alu, L32, L64};
 use crate::block::{Arrival, Context, Shared};
 use crate::decode::Kernel;
-use crate::memory::{self, AccessKind, Bad, GLOBAL_BASE, LOCAL_BASE, Memory, SHARED_BASE, WINDOW};
+use crate::memory::{self, Bad, GLOBAL_BASE, LOCAL_BASE, Memory, SHARED_BASE, WINDOW};
 use crate::op::*;
+use crate::races::{Access as SharedAccess, AccessKind, Race};
 use crate::report::{Counters, FaultKind};
 
 /// Lanes that stand at the same instruction.
@@ -21,8 +22,8 @@ struct Group {
 pub(crate) enum Stop {
     /// Its slice is used up.
     Yield,
-    /// It reached a barrier with all its lanes.
-    Barrier(Arrival),
+    /// All its lanes have reached a barrier: [`Warp::arrivals`].
+    Barrier,
     /// All its lanes have exited.
     Done,
 }
@@ -49,10 +50,8 @@ pub(crate) struct Warp {
     stacks: Vec<Vec<u32>>,
     local: Memory,
     local_bytes: u64,
-    /// Counts warp-wide synchronisations: accesses of shared memory by lanes of one warp are ordered by them.
-    interval: u32,
-    /// Warp instructions executed, for clocks.
-    executed: u64,
+    /// How its lanes reached a barrier, until the block has seen it.
+    pub(crate) arrivals: Vec<Arrival>,
     /// Copies to shared memory that have not been waited for, in the order in which they began.
     copies: Vec<CopyInFlight>,
     /// Groups of copies that each lane has closed.
@@ -144,8 +143,7 @@ impl Warp {
             stacks: Vec::new(),
             local: Memory::new(kernel.local_bytes * 32),
             local_bytes: kernel.local_bytes,
-            interval: 1,
-            executed: 0,
+            arrivals: Vec::new(),
             copies: Vec::new(),
             groups: [0; 32],
             started: false,
@@ -164,8 +162,7 @@ impl Warp {
         self.pc = 0;
         self.others.clear();
         self.stacks.clear();
-        self.interval = self.interval.wrapping_add(1);
-        self.executed = 0;
+        self.arrivals.clear();
         self.copies.clear();
         self.groups = [0; 32];
         self.random = random;
@@ -279,7 +276,6 @@ impl Warp {
                 }
             }
             left -= 1;
-            self.executed += 1;
             let at = self.pc as usize;
             let guard = guards[at];
             let exec = if guard.register == NONE {
@@ -300,12 +296,13 @@ impl Warp {
                         }
                     }
                 }
-                Ok(Next::Barrier(arrival)) => {
+                Ok(Next::Barrier) => {
                     self.pc += 1;
-                    break Ok(Stop::Barrier(arrival));
+                    break Ok(Stop::Barrier);
                 }
                 Ok(Next::Clock) => {
-                    self.read_clock(&ops[at], self.executed + slice - left, exec);
+                    let now = context.clock + counters.warp_instructions + slice - left;
+                    self.read_clock(&ops[at], now, exec);
                     self.pc += 1;
                 }
                 Err(fault) => break Err(fault),
@@ -438,9 +435,6 @@ impl Warp {
 
     /// Ends a warp-wide instruction: who was not ready waits.
     fn after_sync(&mut self, exec: u32, ready: u32) -> Next {
-        if ready != 0 {
-            self.interval = self.interval.wrapping_add(1);
-        }
         if ready == exec {
             return Next::Advance;
         }
@@ -1047,17 +1041,12 @@ impl Warp {
     }
 
     #[inline(always)]
-    fn access_by(&self, lane: usize) -> memory::Access {
-        memory::Access {
-            thread: self.index * 32 + lane as u32,
-            interval: 0,
-            warp_interval: self.interval,
-            pc: self.pc,
-        }
+    fn access_by(&self, lane: usize) -> SharedAccess {
+        SharedAccess { warp: self.index, lane: lane as u32, pc: self.pc }
     }
 
     #[cold]
-    fn race(&self, race: memory::Race, address: u64, lane: usize) -> WarpFault {
+    fn race(&self, race: Race, address: u64, lane: usize) -> WarpFault {
         let kind = FaultKind::SharedRace {
             address,
             other_thread: race.other_thread,
@@ -1090,7 +1079,10 @@ impl Warp {
             };
             let a = operand(atomic.a);
             let b = if atomic.b == NONE { 0 } else { operand(atomic.b) };
-            let update = |old: u64| match atomic.f {
+            let address = self.address(&atomic.address, lane);
+            let (space, at) = Self::resolve(atomic.space, address);
+            let f = if space == Space::Shared { atomic.on_shared } else { atomic.f };
+            let update = |old: u64| match f {
                 AtomicOp::Update(f) => f(old, a),
                 AtomicOp::CompareAndSwap => {
                     if old == a & (u64::MAX >> (64 - 8 * atomic.bytes)) {
@@ -1100,8 +1092,6 @@ impl Warp {
                     }
                 }
             };
-            let address = self.address(&atomic.address, lane);
-            let (space, at) = Self::resolve(atomic.space, address);
             let updated = match space {
                 Space::Global | Space::Generic => {
                     on_global += 1;
@@ -1331,6 +1321,12 @@ impl Warp {
             }
             Op::WarpBarrier { mask } => {
                 let ready = self.gather(exec, *mask)?;
+                let mut left = ready;
+                while left != 0 {
+                    let named = self.w32[usize::from(*mask)][left.trailing_zeros() as usize];
+                    shared.races.lanes_meet(self.index, named);
+                    left &= !named;
+                }
                 Ok(self.after_sync(exec, ready))
             }
             Op::Mma(mma) => {
@@ -1346,13 +1342,13 @@ impl Warp {
                 if exec == ALL {
                     mma.run(&mut self.w32, &mut self.w64);
                 }
-                Ok(self.after_sync(exec, exec))
+                Ok(Next::Advance)
             }
             Op::ActiveMask { d } => {
                 blend(&mut self.w32[usize::from(*d)], &[exec; 32], exec);
                 Ok(Next::Advance)
             }
-            Op::Barrier { kind, d, id, threads, a } => self.barrier(*kind, *d, *id, *threads, *a, exec),
+            Op::Barrier(barrier) => self.barrier(context.kernel, barrier, exec),
             Op::BranchIndex { index, targets } => {
                 let here = self.pc;
                 let staying = self.mask & !exec;
@@ -1472,52 +1468,69 @@ impl Warp {
         }
     }
 
-    fn barrier(
-        &mut self,
-        kind: BarrierKind,
-        d: R,
-        id: R,
-        threads: R,
-        a: PredSource,
-        exec: u32,
-    ) -> Result<Next, WarpFault> {
+    /// Lanes come to a barrier of the block, where each waits for all others of its warp: at the same instruction if that is
+    /// aligned, else at any for the same barrier.
+    fn barrier(&mut self, kernel: &Kernel, barrier: &BlockBarrier, exec: u32) -> Result<Next, WarpFault> {
         if exec == 0 {
             return Ok(Next::Advance);
         }
-        let alive = !self.exited;
-        if exec != alive {
-            // The rest of the warp may still come.
-            if self.others.iter().all(|group| group.parked) && self.mask == exec {
-                let kind = FaultKind::DivergentBarrier { arrived: exec, missing: alive & !exec };
-                return Err(self.fault(exec.trailing_zeros() as usize, kind));
-            }
-            if self.mask != exec {
-                let kind = FaultKind::DivergentBarrier { arrived: exec, missing: alive & !exec };
-                return Err(self.fault(exec.trailing_zeros() as usize, kind));
-            }
-            self.park(exec);
-            return Ok(Next::Elsewhere);
-        }
         let lane = exec.trailing_zeros() as usize;
-        let id = self.w32[usize::from(id)][lane];
-        if id > 15 {
-            let kind = FaultKind::BadOperand { what: "the barrier", value: id.into() };
-            return Err(self.fault(lane, kind));
+        let missing = !self.exited & !exec;
+        let divergent = FaultKind::DivergentBarrier { arrived: exec, missing };
+        if barrier.aligned && self.mask != exec {
+            return Err(self.fault(lane, divergent));
         }
-        let threads = if threads == NONE { None } else { Some(self.w32[usize::from(threads)][lane]) };
+        // The rest of the warp may still come.
+        if self.mask != exec || self.others.iter().any(|group| !group.parked) {
+            self.park(exec);
+            return Ok(if self.mask == 0 { Next::Elsewhere } else { Next::Advance });
+        }
+        self.arrivals.clear();
+        self.arrivals.push(self.arrival(barrier, self.pc, exec)?);
+        let here = self.arrivals[0];
+        for group in &self.others {
+            let there = match &kernel.ops[group.pc as usize] {
+                Op::Barrier(other) if !barrier.aligned && !other.aligned => {
+                    self.arrival(other, group.pc, group.mask)?
+                }
+                _ => return Err(self.fault(lane, divergent)),
+            };
+            if (there.kind, there.id, there.threads) != (here.kind, here.id, here.threads) {
+                return Err(self.fault(lane, divergent));
+            }
+            self.arrivals.push(there);
+        }
+        for group in &mut self.others {
+            group.pc += 1;
+            group.parked = false;
+        }
+        Ok(Next::Barrier)
+    }
+
+    /// What lanes bring to a barrier.
+    fn arrival(&self, barrier: &BlockBarrier, pc: u32, lanes: u32) -> Result<Arrival, WarpFault> {
+        let lane = lanes.trailing_zeros();
+        let operand = |register: R| self.w32[usize::from(register)][lane as usize];
+        let bad = |what, value: u32| {
+            let kind = FaultKind::BadOperand { what, value: value.into() };
+            Err(WarpFault { kind, pc, lane, other_pc: None })
+        };
+        let id = operand(barrier.id);
+        if id > 15 {
+            return bad("the barrier", id);
+        }
+        let threads = (barrier.threads != NONE).then(|| operand(barrier.threads));
         if let Some(threads) = threads
             && (threads == 0 || threads % 32 != 0)
         {
-            let kind = FaultKind::BadOperand { what: "a barrier for threads:", value: threads.into() };
-            return Err(self.fault(lane, kind));
+            return bad("a barrier for threads:", threads);
         }
-        let votes = self.pred_source(a) & exec;
-        Ok(Next::Barrier(Arrival { kind, id, threads, votes, lanes: exec, d }))
+        let votes = self.pred_source(barrier.a) & lanes;
+        Ok(Arrival { kind: barrier.kind, id, threads, votes, lanes, d: barrier.d })
     }
 
     /// Gives the result of a barrier that reduces.
     pub(crate) fn barrier_result(&mut self, arrival: &Arrival, count: u32, all: bool, any: bool) {
-        self.interval = self.interval.wrapping_add(1);
         let d = usize::from(arrival.d);
         match arrival.kind {
             BarrierKind::Count => blend(&mut self.w32[d], &[count; 32], arrival.lanes),
@@ -1544,7 +1557,8 @@ enum Next {
     Advance,
     /// The position was set, or the group that ran is gone.
     Elsewhere,
-    Barrier(Arrival),
+    /// The warp has come to a barrier of the block.
+    Barrier,
     /// A clock is read: the run knows what it shows.
     Clock,
 }

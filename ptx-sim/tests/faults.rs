@@ -217,6 +217,19 @@ fn races_on_shared_memory() {
         "st.shared.u32 [%rd2], %tid; ld.shared.u32 %r2, [%rd3];",
         "st.shared.u32 [%rd2], %tid; bar.warp.sync -1; ld.shared.u32 %r2, [%rd3];",
         "st.shared.u32 [%rd2], %tid; shfl.sync.idx.b32 %r9, %tid, 0, 31, -1; ld.shared.u32 %r2, [%rd3];",
+        // Operations of a warp that are no barrier order nothing; a barrier orders those whom its mask names.
+        "st.shared.u32 [%rd2], %tid; shfl.sync.idx.b32 %r9, %tid, 0, 31, -1; ld.shared.u32 %r2, [%rd4];",
+        "st.shared.u32 [%rd2], %tid; vote.sync.ballot.b32 %r9, %p1, -1; ld.shared.u32 %r2, [%rd4];",
+        "st.shared.u32 [%rd2], %tid; match.any.sync.b32 %r9, %tid, -1; ld.shared.u32 %r2, [%rd4];",
+        "st.shared.u32 [%rd2], %tid; redux.sync.add.u32 %r9, %tid, -1; ld.shared.u32 %r2, [%rd4];",
+        "and.b32 %r2, %lane, 1; mov.u32 %r9, 0x55555555; shl.b32 %r9, %r9, %r2; st.shared.u32 [%rd2], %tid; \
+         bar.warp.sync %r9; ld.shared.u32 %r2, [%rd4];",
+        // A barrier for one warp of two; one whose first warp only arrives.
+        "shr.u32 %r2, %tid, 5; add.u32 %r2, %r2, 1; st.shared.u32 [%rd2], %tid; bar.sync %r2, 32; ld.shared.u32 %r2, [%rd3];",
+        "setp.lt.u32 %p2, %tid, 32; st.shared.u32 [%rd2], %tid; @!%p2 bra LAST; bar.arrive 1, 64; ld.shared.u32 %r2, [%rd3]; ret; \
+         LAST: bar.sync 1, 64;",
+        "setp.lt.u32 %p2, %tid, 32; @!%p2 bra LAST; bar.arrive 1, 64; st.shared.u32 [%rd2], %tid; ret; \
+         LAST: bar.sync 1, 64; ld.shared.u32 %r2, [%rd3];",
         // Read and write.
         "st.shared.u32 [%rd2], %tid; bar.sync 0; ld.shared.u32 %r2, [%rd3]; st.shared.u32 [%rd2], 99;",
         "st.shared.u32 [%rd2], %tid; bar.sync 0; ld.shared.u32 %r2, [%rd4]; st.shared.u32 [%rd2], 99;",
@@ -315,6 +328,12 @@ fn no_race_where_accesses_are_ordered() {
         "setp.lt.u32 %p2, %tid, 32; @!%p2 ret; @%p1 st.shared.u32 [one], 1; bar.warp.sync -1; ld.shared.u32 %r2, [one]; \
          bar.warp.sync -1; @%p1 st.shared.u32 [one], 2; bar.warp.sync -1; ld.shared.u32 %r3, [one]; bar.warp.sync -1; \
          red.shared.add.u32 [one], 1; bar.warp.sync -1; ld.shared.u32 %r4, [one];",
+        // Pairs of lanes, both warps, and one that arrives before the other goes on.
+        "and.b32 %r2, %lane, 30; mov.u32 %r9, 3; shl.b32 %r9, %r9, %r2; st.shared.u32 [%rd2], %tid; \
+         bar.warp.sync %r9; ld.shared.u32 %r2, [%rd4]; bar.warp.sync %r9; st.shared.u32 [%rd4], 1;",
+        "st.shared.u32 [%rd2], %tid; bar.sync 1, 64; ld.shared.u32 %r2, [%rd3]; bar.sync 2, 64; st.shared.u32 [%rd3], 1;",
+        "setp.lt.u32 %p2, %tid, 32; st.shared.u32 [%rd2], %tid; @!%p2 bra LAST; bar.arrive 1, 64; ret; \
+         LAST: bar.sync 1, 64; ld.shared.u32 %r2, [%rd3]; st.shared.u32 [%rd3], 9;",
         // Threads of their own words, of every size.
         ".shared .b8 bytes[64]; mov.u64 %rd5, bytes; cvt.u64.u32 %rd6, %tid; add.u64 %rd5, %rd5, %rd6; st.shared.u8 [%rd5], %tid; \
          ld.shared.u8 %r2, [%rd5]; st.shared.u32 [%rd2], 1; ld.shared.u32 %r2, [%rd2];",
@@ -419,6 +438,21 @@ fn barriers_that_a_part_of_a_warp_reaches() {
                 assert_eq!(fault.location, place(100, FIRST_LINE + 2), "{fault}");
             }
         }
+    }
+    // Barriers that are not aligned, but not the same: another number, another kind, another count, an aligned one.
+    for other in ["barrier.sync 1", "barrier.arrive 0, 32", "barrier.sync 0, 32", "bar.sync 0"] {
+        let body = format!(
+            "setp.lt.u32 %p1, %lane, 16;\n.loc 1 100 1\n@!%p1 bra ELSE; barrier.sync 0; bra END; ELSE: {other}; END: ret;"
+        );
+        for schedule in SCHEDULES {
+            let fault = kernel(&body).fault(schedule);
+            assert!(matches!(fault.kind, FaultKind::DivergentBarrier { .. }), "{other}: {fault}");
+        }
+    }
+    for aligned in ["bar.sync 0", "barrier.sync.aligned 0", "barrier.cta.sync.aligned 0"] {
+        let body = format!("setp.lt.u32 %p1, %lane, 16;\n@%p1 {aligned};\n@!%p1 {aligned};");
+        let fault = kernel(&body).fault(Schedule::Natural);
+        assert!(matches!(fault.kind, FaultKind::DivergentBarrier { .. }), "{aligned}: {fault}");
     }
     // A part of the warp waits for the other in a warp-wide operation, the other at a barrier for the block.
     let body =
@@ -595,6 +629,12 @@ fn launches_that_do_not_fit_are_refused() {
         (Launch { block: [33, 32, 1], ..good.clone() }, "threads a block"),
         (Launch { block: [0, 1, 1], ..good.clone() }, "threads a block"),
         (Launch { block: [u32::MAX, u32::MAX, 2], ..good.clone() }, "threads a block"),
+        (
+            Launch { block: [1, 1, 65], ..good.clone() },
+            "threads a block: [1, 1, 65]; allowed: 1 to 1024, at most 64 along z",
+        ),
+        (Launch { grid: [0, 1, 1], ..good.clone() }, "the grid"),
+        (Launch { grid: [1, 1, 0], ..good.clone() }, "the grid"),
         (Launch { grid: [1, 70_000, 1], ..good.clone() }, "the grid"),
         (Launch { grid: [u32::MAX, 1, 1], ..good.clone() }, "the grid"),
         (Launch { shared_bytes: 300_000, ..good.clone() }, "shared memory a block"),
@@ -612,7 +652,66 @@ fn launches_that_do_not_fit_are_refused() {
         simulator.write(address + 90, &[0; 20]),
         Err(Error::BadAddress { address: address + 90, bytes: 20 })
     );
-    // A grid without blocks has nothing to do.
-    let report = simulator.launch(&module, "kernel", &Launch { grid: [0, 1, 1], ..good }).unwrap();
-    assert_eq!(report.counters.warp_instructions, 0);
+}
+
+#[test]
+fn limits_of_the_architecture_and_of_the_kernel() {
+    let launch = |target: &str, directives: &str, block: [u32; 3], shared_bytes: u32| {
+        let ptx = format!(
+            ".version 8.0 .target {target} .address_size 64\n.shared .b8 unused[40000]; .shared .b8 fixed[1000];\n\
+             .visible .entry k() {directives} {{ .reg .b32 %r1; mov.u32 %r1, fixed; ret; }}"
+        );
+        let module = Module::load(&ptx).unwrap();
+        let launched =
+            Simulator::new().launch(&module, "k", &Launch { block, shared_bytes, ..Launch::new(1, 1) });
+        (module.kernel("k").unwrap(), launched.map_err(|error| error.to_string()))
+    };
+    for (target, kib) in [
+        ("sm_75", 64),
+        ("sm_80", 163),
+        ("sm_86", 99),
+        ("sm_87", 163),
+        ("sm_89", 99),
+        ("sm_90", 227),
+        ("sm_90a", 227),
+        ("sm_100", 227),
+        ("sm_103a", 227),
+        ("sm_120", 99),
+    ] {
+        let most = kib * 1024 - 1008;
+        let (info, launched) = launch(target, "", [1, 1, 64], most);
+        assert_eq!((info.shared_bytes, info.max_dynamic_shared_bytes), (1000, most.into()), "{target}");
+        launched.unwrap();
+        let refused = launch(target, "", [1; 3], most + 1).1.unwrap_err();
+        let allowed =
+            format!("shared memory a block: {} bytes; allowed: {} bytes", kib * 1024 + 1, kib * 1024);
+        assert_eq!(refused, allowed, "{target}");
+    }
+    for (directives, block, part) in [
+        (".maxntid 64", [65, 1, 1], "allowed: 64, which the kernel's .maxntid says"),
+        (".maxntid 16, 2, 2 .minnctapersm 1", [65, 1, 1], "allowed: 64, which the kernel's .maxntid says"),
+        (".reqntid 64", [32, 1, 1], "allowed: [64, 1, 1], which the kernel's .reqntid says"),
+        (".minnctapersm 1 .reqntid 8, 4", [32, 1, 1], "allowed: [8, 4, 1], which the kernel's .reqntid says"),
+    ] {
+        let refused = launch("sm_90", directives, block, 0).1.unwrap_err();
+        assert!(refused.starts_with("threads a block: [") && refused.contains(part), "{refused}");
+    }
+    for (directives, block) in
+        [(".maxntid 16, 2, 2", [64, 1, 1]), (".reqntid 8, 4", [8, 4, 1]), (".reqntid 8, 4, 1", [8, 4, 1])]
+    {
+        launch("sm_90", directives, block, 0).1.unwrap();
+    }
+}
+
+#[test]
+fn memory_that_is_allocated_again_is_as_new() {
+    let mut simulator = Simulator::new();
+    let first = simulator.allocate(1001).unwrap();
+    simulator.write(first, &[7; 1001]).unwrap();
+    simulator.free(first).unwrap();
+    let again = simulator.allocate(1001).unwrap();
+    assert_eq!(again, first);
+    let mut bytes = [1; 1001];
+    simulator.read(again, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 1001]);
 }

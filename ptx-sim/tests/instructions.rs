@@ -552,6 +552,142 @@ fn single_precision_sums_flush_subnormals_in_global_memory_only() {
                 st.global.v2.b32 [%slot], {%r1, %r2};";
     let out = Kernel::new(body).module(".shared .align 4 .b32 sh;").words(&[0]).block(1).run_natural();
     assert_eq!(out.out[0][..2], [1, 0]);
+    // Where an address lies decides, not how it is written.
+    let body = "mov.u64 %rd1, sh; cvta.shared.u64 %rd2, %rd1; st.shared.b32 [%rd1], 0; red.add.f32 [%in], 0f00000001;
+                atom.add.f32 %f1, [%rd2], 0f00000001; red.add.f32 [%rd2], 0f00000001; atom.add.f32 %f2, [%rd2], 0f3F800000;
+                ld.shared.b32 %r1, [%rd1]; ld.global.b32 %r2, [%in]; mov.b32 %r3, %f1; mov.b32 %r4, %f2;
+                st.global.v4.b32 [%slot], {%r1, %r2, %r3, %r4};";
+    let out = Kernel::new(body).module(".shared .align 4 .b32 sh;").words(&[0]).block(1).run_natural();
+    assert_eq!(out.out[0], [1.0f32.to_bits(), 0, 0, 2]);
+}
+
+#[test]
+fn atomics_at_generic_addresses_go_to_shared_memory() {
+    let body = "mov.u64 %rd1, sh; cvta.shared.u64 %rd2, %rd1; setp.eq.u32 %p1, %tid, 0; @%p1 st.shared.v2.b32 [%rd1], {0, 0};
+                @%p1 st.shared.b64 [%rd1+8], 0; bar.sync 0; atom.add.u32 %r1, [%rd2], 2; red.max.u32 [%rd2+4], %tid;
+                red.add.f64 [%rd2+8], 0d3FF0000000000000; atom.cas.b32 %r2, [%rd2+16], 0, 0; bar.sync 0;
+                ld.shared.v2.b32 {%r3, %r4}, [%rd1]; ld.shared.f64 %d1, [%rd1+8]; cvt.rzi.u32.f64 %r5, %d1;
+                st.global.v4.b32 [%slot], {%r3, %r4, %r5, 0};";
+    let body = body.replace(
+        "@%p1 st.shared.b64 [%rd1+8], 0;",
+        "@%p1 st.shared.b64 [%rd1+8], 0; @%p1 st.shared.b32 [%rd1+16], 0;",
+    );
+    let out = Kernel::new(body).module(".shared .align 8 .b8 sh[24];").block(64).run();
+    assert!(out.out.iter().all(|slot| *slot == [128, 63, 64, 0]), "{:?}", out.out);
+}
+
+#[test]
+fn values_are_extended_to_wider_registers() {
+    let body = "ld.global.b32 %rd1, [%in]; ld.global.s32 %rd2, [%in]; ld.global.s8 %rd3, [%in]; ld.global.u16 %rd4, [%in];
+                st.global.v2.b64 [%slot], {%rd1, %rd2}; st.global.v2.b64 [%in+16], {%rd3, %rd4};
+                ld.global.s8 %r1, [%in]; ld.global.s16 %r2, [%in]; ld.global.u8 %h1, [%in]; mov.b32 %r3, {%h1, %h1};
+                ld.global.b64 %rd5, [%in]; st.global.u16 [%in+4], %rd5; st.global.v2.b32 [%in+32], {%r1, %r2}; st.global.b32 [%in+40], %r3;";
+    let out = Kernel::new(body).words(&[0x8081_8283, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0]).block(1).run_natural();
+    assert_eq!(out.out[0], [0x8081_8283, 0, 0x8081_8283, u32::MAX]);
+    let words = out.input_words();
+    assert_eq!(words[1..2], [0x8283]);
+    assert_eq!(words[4..8], [0xffff_ff83, u32::MAX, 0x8283, 0]);
+    assert_eq!(words[8..], [0xffff_ff83, 0xffff_8283, 0x0083_0083]);
+}
+
+#[test]
+fn integers_are_converted_as_the_table_of_cvt_says() {
+    // PTX ISA, cvt: the source is chopped and read as its type says, the result is chopped (or clamped) to its own type and
+    // extended to the register as that says.
+    let types =
+        [("u8", 8), ("s8", 8), ("u16", 16), ("s16", 16), ("u32", 32), ("s32", 32), ("u64", 64), ("s64", 64)];
+    let chopped = |bits: u128, width: u32| bits & ((1 << width) - 1);
+    let read = |bits: u128, width: u32, ty: &str| {
+        let bits = chopped(bits, width);
+        if ty.starts_with('s') && bits >> (width - 1) == 1 {
+            bits as i128 - (1 << width)
+        } else {
+            bits as i128
+        }
+    };
+    let sources: Vec<u64> =
+        [0u64, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff]
+            .into_iter()
+            .flat_map(|low| {
+                [low, low | 0x0123_4567 << 32, low | 0xffff_ffff << 32, low ^ 0x8000_0080_8080_8080]
+            })
+            .collect();
+    let input: Vec<u8> = sources.iter().flat_map(|source| source.to_le_bytes()).collect();
+    for (from, from_bits) in types {
+        for (to, to_bits) in types {
+            for (register, register_bits) in [("%h1", 16), ("%r1", 32), ("%rd1", 64)] {
+                if register_bits < to_bits {
+                    continue;
+                }
+                for sat in ["", ".sat"] {
+                    let show = match register_bits {
+                        16 => "mov.b32 %r2, {%h1, %h0}; mov.b64 %rd2, {%r2, %r0};",
+                        32 => "mov.b64 %rd2, {%r1, %r0};",
+                        _ => "mov.b64 %rd2, %rd1;",
+                    };
+                    let source = if from_bits == 64 { "%rd3" } else { "%r3" };
+                    let body = format!(
+                        "mov.b16 %h0, 0; mov.b32 %r0, 0; mad.wide.u32 %rd4, %tid, 8, %in; ld.global.b64 %rd3, [%rd4];
+                         ld.global.b32 %r3, [%rd4]; cvt{sat}.{to}.{from} {register}, {source}; {show} st.global.b64 [%slot], %rd2;"
+                    );
+                    let out = Kernel::new(body).input(&input[..]).block(sources.len() as u32).run_natural();
+                    for (source, found) in sources.iter().zip(out.longs()) {
+                        let value = read((*source).into(), from_bits, from);
+                        let (least, most) = match to.starts_with('s') {
+                            true => (-(1i128 << (to_bits - 1)), (1i128 << (to_bits - 1)) - 1),
+                            false => (0, (1i128 << to_bits) - 1),
+                        };
+                        let value = if sat.is_empty() { value } else { value.clamp(least, most) };
+                        let result = read(chopped(value as u128, to_bits), to_bits, to);
+                        let expected = chopped(result as u128, register_bits) as u64;
+                        assert_eq!(found, expected, "cvt{sat}.{to}.{from} of {source:#x} in {register}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn labels_belong_to_their_scope() {
+    let body = "mov.u32 %r1, 0; bra A;
+                { bra A; add.u32 %r1, %r1, 1000; A: add.u32 %r1, %r1, 1; }
+                A: { bra A; add.u32 %r1, %r1, 1000; A: add.u32 %r1, %r1, 2; { bra B; } add.u32 %r1, %r1, 1000; B: }
+                { TABLE: .branchtargets B, A; mov.u32 %r2, 1; brx.idx %r2, TABLE; A: add.u32 %r1, %r1, 4; bra END; }
+                B: add.u32 %r1, %r1, 1000; END: call helper; st.global.u32 [%slot], %r1;";
+    let out = Kernel::new(body).module(".func helper() { bra A; A: ret; }").run();
+    assert_eq!(out.words(), [6; 32]);
+}
+
+#[test]
+fn lanes_that_are_apart_meet_at_barriers_that_are_not_aligned() {
+    let store = "mov.u64 %rd1, sh; mad.wide.u32 %rd2, %tid, 4, %rd1; st.shared.u32 [%rd2], %tid; xor.b32 %r1, %tid, 63;
+                 mad.wide.u32 %rd3, %r1, 4, %rd1; setp.lt.u32 %p1, %lane, 16;";
+    for (barrier, at) in [
+        ("@%p1 barrier.sync 0; @!%p1 barrier.sync 0;", "all"),
+        ("@%p1 barrier.cta.sync 1, 64; @!%p1 barrier.sync 1, 64;", "counted"),
+        ("@%p1 bra LOW; barrier.sync 0; bra END; LOW: barrier.sync 0; END:", "branches"),
+        ("@%p1 bra LOW; barrier.sync 2; bra END; LOW: mov.u32 %r9, 2; barrier.sync %r9; END:", "a register"),
+        (
+            "setp.ge.u32 %p2, %lane, 28; @%p2 exit; @%p1 bra LOW; barrier.sync 0; bra END; LOW: barrier.sync 0; END:",
+            "fewer",
+        ),
+    ] {
+        let body = format!("{store} {barrier} ld.shared.u32 %r2, [%rd3]; st.global.u32 [%slot], %r2;");
+        let out = Kernel::new(body).module(".shared .align 4 .b8 sh[256];").block(64).run();
+        for (thread, word) in out.words().into_iter().enumerate() {
+            let there = at != "fewer" || thread % 32 < 28;
+            assert_eq!(word, if there { 63 - thread as u32 } else { 0 }, "{at}");
+        }
+        assert_eq!(out.report.counters.barriers, 1, "{at}");
+    }
+    // Each part has its own operands and result.
+    let body = "setp.lt.u32 %p1, %lane, 16; mov.u32 %r2, 0; mov.u32 %r3, 0; setp.lt.u32 %p2, %lane, 20; @%p1 bra LOW;
+                barrier.red.popc.u32 %r2, 0, %p2; bra END; LOW: barrier.red.popc.u32 %r3, 0, %p2;
+                END: st.global.v2.u32 [%slot], {%r2, %r3};";
+    for (thread, slot) in Kernel::new(body).block(64).run().out.iter().enumerate() {
+        assert_eq!(slot[..2], if thread % 32 < 16 { [0, 40] } else { [40, 0] });
+    }
 }
 
 /// What PTX says about a shuffle: the lane that is read, and whether it lies in the segment.
@@ -1219,7 +1355,27 @@ fn masks_of_lanes_and_clocks() {
         );
         assert_eq!(Kernel::new(body).run().words(), [1; 32], "{first}");
     }
-    let body = "mov.u32 %r1, %clock_hi; mov.u32 %r2, %dynamic_smem_size; mov.u32 %r3, %total_smem_size; st.global.v4.u32 [%slot], {%r1, %r2, %r3, %r1};";
+    // In a long loop, from warp to warp and block to block in the order in which they run, and from launch to launch.
+    let body = "mov.u32 %r1, 0; mov.u64 %rd5, %clock64; mov.u32 %r3, 0;
+                LOOP: add.u32 %r1, %r1, 1; mov.u64 %rd6, %clock64; setp.le.u64 %p2, %rd6, %rd5; @%p2 trap; mov.u64 %rd5, %rd6;
+                setp.lt.u32 %p1, %r1, 9000; @%p1 bra LOOP; mov.u64 %rd5, %globaltimer; st.global.u64 [%slot], %rd5;";
+    let out = Kernel::new(body).block(64).grid(3).run_natural();
+    assert!(out.longs().chunks(32).map(|warp| warp[0]).is_sorted_by(|a, b| a < b), "{:?}", out.longs());
+    assert_eq!(Kernel::new(body).block(64).grid(3).run_with(ptx_sim::Schedule::Natural, 8).unwrap(), out);
+    let module = ptx_sim::Module::load(
+        ".version 8.0 .target sm_90 .address_size 64 .visible .entry k(.param .u64 p) { .reg .b64 %rd<3>;
+         ld.param.u64 %rd1, [p]; mov.u64 %rd2, %globaltimer; st.global.u64 [%rd1], %rd2; }",
+    );
+    let (module, mut simulator) = (module.unwrap(), ptx_sim::Simulator::new());
+    let at = simulator.allocate(8).unwrap();
+    let times = [0u64; 3].map(|_| {
+        simulator.launch(&module, "k", &ptx_sim::Launch::new(1, 1).arg(Arg::U64(at))).unwrap();
+        let mut bytes = [0; 8];
+        simulator.read(at, &mut bytes).unwrap();
+        u64::from_le_bytes(bytes)
+    });
+    assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
+    let body = "mov.u32 %r9, sh; mov.u32 %r1, %clock_hi; mov.u32 %r2, %dynamic_smem_size; mov.u32 %r3, %total_smem_size; st.global.v4.u32 [%slot], {%r1, %r2, %r3, %r1};";
     let out = Kernel::new(body).module(".shared .align 16 .b8 sh[48];").shared_bytes(100).run();
     assert_eq!(out.out[5], [0, 100, 148, 0]);
 }
@@ -1254,6 +1410,7 @@ fn blocks_run_in_parallel_only_where_their_order_does_not_matter() {
         ("red.global.add.u32 [%in], 1; red.global.max.s64 [%in], 1; red.or.b32 [cell], 1;", true),
         ("atom.global.add.u32 _, [%in], 1;", true),
         ("atom.shared.add.u32 %r1, [sh], 1; red.shared.add.f32 [sh], 0f3F800000;", true),
+        ("mov.u32 %r1, %clock;", false),
         ("atom.global.add.u32 %r1, [%in], 1;", false),
         ("atom.global.add.u32 %r1, [cell], 1;", false),
         ("atom.add.u64 %rd1, [%in], 1;", false),

@@ -198,9 +198,8 @@ impl Module for SimulatedModule {
     fn allow_shared(&self, function: Function, pass: &Pass) -> Result<(), Error> {
         let (kernel, bytes) = (&pass.kernel, pass.shared_bytes);
         let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        let used =
-            functions[function.handle as usize].0.kernel(kernel).map_or(0, |kernel| kernel.shared_bytes);
-        let available = ptx_sim::MAX_SHARED.saturating_sub(used) as u32;
+        let info = functions[function.handle as usize].0.kernel(kernel);
+        let available = info.map_or(0, |info| info.max_dynamic_shared_bytes) as u32;
         if bytes <= available {
             return Ok(());
         }
