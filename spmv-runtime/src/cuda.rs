@@ -80,7 +80,7 @@ fn initialise() -> Result<Version, Error> {
         }
         let help = match error.0 {
             sys::CUresult::CUDA_ERROR_STUB_LIBRARY => {
-                "a toolkit's placeholder was found in the driver's stead: take its folder, `stubs`, out of LD_LIBRARY_PATH, \
+                "the library of a toolkit that programs are linked against was loaded, and not the driver's: take its folder out of LD_LIBRARY_PATH, \
                  or use the embedded simulator (`Device::simulator()`, --device sim)"
             }
             _ => START_DRIVER,
