@@ -661,7 +661,7 @@ fn real_coefficients_scale_both_parts(device: &Device) -> Result<(), Failed> {
 }
 
 /// Whether the blocks of the architecture have less shared memory than is needed, by the table of the CUDA programming guide. What
-/// kernels declare beside it is no more than 8 KiB.
+/// kernels declare beside it is no more than 48 KiB.
 fn has_no_room(device: &Device, error: &Error) -> bool {
     let most = match &*device.properties().arch {
         "sm_75" => 64 << 10,
@@ -670,7 +670,7 @@ fn has_no_room(device: &Device, error: &Error) -> bool {
     };
     match error {
         Error::SharedMemory { needed, available, .. } => {
-            needed > available && (most - (8 << 10)..=most).contains(available)
+            needed > available && (most - (48 << 10)..=most).contains(available)
         }
         _ => false,
     }
