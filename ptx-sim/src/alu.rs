@@ -15,7 +15,9 @@ mod narrow;
 #[cfg(test)]
 mod tests;
 
+use crate::registers::Class;
 pub(crate) use atomic::{atomic, atomic_flushing};
+
 pub(crate) use convert::Conversion;
 pub(crate) use narrow::{bf16_to_f32, f16_to_f32, f32_to_f16};
 
@@ -70,6 +72,41 @@ pub(crate) enum Alu {
     T64x1(fn(&L64) -> u32),
     /// A conversion without a function of its own, see [`Conversion`].
     Convert(Conversion),
+}
+
+impl Alu {
+    /// What the operands are, and the result.
+    pub(crate) fn classes(&self) -> (&'static [Class], Class) {
+        use Class::{Pred, W32, W64};
+        match self {
+            Alu::A1(_) => (&[W32], W32),
+            Alu::A2(_) => (&[W32, W32], W32),
+            Alu::A3(_) => (&[W32, W32, W32], W32),
+            Alu::A4(_) => (&[W32, W32, W32, W32], W32),
+            Alu::B1(_) => (&[W64], W64),
+            Alu::B2(_) => (&[W64, W64], W64),
+            Alu::B3(_) => (&[W64, W64, W64], W64),
+            Alu::N1(_) => (&[W64], W32),
+            Alu::N2(_) => (&[W64, W64], W32),
+            Alu::W1(_) => (&[W32], W64),
+            Alu::W2(_) => (&[W32, W32], W64),
+            Alu::W3(_) => (&[W32, W32, W64], W64),
+            Alu::S2(_) => (&[W64, W32], W64),
+            Alu::S3(_) => (&[W64, W32, W32], W64),
+            Alu::S4(_) => (&[W64, W64, W32, W32], W64),
+            Alu::S5(_) => (&[W64, W64, W32], W64),
+            Alu::T32(_) => (&[W32, W32], Pred),
+            Alu::T64(_) => (&[W64, W64], Pred),
+            Alu::T32x1(_) => (&[W32], Pred),
+            Alu::T64x1(_) => (&[W64], Pred),
+            Alu::Convert(conversion) => match conversion.widths() {
+                (false, false) => (&[W32], W32),
+                (false, true) => (&[W32], W64),
+                (true, false) => (&[W64], W32),
+                (true, true) => (&[W64], W64),
+            },
+        }
+    }
 }
 
 /// The function of an instruction that computes registers from registers, by its whole mnemonic, but for a boolean

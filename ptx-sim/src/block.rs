@@ -50,14 +50,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(context: &Context<'_>) -> Shared {
-        let bytes = context.shared_bytes;
-        Shared {
-            memory: Memory::new(bytes),
-            races: RaceDetector::new(bytes, context.kernel.shared_cell),
-            race: None,
-            progress: false,
-        }
+    fn new() -> Shared {
+        Shared { memory: Memory::new(0), races: RaceDetector::new(), race: None, progress: false }
+    }
+
+    fn fit(&mut self, context: &Context<'_>) {
+        self.memory.resize(context.shared_bytes);
+        self.races.fit(context.shared_bytes, context.kernel.shared_cell);
+        self.progress = false;
     }
 
     fn start(&mut self) {
@@ -162,6 +162,39 @@ struct Block {
     random: Option<Random>,
 }
 
+/// Blocks of launches before, whose memory the next ones use: to ask the system for it takes longer than small launches do.
+#[derive(Default)]
+pub(crate) struct Spare(Mutex<Vec<Block>>);
+
+/// As many are kept, at most.
+const MOST_SPARE: usize = 16;
+
+impl Spare {
+    fn blocks(&self) -> std::sync::MutexGuard<'_, Vec<Block>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn take(&self, context: &Context<'_>) -> Block {
+        let spare = self.blocks().pop();
+        let mut block = spare.unwrap_or_else(Block::new);
+        block.fit(context);
+        block
+    }
+
+    fn give(&self, block: Block) {
+        let mut blocks = self.blocks();
+        if blocks.len() < MOST_SPARE {
+            blocks.push(block);
+        }
+    }
+}
+
+impl std::fmt::Debug for Spare {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Spare({} blocks)", self.blocks().len())
+    }
+}
+
 /// Warp instructions that a warp runs before another has its turn.
 const WARP_SLICE: u64 = 20_000;
 /// Warp instructions that a block runs before another has its turn.
@@ -179,18 +212,28 @@ enum BlockStop {
 }
 
 impl Block {
-    fn new(context: &Context<'_>) -> Block {
-        let warps = context.threads_per_block.div_ceil(32);
+    fn new() -> Block {
         Block {
             index: 0,
-            shared: Shared::new(context),
-            warps: (0..warps).map(|index| Warp::new(context.kernel, index)).collect(),
-            waiting: vec![false; warps as usize],
-            done: vec![false; warps as usize],
+            shared: Shared::new(),
+            warps: Vec::new(),
+            waiting: Vec::new(),
+            done: Vec::new(),
             barriers: std::iter::repeat_with(Barrier::default).take(16).collect(),
             next: 0,
             random: None,
         }
+    }
+
+    /// Gives the block what those of a launch have.
+    fn fit(&mut self, context: &Context<'_>) {
+        let warps = context.threads_per_block.div_ceil(32) as usize;
+        self.warps.truncate(warps);
+        self.warps.extend((self.warps.len()..warps).map(|index| Warp::new(index as u32)));
+        self.warps.iter_mut().for_each(|warp| warp.fit(context.kernel));
+        self.waiting.resize(warps, false);
+        self.done.resize(warps, false);
+        self.shared.fit(context);
     }
 
     fn start(&mut self, context: &Context<'_>, index: u64, random: Option<Random>) {
@@ -348,15 +391,19 @@ pub(crate) struct Limits {
 }
 
 /// Runs every block of a launch.
-pub(crate) fn run(context: &Context<'_>, limits: Limits) -> Result<Counters, Box<LaunchFault>> {
+pub(crate) fn run(
+    context: &Context<'_>,
+    limits: Limits,
+    spare: &Spare,
+) -> Result<Counters, Box<LaunchFault>> {
     let total = context.grid.iter().map(|n| u64::from(*n)).product::<u64>();
     if total == 0 {
         return Ok(Counters::default());
     }
     if limits.seed.is_none() && !context.kernel.order_matters {
-        return run_parallel(context, limits, total);
+        return run_parallel(context, limits, total, spare);
     }
-    let mut scheduler = Scheduler::new(context, limits, total);
+    let mut scheduler = Scheduler::new(context, limits, total, spare);
     scheduler.run()?;
     Ok(scheduler.counters)
 }
@@ -371,12 +418,20 @@ struct Scheduler<'a> {
     started: u64,
     total: u64,
     active: Vec<Block>,
-    spare: Vec<Block>,
+    /// Blocks that are done, which the next ones of the launch become as they are.
+    done: Vec<Block>,
+    spare: &'a Spare,
     random: Option<Random>,
 }
 
+impl Drop for Scheduler<'_> {
+    fn drop(&mut self) {
+        self.active.drain(..).chain(self.done.drain(..)).for_each(|block| self.spare.give(block));
+    }
+}
+
 impl<'a> Scheduler<'a> {
-    fn new(context: &'a Context<'a>, limits: Limits, total: u64) -> Self {
+    fn new(context: &'a Context<'a>, limits: Limits, total: u64, spare: &'a Spare) -> Self {
         let mut random = limits.seed.map(Random);
         // More blocks than that start in order.
         let shuffled = random.as_mut().filter(|_| total <= 1 << 24).map(|random| {
@@ -394,7 +449,8 @@ impl<'a> Scheduler<'a> {
             started: 0,
             total,
             active: Vec::new(),
-            spare: Vec::new(),
+            done: Vec::new(),
+            spare,
             random,
         }
     }
@@ -408,7 +464,7 @@ impl<'a> Scheduler<'a> {
             None => self.started,
         };
         self.started += 1;
-        let mut block = self.spare.pop().unwrap_or_else(|| Block::new(self.context));
+        let mut block = self.done.pop().unwrap_or_else(|| self.spare.take(self.context));
         let seed = self.random.as_mut().map(|random| Random(random.next()));
         block.start(self.context, index, seed);
         self.active.push(block);
@@ -440,7 +496,7 @@ impl<'a> Scheduler<'a> {
             match stop {
                 Ok(BlockStop::Done) => {
                     let block = self.active.swap_remove(turn);
-                    self.spare.push(block);
+                    self.done.push(block);
                     watch.progress(self.counters.warp_instructions);
                     continue;
                 }
@@ -567,7 +623,12 @@ fn place(context: &Context<'_>, block: &Block, warp: usize, fault: WarpFault) ->
 /// Blocks whose order does not matter, over several threads. Of several faults the one in the lowest block is
 /// reported: blocks are begun in order, so every lower one is finished too. Blocks that wait for others are set
 /// aside and take turns when the others are done.
-fn run_parallel(context: &Context<'_>, limits: Limits, total: u64) -> Result<Counters, Box<LaunchFault>> {
+fn run_parallel(
+    context: &Context<'_>,
+    limits: Limits,
+    total: u64,
+    spare: &Spare,
+) -> Result<Counters, Box<LaunchFault>> {
     let next = AtomicU64::new(0);
     let stopped = AtomicBool::new(false);
     let executed = AtomicU64::new(0);
@@ -575,7 +636,7 @@ fn run_parallel(context: &Context<'_>, limits: Limits, total: u64) -> Result<Cou
     let lock = || outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let work = || {
         let mut counters = Counters::default();
-        let mut block = Block::new(context);
+        let mut block = spare.take(context);
         let mut first: Option<LaunchFault> = None;
         while !stopped.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -586,7 +647,7 @@ fn run_parallel(context: &Context<'_>, limits: Limits, total: u64) -> Result<Cou
             match run_alone(context, &mut block, &mut counters, &executed, limits) {
                 Ok(BlockStop::Done) => {}
                 Ok(BlockStop::Yield) => {
-                    let waits = std::mem::replace(&mut block, Block::new(context));
+                    let waits = std::mem::replace(&mut block, spare.take(context));
                     let mut outcome = lock();
                     outcome.2.push(waits);
                     if outcome.2.len() >= limits.resident_blocks {
@@ -599,6 +660,7 @@ fn run_parallel(context: &Context<'_>, limits: Limits, total: u64) -> Result<Cou
                 }
             }
         }
+        spare.give(block);
         let mut outcome = lock();
         outcome.0 += counters;
         if let Some(fault) = first
@@ -621,7 +683,7 @@ fn run_parallel(context: &Context<'_>, limits: Limits, total: u64) -> Result<Cou
         return Err(Box::new(fault));
     }
     waiting.sort_unstable_by_key(|block| block.index);
-    let mut scheduler = Scheduler::new(context, limits, total);
+    let mut scheduler = Scheduler::new(context, limits, total, spare);
     scheduler.counters = counters;
     scheduler.active = waiting;
     scheduler.started = next.into_inner().min(total);

@@ -8,6 +8,7 @@ use crate::memory::{LOCAL_BASE, MODULE_BASE, SHARED_BASE};
 use crate::mma::{Mma, Shape};
 use crate::op::*;
 use crate::parse::{Function, Instruction, Operand, Statement, Unit, Variable, type_bytes};
+use crate::registers::{self, Class};
 
 /// A kernel, ready to run.
 #[derive(Debug)]
@@ -68,13 +69,6 @@ enum Symbol {
     Shared(u64),
     Local(u64),
     Param(u64),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    W32,
-    W64,
-    Pred,
 }
 
 /// Addresses of module variables, which exist once for all kernels.
@@ -272,6 +266,16 @@ impl<'a> Decoder<'a> {
             Op::Clock { .. } => true,
             _ => false,
         };
+        let mut initial32: Vec<_> =
+            self.constants32.into_iter().map(|(initial, register)| (register, initial)).collect();
+        let mut initial64: Vec<_> =
+            self.constants64.into_iter().map(|(value, register)| (register, value)).collect();
+        let initial = initial32.iter_mut().map(|(register, _)| (Class::W32, register));
+        let mut initial: Vec<_> =
+            initial.chain(initial64.iter_mut().map(|(register, _)| (Class::W64, register))).collect();
+        let [num_w32, num_w64, num_pred] =
+            registers::allocate(&mut self.ops, &mut self.guards, self.counts, &mut initial)
+                .map(|count| count as u16);
         Ok(Kernel {
             name: entry.name.clone(),
             params: self.params,
@@ -281,11 +285,11 @@ impl<'a> Decoder<'a> {
             ops: self.ops,
             guards: self.guards,
             places: self.places,
-            num_w32: self.counts[0] as u16,
-            num_w64: self.counts[1] as u16,
-            num_pred: self.counts[2] as u16,
-            initial32: self.constants32.into_iter().map(|(initial, register)| (register, initial)).collect(),
-            initial64: self.constants64.into_iter().map(|(value, register)| (register, value)).collect(),
+            num_w32,
+            num_w64,
+            num_pred,
+            initial32,
+            initial64,
             shared_bytes: self.shared_bytes,
             max_shared,
             max_threads: entry.max_threads,

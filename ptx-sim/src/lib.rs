@@ -63,12 +63,13 @@ mod mma;
 mod op;
 mod parse;
 mod races;
+mod registers;
 mod report;
 mod warp;
 
 use std::collections::HashMap;
 
-use crate::block::{Context, LaunchFault, Limits};
+use crate::block::{Context, LaunchFault, Limits, Spare};
 use crate::decode::{Globals, Kernel, Place};
 use crate::memory::{Global, MODULE_BASE, Memory};
 use crate::parse::Unit;
@@ -305,6 +306,7 @@ pub struct Simulator {
     instruction_limit: u64,
     /// Warp instructions of all launches, which clocks show.
     clock: u64,
+    spare: Spare,
 }
 
 impl Default for Simulator {
@@ -323,6 +325,7 @@ impl Simulator {
             resident_blocks: 64,
             instruction_limit: 1 << 36,
             clock: 0,
+            spare: Spare::default(),
         }
     }
 
@@ -466,7 +469,7 @@ impl Simulator {
                 Schedule::Adversarial(seed) => Some(seed),
             },
         };
-        match block::run(&context, limits) {
+        match block::run(&context, limits, &self.spare) {
             Ok(counters) => {
                 self.clock += counters.warp_instructions;
                 Ok(Report { counters })

@@ -48,7 +48,7 @@ impl Memory {
         self.len
     }
 
-    pub(crate) fn grow(&mut self, len: u64) {
+    pub(crate) fn resize(&mut self, len: u64) {
         let words = len.div_ceil(8) as usize;
         self.data.resize_with(words, || AtomicU64::new(0));
         self.shadow.resize_with(words, || AtomicU64::new(0));
@@ -296,7 +296,7 @@ impl Global {
             return None;
         }
         if end > self.memory.len() {
-            self.memory.grow(end.max(self.memory.len() * 2).min(end + (1 << 28)));
+            self.memory.resize(end.max(self.memory.len() * 2).min(end + (1 << 28)));
         }
         self.memory.mark_allocated(at, bytes);
         self.allocations.push((at, bytes));

@@ -175,6 +175,11 @@ impl<T: Copy + Default> Matrices<T> {
 
 impl Mma {
     /// Computes the product from and into registers of all 32 lanes.
+    /// Whether its registers are those of 64 bits.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.shape.element == Element::F64
+    }
+
     pub(crate) fn run(&self, w32: &mut [L32], w64: &mut [L64]) {
         match self.shape.element {
             Element::F64 => self.run_wide(w64),

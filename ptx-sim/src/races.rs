@@ -131,13 +131,16 @@ pub(crate) enum AccessKind {
 pub(crate) type Arrived = [u32; WIDTH];
 
 impl RaceDetector {
-    /// For so many bytes in cells of `1 << shift` bytes, at most the smallest unit that is accessed.
-    pub(crate) fn new(bytes: u64, shift: u32) -> RaceDetector {
-        RaceDetector {
-            shift,
-            cells: vec![Cell::default(); (bytes >> shift) as usize + 1],
-            order: Order::new(),
-        }
+    /// For no memory, until [`RaceDetector::fit`].
+    pub(crate) fn new() -> RaceDetector {
+        RaceDetector { shift: 0, cells: Vec::new(), order: Order::new() }
+    }
+
+    /// For so many bytes in cells of `1 << shift` bytes, at most the smallest unit that is accessed. What cells hold is of
+    /// blocks before, which [`RaceDetector::block_meets`] ends.
+    pub(crate) fn fit(&mut self, bytes: u64, shift: u32) {
+        self.shift = shift;
+        self.cells.resize((bytes >> shift) as usize + 1, Cell::default());
     }
 
     fn tick(&mut self) -> u32 {
@@ -245,7 +248,8 @@ mod tests {
     use super::*;
 
     fn detector() -> RaceDetector {
-        let mut detector = RaceDetector::new(64, 2);
+        let mut detector = RaceDetector::new();
+        detector.fit(64, 2);
         detector.block_meets();
         detector
     }

@@ -130,19 +130,20 @@ fn blend<T: Copy>(target: &mut [T; 32], source: &[T; 32], mask: u32) {
 }
 
 impl Warp {
-    pub(crate) fn new(kernel: &Kernel, index: u32) -> Warp {
+    /// A warp without registers, until [`Warp::fit`].
+    pub(crate) fn new(index: u32) -> Warp {
         Warp {
             index,
-            w32: vec![[0; 32]; usize::from(kernel.num_w32)],
-            w64: vec![[0; 32]; usize::from(kernel.num_w64)],
-            pred: vec![0; usize::from(kernel.num_pred)],
+            w32: Vec::new(),
+            w64: Vec::new(),
+            pred: Vec::new(),
             pc: 0,
             mask: 0,
             others: Vec::new(),
             exited: 0,
             stacks: Vec::new(),
-            local: Memory::new(kernel.local_bytes * 32),
-            local_bytes: kernel.local_bytes,
+            local: Memory::new(0),
+            local_bytes: 0,
             arrivals: Vec::new(),
             copies: Vec::new(),
             groups: [0; 32],
@@ -150,6 +151,20 @@ impl Warp {
             random: None,
             starving: false,
         }
+    }
+
+    /// Gives the warp a kernel's registers and local memory: registers hold zeros.
+    pub(crate) fn fit(&mut self, kernel: &Kernel) {
+        fn zeros<T: Copy>(registers: &mut Vec<T>, count: u16, zero: T) {
+            registers.clear();
+            registers.resize(count.into(), zero);
+        }
+        zeros(&mut self.w32, kernel.num_w32, [0; 32]);
+        zeros(&mut self.w64, kernel.num_w64, [0; 32]);
+        zeros(&mut self.pred, kernel.num_pred, 0);
+        self.local.resize(kernel.local_bytes * 32);
+        self.local_bytes = kernel.local_bytes;
+        self.started = false;
     }
 
     /// Makes the warp ready for a block: `threads` of its lanes exist.
@@ -206,14 +221,24 @@ impl Warp {
 
     /// A number that is the same for the same registers, groups and position.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hash = 0xcbf2_9ce4_8422_2325u64;
-        let mut add = |value: u64| hash = (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
-        add(u64::from(self.pc) << 32 | u64::from(self.mask));
-        self.others.iter().for_each(|group| add(u64::from(group.pc) << 32 | u64::from(group.mask)));
-        self.w32.iter().flatten().for_each(|value| add(u64::from(*value)));
-        self.w64.iter().flatten().for_each(|value| add(*value));
-        self.pred.iter().for_each(|value| add(u64::from(*value)));
-        hash
+        // Eight numbers side by side: in one, every product waits for the one before.
+        let mut hashes: [u64; 8] = std::array::from_fn(|part| 0xcbf2_9ce4_8422_2325 ^ part as u64);
+        let mut add = |part: usize, value: u64| {
+            hashes[part % 8] = (hashes[part % 8] ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        };
+        add(0, u64::from(self.pc) << 32 | u64::from(self.mask));
+        self.others.iter().for_each(|group| add(1, u64::from(group.pc) << 32 | u64::from(group.mask)));
+        for register in &self.w32 {
+            (0..16)
+                .for_each(|lane| add(lane, u64::from(register[lane]) << 32 | u64::from(register[lane + 16])));
+        }
+        for register in &self.w64 {
+            (0..32).for_each(|lane| add(lane, register[lane]));
+        }
+        self.pred.iter().enumerate().for_each(|(index, register)| add(index, u64::from(*register)));
+        hashes
+            .into_iter()
+            .fold(0, |hash, part| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
     }
 
     /// A number for each lane, the same for the same registers and position.

@@ -205,7 +205,15 @@ fn a_driver_that_is_of_no_use() {
     // Nor is a driver passed over that does not start, or a device that fails.
     let start = "Environment: the CUDA driver does not start: cuInit failed with";
     let not_started = [
-        ("34", [start, "CUDA_ERROR_OTHER, error 34 (as it was told)", "stubs", "--device sim"]),
+        (
+            "34",
+            [
+                start,
+                "CUDA_ERROR_OTHER, error 34 (as it was told)",
+                "programs are linked against",
+                "--device sim",
+            ],
+        ),
         ("803", [start, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, error 803", "nvidia-smi", "restarted"]),
         ("999", [start, "CUDA_ERROR_OTHER, error 999", "nvidia-smi", "Device::simulator()"]),
     ];
