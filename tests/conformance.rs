@@ -46,14 +46,22 @@ struct Target {
     covers: fn(usize) -> bool,
     /// Whether this configuration is checked with this structure.
     meets: fn(usize, usize) -> bool,
-    /// Whether every structure meets every α with every β, and not only each of both: over the structures every two meet.
-    all_pairs: bool,
+    /// Whether a configuration meets every structure that it is checked with in both [`NUMBERS`], and every α with every β.
+    /// Else they take turns, so that over the structures every two meet: the first configuration has both numbers, and each
+    /// structure meets each α and each β.
+    is_whole: bool,
 }
 
 /// The first configuration of an algorithm, which has every setting at its default, meets every structure, the others a
 /// third each: every value of a setting meets every structure.
 fn takes_turns(config: usize, structure: usize) -> bool {
     config == 0 || (config / 3 + structure).is_multiple_of(3)
+}
+
+/// Both numbers for the first configuration, one of them for the others, in turn.
+fn numbers_in_turn(config: usize, structure: usize) -> &'static [Numbers] {
+    let turn = (config / 3 + structure) / 3 % NUMBERS.len();
+    if config == 0 { &NUMBERS } else { &NUMBERS[turn..=turn] }
 }
 
 fn main() -> ExitCode {
@@ -81,7 +89,7 @@ fn main() -> ExitCode {
         may_be_missing: false,
         covers,
         meets: if every_structure { |_, _| true } else { takes_turns },
-        all_pairs: every_structure,
+        is_whole: every_structure,
     };
     let targets = [
         Target {
@@ -90,7 +98,7 @@ fn main() -> ExitCode {
             may_be_missing: !required,
             covers: |_| true,
             meets: |_, _| true,
-            all_pairs: true,
+            is_whole: true,
         },
         simulated("sim", Schedule::Natural, if every_config { |_| true } else { |index| index % 3 == 0 }),
         simulated("sim_adversarial_1", Schedule::Adversarial(1), |index| index % 16 == 0),
@@ -103,7 +111,7 @@ fn main() -> ExitCode {
             may_be_missing: !required,
             covers: |index| index % 8 == 0,
             meets: |config, structure| (config / 8 + structure).is_multiple_of(4),
-            all_pairs: true,
+            is_whole: true,
         },
     ];
     let structures = Arc::new(structures::all());
@@ -116,10 +124,12 @@ fn main() -> ExitCode {
         for configs in &configs {
             let covered = configs.iter().copied().enumerate().filter(|(index, _)| (target.covers)(*index));
             for ((index, config), device) in covered.zip(target.devices.iter().cycle()) {
-                let met = (0..structures.len()).filter(|number| (target.meets)(index, *number)).count();
+                let numbers = if target.is_whole { |_, _| &NUMBERS[..] } else { numbers_in_turn };
+                let met = (0..structures.len()).filter(|structure| (target.meets)(index, *structure));
+                let met = met.map(|structure| numbers(index, structure).len()).sum::<usize>();
                 let (alphas, betas) = scalars_to_try(&config);
-                let all_pairs = target.all_pairs;
-                cases += met * NUMBERS.len() * pairs(&alphas, &betas, (!all_pairs).then_some(0)).len();
+                let is_whole = target.is_whole;
+                cases += met * pairs(&alphas, &betas, (!is_whole).then_some(0)).len();
                 let (device, roomy) = (device.clone(), target.devices[0].clone());
                 let (structures, meets) = (structures.clone(), target.meets);
                 let trial = Trial::test(format!("{}/{config}", target.name), move || {
@@ -127,9 +137,10 @@ fn main() -> ExitCode {
                     if device.is_simulator() {
                         compiles(device.compiler(), &config, &device.properties().arch)?;
                     }
-                    let met = structures.iter().enumerate().filter(|(number, _)| meets(index, *number));
-                    met.map(|(_, structure)| structure)
-                        .try_for_each(|structure| check(&device, &roomy, &config, structure, all_pairs))
+                    let mut met = structures.iter().enumerate().filter(|(number, _)| meets(index, *number));
+                    met.try_for_each(|(number, structure)| {
+                        check(&device, &roomy, &config, structure, numbers(index, number), is_whole)
+                    })
                 });
                 trials.push(trial.with_ignored_flag(ignored));
             }
@@ -221,10 +232,11 @@ fn check(
     roomy: &Device,
     config: &KernelConfig,
     structure: &Structure,
-    all_pairs: bool,
+    all_numbers: &[Numbers],
+    is_whole: bool,
 ) -> Result<(), Failed> {
     let types = config.types();
-    for numbers in NUMBERS {
+    for &numbers in all_numbers {
         let told = |error: Error| describe(structure, &error);
         let is_complex = types.accumulator.kind() == ValueKind::Complex;
         let a = structure.matrix(numbers);
@@ -247,7 +259,7 @@ fn check(
             Err(error)
                 if device.properties().arch != roomy.properties().arch && has_no_room(device, &error) =>
             {
-                return check(roomy, roomy, config, structure, all_pairs);
+                return check(roomy, roomy, config, structure, all_numbers, is_whole);
             }
             planned => planned.map_err(told)?,
         };
@@ -269,11 +281,12 @@ fn check(
         let is_large = plan.slots().is_some_and(|slots| slots > LARGEST_LAYOUT) || clears_much;
         let (alphas, betas) = scalars_to_try(config);
         // Structures take turns, and what they are filled with.
-        if clears_much && structure.name.len().is_multiple_of(2) != (numbers == Numbers::Random) {
+        let is_next = structure.name.len().is_multiple_of(2) == (numbers == Numbers::Random);
+        if clears_much && all_numbers.len() > 1 && !is_next {
             continue;
         }
         let turn = structure.name.len() + if numbers == Numbers::Random { 5 } else { 0 };
-        let mut pairs = pairs(&alphas, &betas, (!all_pairs).then_some(turn));
+        let mut pairs = pairs(&alphas, &betas, (!is_whole).then_some(turn));
         if is_large {
             pairs = vec![pairs[turn % pairs.len()]];
         }
