@@ -193,20 +193,31 @@ fn main() -> ExitCode {
 /// Which part of the trials a process runs, `k/n`.
 const PART: &str = "SPMV_CONFORMANCE_PART";
 
-/// Runs the trials in as many processes: in one, NVRTC compiles one program at a time.
+/// Parts for each core: one that takes longer than others leaves no core idle for long.
+const PARTS_PER_CORE: usize = 4;
+
+/// Runs the trials in so many processes at a time: in one, NVRTC compiles one program at a time.
 fn in_processes(count: usize) -> ExitCode {
     let program = std::env::current_exe().expect("the path of this program");
-    let part = |part: usize| {
-        let arguments = std::env::args_os().skip(1);
-        Command::new(&program)
-            .args(arguments)
-            .env(PART, format!("{part}/{count}"))
-            .spawn()
-            .expect("a process")
+    let parts = count * PARTS_PER_CORE;
+    let next = AtomicUsize::new(0);
+    let run_parts = || {
+        let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let ends = taken.take_while(|part| *part < parts).map(|part| {
+            let mut command = Command::new(&program);
+            command.args(std::env::args_os().skip(1)).env(PART, format!("{part}/{parts}"));
+            command.status().expect("a process").success()
+        });
+        ends.fold(true, |all, success| all && success)
     };
-    let parts: Vec<_> = (0..count).map(part).collect();
-    let ends: Vec<_> = parts.into_iter().map(|mut part| part.wait().expect("its end")).collect();
-    if ends.iter().all(|end| end.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let all_passed = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(run_parts)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("it does not panic"))
+            .fold(true, |all, one| all && one)
+    });
+    if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whether a configuration becomes machine code for an architecture.

@@ -230,6 +230,11 @@ impl Selection {
         Some((pattern, others.collect()))
     }
 
+    /// Whether any of `ours`, `cusparse` or `cpu` takes part.
+    pub fn has_of(&self, family: &str) -> bool {
+        contender_names().iter().any(|name| name.split(':').next() == Some(family) && self.has(name))
+    }
+
     /// Whether a contender takes part.
     pub fn has(&self, name: &str) -> bool {
         self.patterns.iter().any(|pattern| fits(pattern, name))

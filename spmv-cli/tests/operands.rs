@@ -286,6 +286,8 @@ fn what_is_misspelt_is_named() {
             "bench --class diagonal:n=4 --contenders ours:csr_vector --configuration hola:nnz_per_thread=4",
             "--contenders leaves out ours:hola",
         ),
+        ("bench --class diagonal:n=4 --contenders cpu:* --variants each", "--variants is for ours:*"),
+        ("bench --class diagonal:n=4 --contenders ours:hola --cusparse .", "--cusparse is for cusparse:*"),
         (
             "bench --class diagonal:n=4 --configuration csr_scalar:semiring=min_plus",
             "not for a configuration of csr_scalar; allowed: unroll, min_blocks, threads_per_block, loads",

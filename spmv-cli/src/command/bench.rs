@@ -247,6 +247,16 @@ impl Bench {
                 format!("--contenders {pattern} computes no product of --operation {}", names(&operations));
             return Err(Failure::new(Kind::Usage, message).help(format!("it computes {}", names(&computed))));
         }
+        let given = [
+            ("--variants", "ours", self.variants != Variants::Default),
+            ("--cusparse", "cusparse", !self.cusparse.is_empty()),
+        ];
+        if let Some((option, family, _)) =
+            given.iter().find(|(_, family, is_given)| *is_given && !contenders.has_of(family))
+        {
+            let message = format!("{option} is for {family}:*, and --contenders leaves them out");
+            return Err(Failure::new(Kind::Usage, message).help("name one of them among --contenders, too"));
+        }
         let takes_part = |algorithm: &str| contenders.has(&format!("ours:{algorithm}"));
         if let Some(other) = self.configurations.iter().find(|given| !takes_part(&given.algorithm)) {
             let message =
