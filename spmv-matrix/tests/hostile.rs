@@ -384,20 +384,17 @@ fn too_large_for_single_precision() {
 
 #[test]
 fn lines_without_end() {
-    for line in ["1 1 ".to_owned() + &"1".repeat(2_000_000), "%".repeat(2_000_000)] {
-        let text = format!("{REAL}2 2 2\n1 1 1\n{line}");
-        match read_bytes::<f64, u32>(text.as_bytes()) {
-            Err(error) if line.starts_with('1') => {
-                let expected = format!(
-                    "line 4, column 1: `1 1 {}`: the line has more than 1048576 bytes",
-                    "1".repeat(36)
-                );
-                assert_eq!(error.to_string(), expected);
-            }
-            Err(error) => assert!(error.to_string().contains("the text ends after 1 entries"), "{error}"),
-            Ok(_) => panic!("an entry is missing"),
+    // A comment among the entries as well, whether or not entries are missing behind it.
+    for (line, rest) in [("1 1 ", '1'), ("%", '%')] {
+        for behind in ["", "\n2 2 1\n"] {
+            let text = format!("{REAL}2 2 2\n1 1 1\n{line}{}{behind}", String::from(rest).repeat(2_000_000));
+            let error = read_bytes::<f64, u32>(text.as_bytes()).unwrap_err().to_string();
+            let shown = line.to_owned() + &String::from(rest).repeat(40 - line.len());
+            assert_eq!(error, format!("line 4, column 1: `{shown}`: the line has more than 1048576 bytes"));
         }
     }
+    let text = format!("{REAL}%{}\n2 2 1\n1 1 1\n", "%".repeat(2_000_000));
+    assert!(read_bytes::<f64, u32>(text.as_bytes()).is_ok());
     let text = [b'a'; 2_000_000];
     let error = read_bytes::<f64, u32>(&text).unwrap_err().to_string();
     assert!(error.starts_with("line 1, column 1: `aaaa"), "{error}");

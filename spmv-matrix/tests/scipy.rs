@@ -331,6 +331,34 @@ fn with(changes: &[(&str, Option<Vec<u8>>)]) -> Vec<u8> {
 }
 
 #[test]
+fn room_behind_the_entries_is_no_part_of_the_matrix() {
+    let whole: CsrMatrix<f64> = read_bytes(&std::fs::read(path("csr")).unwrap()).unwrap();
+    let cols = whole.col_indices().iter().map(|col| i64::from(*col));
+    let cols = npy(1, "<i8", "(8,)", &int64(&cols.chain([-1, 1 << 40]).collect::<Vec<_>>()));
+    let values: Vec<u8> =
+        whole.values().iter().chain(&[1e300, f64::NAN]).flat_map(|value| value.to_le_bytes()).collect();
+    let file = with(&[("indices", Some(cols)), ("data", Some(npy(1, "<f8", "(8,)", &values)))]);
+    assert_eq!(read_bytes::<f64, u32>(&file).unwrap(), whole);
+    // Beyond the range of f32, but no entry.
+    assert_eq!(read_bytes::<f32, u32>(&file).unwrap().nnz(), 6);
+
+    let block = |first: f64| [first, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let blocks = |all: &[[f64; 6]]| {
+        let bytes: Vec<u8> = all.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
+        let shape = format!("({}, 2, 3)", all.len());
+        with(&[
+            ("format", Some(npy(1, "|S3", "()", b"bsr"))),
+            ("data", Some(npy(1, "<f8", &shape, &bytes))),
+            ("indices", Some(npy(1, "<i8", &format!("({},)", all.len()), &int64(&[1, 0, -7][..all.len()])))),
+            ("indptr", Some(npy(1, "<i8", "(3,)", &int64(&[0, 1, 2])))),
+        ])
+    };
+    let expected = read_bytes::<f32, u32>(&blocks(&[block(1.0), block(9.0)])).unwrap();
+    assert_eq!(expected.nnz(), 12);
+    assert_eq!(read_bytes::<f32, u32>(&blocks(&[block(1.0), block(9.0), block(1e300)])).unwrap(), expected);
+}
+
+#[test]
 fn wrong_files_are_told_what_is_wrong() {
     let format = |name: &str| npy(1, &format!("|S{}", name.len()), "()", name.as_bytes());
     let cases: Vec<(Vec<u8>, &str)> = vec![

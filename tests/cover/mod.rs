@@ -260,21 +260,27 @@ fn configure(spec: &AlgorithmSpec, dimensions: &[Dimension], choice: &[usize]) -
 
 /// Every configuration that is allowed.
 pub fn all(spec: &AlgorithmSpec) -> Vec<KernelConfig> {
-    all_within(spec, &dimensions(spec))
+    within(spec, &dimensions(spec), usize::MAX)
 }
 
-/// Every configuration of these values that is allowed.
-pub fn all_within(spec: &AlgorithmSpec, dimensions: &[Dimension]) -> Vec<KernelConfig> {
-    let mut configs = Vec::new();
-    let mut choice = vec![0; dimensions.len()];
-    loop {
-        configs.extend(configure(spec, dimensions, &choice));
-        let Some(digit) = (0..choice.len()).find(|&d| choice[d] + 1 < dimensions[d].values.len()) else {
-            return configs;
-        };
-        choice[..digit].fill(0);
-        choice[digit] += 1;
-    }
+/// Every configuration of these values that is allowed; those of `most` choices at random where there are more choices.
+pub fn within(spec: &AlgorithmSpec, dimensions: &[Dimension], most: usize) -> Vec<KernelConfig> {
+    let total = dimensions.iter().map(|dimension| dimension.values.len()).product::<usize>();
+    let configs = (0..total.min(most)).filter_map(|number| {
+        // SplitMix64.
+        let mix = |z: u64, shift: u32, factor: u64| (z ^ z >> shift).wrapping_mul(factor);
+        let z = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let z = mix(mix(z, 30, 0xbf58_476d_1ce4_e5b9), 27, 0x94d0_49bb_1331_11eb);
+        let random = (z ^ z >> 31) as usize % total;
+        let mut left = if total > most { random } else { number };
+        let choice = dimensions.iter().map(|dimension| {
+            let value = left % dimension.values.len();
+            left /= dimension.values.len();
+            value
+        });
+        configure(spec, dimensions, &choice.collect::<Vec<_>>())
+    });
+    configs.collect()
 }
 
 type Pair = ((usize, usize), (usize, usize));

@@ -12,6 +12,7 @@ use crate::scalar::sealed::Decimal;
 pub(super) fn diagnose<V: Entry>(source: &Source) -> Result<ReadError, ReadError> {
     let mut lines = Lines::new(source.open()?);
     let header = Header::parse(&mut lines)?;
+    lines.begin_body();
     let mut found = 0;
     // Where the array of a triangle has the next entry of its diagonal, and how many rows are left there.
     let (mut diagonal, mut rows_left) = (0, header.num_rows as u64);

@@ -37,16 +37,23 @@ pub(super) struct Lines<R> {
     number: u64,
     text: Vec<u8>,
     entries: u64,
+    /// Whether the line of sizes is above: comments are then as long as lines may be.
+    in_body: bool,
 }
 
 impl<R: BufRead> Lines<R> {
     pub fn new(input: Input<R>) -> Self {
-        Self { input, number: 0, text: Vec::new(), entries: 0 }
+        Self { input, number: 0, text: Vec::new(), entries: 0, in_body: false }
     }
 
     /// The line read last.
     pub fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// The line of sizes has been read.
+    pub fn begin_body(&mut self) {
+        self.in_body = true;
     }
 
     /// Counts an entry, which earns a compressed file some room for text.
@@ -71,11 +78,11 @@ impl<R: BufRead> Lines<R> {
         Word::here(self.words().last().map_or(0, |word| word.start + word.len))
     }
 
-    /// Goes to the next line that is neither blank nor a comment, and says whether there is one. Comments
-    /// are passed over without being held.
+    /// Goes to the next line that is neither blank nor a comment, and says whether there is one. Comments above the
+    /// line of sizes are passed over without being held.
     pub fn next_data(&mut self) -> Result<bool, ReadError> {
         loop {
-            if self.peek()? == Some(b'%') {
+            if !self.in_body && self.peek()? == Some(b'%') {
                 self.number += 1;
                 self.text.clear();
                 self.skip_line()?;

@@ -5,7 +5,8 @@
 //! `complex128`, integers and `bool`) and indices of any integer type.
 //!
 //! - Every entry of the file is kept, stored zeros and duplicates too, and so is all of a block. Of diagonals, SciPy
-//!   drops zeros, and so does this.
+//!   drops zeros, and so does this. What lies in the arrays behind the last entry that `indptr` leads to is room that
+//!   SciPy leaves until a matrix is pruned, and is no part of it.
 //! - The entries of a row keep their order in `csr` and `bsr`; from the others, columns ascend.
 //! - Numbers are rounded to the nearest value. One beyond the largest is an error, unless it is infinite.
 //!

@@ -132,20 +132,26 @@ impl<R: Read + Seek> Parts<R> {
             Layout::Csr | Layout::Csc => {
                 let (rows, cols) =
                     if layout == Layout::Csr { (num_rows, num_cols) } else { (num_cols, num_rows) };
-                let row_offsets = self.offsets(options)?;
-                let col_indices = self.indices("indices", cols, options)?;
-                let a = CsrMatrix::new(rows, cols, row_offsets, col_indices, self.values(options)?)?;
+                let row_offsets: Vec<O> = self.offsets(options)?;
+                let used = last(&row_offsets);
+                let col_indices = self.indices("indices", cols, used, options)?;
+                let a = CsrMatrix::new(rows, cols, row_offsets, col_indices, self.values(used, options)?)?;
                 Ok(if layout == Layout::Csr { a } else { CscMatrix::from_transpose(a).to_csr()? })
             }
             Layout::Coo => {
                 let (rows, cols) = if self.joined {
-                    let mut rows = self.indices("coords", num_rows.max(num_cols), options)?;
+                    let mut rows = self.indices("coords", num_rows.max(num_cols), usize::MAX, options)?;
                     let cols = rows.split_off(rows.len() / 2);
                     (rows, cols)
                 } else {
-                    (self.indices("row", num_rows, options)?, self.indices("col", num_cols, options)?)
+                    let all = usize::MAX;
+                    (
+                        self.indices("row", num_rows, all, options)?,
+                        self.indices("col", num_cols, all, options)?,
+                    )
                 };
-                Ok(CooMatrix::new(num_rows, num_cols, rows, cols, self.values(options)?)?.to_csr()?)
+                let values = self.values(usize::MAX, options)?;
+                Ok(CooMatrix::new(num_rows, num_cols, rows, cols, values)?.to_csr()?)
             }
             Layout::Bsr => self.blocks(options),
             Layout::Dia => self.diagonals(options),
@@ -156,7 +162,8 @@ impl<R: Read + Seek> Parts<R> {
         let Header { num_rows, num_cols, .. } = self.header;
         let [blocks, height, width] = [0, 1, 2].map(|axis| self.data.shape[axis] as usize);
         let block_offsets: Vec<O> = self.offsets(options)?;
-        let block_cols = self.indices("indices", num_cols / width, options)?;
+        let used = last(&block_offsets);
+        let block_cols = self.indices("indices", num_cols / width, used, options)?;
         check_offsets(&block_offsets, block_cols.len())?;
         check_columns(&block_cols, num_cols / width)?;
         let fortran = self.data.fortran;
@@ -164,7 +171,9 @@ impl<R: Read + Seek> Parts<R> {
             true => (col * height + row) * blocks + block,
             false => (block * height + row) * width + col,
         };
-        let data: Vec<V> = self.values(options)?;
+        // In Fortran order what is used lies between what is not.
+        let used = if fortran { usize::MAX } else { used.saturating_mul(height * width) };
+        let data: Vec<V> = self.values(used, options)?;
         let range = |row: usize| {
             let block_row = row / height;
             block_offsets[block_row].to_usize()..block_offsets[block_row + 1].to_usize()
@@ -204,7 +213,7 @@ impl<R: Read + Seek> Parts<R> {
         let mut order: Vec<(i64, usize)> = offsets.into_iter().zip(0..).collect();
         order.sort_unstable();
         let fortran = self.data.fortran;
-        let data: Vec<V> = self.values(options)?;
+        let data: Vec<V> = self.values(usize::MAX, options)?;
         let entries = |row: usize| {
             // The diagonals that the row has a column on.
             let before = |col: usize| order.partition_point(|&(offset, _)| row as i64 + offset < col as i64);
@@ -246,23 +255,31 @@ impl<R: Read + Seek> Parts<R> {
         })
     }
 
-    /// Rows or columns below `bound`.
+    /// Rows or columns below `bound`, the first `used` of them.
     fn indices(
         &mut self,
         array: &'static str,
         bound: usize,
+        used: usize,
         options: &ReadOptions,
     ) -> Result<Vec<u32>, ReadError> {
         let dtype = self.dtype(array)?;
-        self.archive.read(array, options, self.total, |position, bytes| match integer(dtype, bytes) {
-            value if (0..bound as i128).contains(&value) => Ok(value as u32),
-            value => Err(ReadError::Index { array, position, value, allowed: (0, bound as i128 - 1) }),
-        })
+        let all =
+            self.archive.read(array, options, self.total, |position, bytes| match integer(dtype, bytes) {
+                _ if position >= used as u64 => Ok(0),
+                value if (0..bound as i128).contains(&value) => Ok(value as u32),
+                value => Err(ReadError::Index { array, position, value, allowed: (0, bound as i128 - 1) }),
+            });
+        Ok(first(all?, used))
     }
 
-    fn values<V: Entry>(&mut self, options: &ReadOptions) -> Result<Vec<V>, ReadError> {
+    /// The first `used` values.
+    fn values<V: Entry>(&mut self, used: usize, options: &ReadOptions) -> Result<Vec<V>, ReadError> {
         let Dtype { kind, size } = self.data.dtype;
-        self.archive.read("data", options, self.total, |position, bytes| {
+        let all = self.archive.read("data", options, self.total, |position, bytes| {
+            if position >= used as u64 {
+                return Ok(V::default());
+            }
             let part = |dtype, bytes| {
                 let too_large = |value| ReadError::ValueTooLarge { position, value, into: V::NAME };
                 number::<V::Real>(dtype, bytes).map_err(too_large)
@@ -272,8 +289,22 @@ impl<R: Read + Seek> Parts<R> {
             }
             let dtype = Dtype { kind: Kind::Float, size: size / 2 };
             Ok(V::from_parts(part(dtype, &bytes[..size / 2])?, part(dtype, &bytes[size / 2..])?))
-        })
+        });
+        Ok(first(all?, used))
     }
+}
+
+/// How many entries offsets lead to. Arrays may be longer: SciPy leaves room behind them until a matrix is pruned.
+fn last<O: Offset>(offsets: &[O]) -> usize {
+    offsets.last().map_or(0, |last| last.to_usize())
+}
+
+fn first<T>(mut all: Vec<T>, used: usize) -> Vec<T> {
+    if used < all.len() {
+        all.truncate(used);
+        all.shrink_to_fit();
+    }
+    all
 }
 
 /// The layout that `format.npy` names.
