@@ -1078,9 +1078,6 @@ fn streams(device: &Device) -> Result<(), Failed> {
     let device_x = Vector::from_slice(device, &x)?;
     let (first, second) = (device.new_stream()?, device.new_stream()?);
     for config in every_default() {
-        if device.is_simulator() {
-            compiles(device.compiler(), &config, &device.properties().arch)?;
-        }
         let mut product = match Spmv::with(device, &op(&a, config.operation()), config) {
             Err(spmv_runtime::Error::Fill { .. } | spmv_runtime::Error::Misfit { .. }) => continue,
             product => product?,
@@ -1134,9 +1131,6 @@ fn chains(device: &Device) -> Result<(), Failed> {
     let x: Vec<f32> = (0..num_rows).map(|row| row as f32).collect();
     let swapped: Vec<f32> = (0..num_rows).map(|row| (row ^ 1) as f32).collect();
     for config in every_default() {
-        if device.is_simulator() {
-            compiles(device.compiler(), &config, &device.properties().arch)?;
-        }
         let mut product = match Spmv::with(device, &op(&a, config.operation()), config) {
             Err(Error::Fill { .. } | Error::Misfit { .. }) => continue,
             product => product?,

@@ -841,34 +841,7 @@ impl<'a> Decoder<'a> {
     fn alu(&mut self, guard: Guard, instruction: &Instruction, opcode: &str) -> Result<(), LoadError> {
         use Class::{W32, W64};
         let f = alu::find(opcode).ok_or_else(|| self.wrong(instruction, ""))?;
-        let (d, sources): (Class, &[Class]) = match f {
-            Alu::A1(_) => (W32, &[W32]),
-            Alu::A2(_) => (W32, &[W32, W32]),
-            Alu::A3(_) => (W32, &[W32, W32, W32]),
-            Alu::A4(_) => (W32, &[W32, W32, W32, W32]),
-            Alu::B1(_) => (W64, &[W64]),
-            Alu::B2(_) => (W64, &[W64, W64]),
-            Alu::B3(_) => (W64, &[W64, W64, W64]),
-            Alu::N1(_) => (W32, &[W64]),
-            Alu::N2(_) => (W32, &[W64, W64]),
-            Alu::W1(_) => (W64, &[W32]),
-            Alu::W2(_) => (W64, &[W32, W32]),
-            Alu::W3(_) => (W64, &[W32, W32, W64]),
-            Alu::S2(_) => (W64, &[W64, W32]),
-            Alu::S3(_) => (W64, &[W64, W32, W32]),
-            Alu::S4(_) => (W64, &[W64, W64, W32, W32]),
-            Alu::S5(_) => (W64, &[W64, W64, W32]),
-            Alu::T32(_) => (Class::Pred, &[W32, W32]),
-            Alu::T64(_) => (Class::Pred, &[W64, W64]),
-            Alu::T32x1(_) => (Class::Pred, &[W32]),
-            Alu::T64x1(_) => (Class::Pred, &[W64]),
-            Alu::Convert(conversion) => match conversion.widths() {
-                (false, false) => (W32, &[W32]),
-                (false, true) => (W64, &[W32]),
-                (true, false) => (W32, &[W64]),
-                (true, true) => (W64, &[W64]),
-            },
-        };
+        let (sources, d) = f.classes();
         if instruction.operands.len() != sources.len() + 1 {
             return Err(self.wrong(instruction, format!("{} operands", instruction.operands.len())));
         }
