@@ -65,6 +65,17 @@ pub struct DeviceProperties {
     pub driver_version: (u32, u32),
 }
 
+/// What came of ordering one stream behind another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// It waits.
+    Made,
+    /// Nothing waits: the later one is being captured, so what is launched on it does not run now.
+    AfterIsCaptured,
+    /// Nothing waits: the earlier one is being captured, and a captured event cannot be waited for outside.
+    BeforeIsCaptured,
+}
+
 pub(crate) trait Backend: Debug + Send + Sync {
     fn properties(&self) -> &DeviceProperties;
 
@@ -106,9 +117,9 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Waits for everything on a stream.
     fn synchronize(&self, stream: StreamHandle) -> Result<(), Error>;
 
-    /// Makes what is launched on `after` from now on wait for what was launched on `before` until now. False where one of them is
-    /// being captured: then nothing does.
-    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<bool, Error>;
+    /// Makes what is launched on `after` from now on wait for what was launched on `before` until now. Where one of them is being
+    /// captured, nothing does.
+    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<Order, Error>;
 
     /// Loads machine code or PTX.
     fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError>;

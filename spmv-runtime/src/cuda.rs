@@ -13,7 +13,7 @@ use spmv_codegen::Pass;
 
 use crate::artifact::Image;
 use crate::backend::{
-    Backend, DeviceProperties, Function, Inbox, Launch, LoadError, MAX_ARGS, Module, StreamHandle,
+    Backend, DeviceProperties, Function, Inbox, Launch, LoadError, MAX_ARGS, Module, Order, StreamHandle,
 };
 use crate::error::Error;
 use crate::health::Health;
@@ -479,7 +479,11 @@ impl Backend for Cuda {
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         let staging = match &mut *staging {
             Some(staging) => staging,
-            none => none.insert(PageLocked::new(self.context.clone(), &self.health, STAGING_BYTES)?),
+            none => match PageLocked::new(self.context.clone(), &self.health, STAGING_BYTES) {
+                // It only saves time.
+                Err(Error::OutOfMemory { .. }) => return copy(target),
+                memory => none.insert(memory?),
+            },
         };
         let staged = &mut staging.as_mut_slice()[..target.len()];
         copy(staged)?;
@@ -510,7 +514,7 @@ impl Backend for Cuda {
         self.check_on(stream, "cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw(stream)) })
     }
 
-    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<bool, Error> {
+    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<Order, Error> {
         self.bind()?;
         let capturing = |stream: StreamHandle| {
             // SAFETY: as in `synchronize`.
@@ -520,10 +524,12 @@ impl Backend for Cuda {
                     != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
             )
         };
-        // What is being captured does not run now, and a captured event cannot be waited for outside. The legacy default stream
-        // cannot be asked while a blocking stream is captured, and need not be where that is `after`.
-        if capturing(after)? || capturing(before)? {
-            return Ok(false);
+        // The legacy default stream cannot be asked while a blocking stream is captured, and need not be where that is `after`.
+        if capturing(after)? {
+            return Ok(Order::AfterIsCaptured);
+        }
+        if capturing(before)? {
+            return Ok(Order::BeforeIsCaptured);
         }
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
         let event = self.check("cuEventCreate", result::event::create(flags))?;
@@ -539,7 +545,7 @@ impl Backend for Cuda {
                     result::stream::wait_event(self.raw(after), event, waits),
                 )
             });
-            ordered.and(self.check("cuEventDestroy", result::event::destroy(event))).map(|()| true)
+            ordered.and(self.check("cuEventDestroy", result::event::destroy(event))).map(|()| Order::Made)
         }
     }
 

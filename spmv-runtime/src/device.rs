@@ -10,7 +10,7 @@ use spmv_codegen::{
 };
 
 use crate::artifact::Artifact;
-use crate::backend::{self, Allocation, Backend, DeviceProperties, LoadError, Module, StreamHandle};
+use crate::backend::{self, Allocation, Backend, DeviceProperties, LoadError, Module, Order, StreamHandle};
 use crate::compiler::{Compiler, Origin, ProgramKey, Provenance, SingleFlight, Target};
 use crate::cuda::{Cuda, one_stream, stream_handle};
 use crate::error::Error;
@@ -428,6 +428,45 @@ pub struct Stream {
 pub(crate) struct OrderedStream {
     pub(crate) handle: StreamHandle,
     _alive: Option<Arc<CudaStream>>,
+}
+
+/// Streams with products of one plan that what follows is to be ordered behind: the last one, and those of before that could
+/// not be waited for then.
+#[derive(Debug)]
+pub(crate) struct Unordered(Vec<OrderedStream>);
+
+impl Default for Unordered {
+    fn default() -> Unordered {
+        Unordered(vec![OrderedStream::default()])
+    }
+}
+
+impl Unordered {
+    /// Orders a stream, which is to have a product now, behind the others.
+    pub(crate) fn follow_on(
+        &mut self,
+        stream: &OrderedStream,
+        order: impl Fn(StreamHandle, StreamHandle) -> Result<Order, Error>,
+    ) -> Result<(), Error> {
+        if self.0.len() == 1 && self.0[0].handle == stream.handle {
+            return Ok(());
+        }
+        for before in &mut self.0 {
+            if before.handle != stream.handle {
+                match order(before.handle, stream.handle)? {
+                    Order::Made => *before = stream.clone(),
+                    Order::BeforeIsCaptured => {}
+                    Order::AfterIsCaptured => return Ok(()),
+                }
+            }
+        }
+        let mut is_known = false;
+        self.0.retain(|one| one.handle != stream.handle || !std::mem::replace(&mut is_known, true));
+        if !is_known {
+            self.0.push(stream.clone());
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The embedded device: PTX run by `ptx-sim`, on the CPU.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ptx_sim::{Arg, Counters, Schedule, Simulator};
@@ -7,7 +8,7 @@ use spmv_codegen::Pass;
 
 use crate::artifact::Image;
 use crate::backend::{
-    Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle, as_bytes,
+    Backend, DeviceProperties, Function, Launch, LoadError, Module, Order, StreamHandle, as_bytes,
 };
 use crate::error::Error;
 
@@ -36,8 +37,11 @@ struct State {
     schedule: Schedule,
     launches: u64,
     counters: Counters,
-    /// What all launches together cost.
-    cost: u64,
+}
+
+thread_local! {
+    /// What all launches of this thread cost.
+    static COST: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What stands in for time where kernels are compared with each other: a sector of global memory counts 4, an atomic on
@@ -63,7 +67,6 @@ impl Simulated {
                 schedule,
                 launches: 0,
                 counters: Counters::default(),
-                cost: 0,
             }),
             functions: Arc::default(),
         }
@@ -126,8 +129,8 @@ impl Backend for Simulated {
         Ok(())
     }
 
-    fn order(&self, _: StreamHandle, _: StreamHandle) -> Result<bool, Error> {
-        Ok(true)
+    fn order(&self, _: StreamHandle, _: StreamHandle) -> Result<Order, Error> {
+        Ok(Order::Made)
     }
 
     fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError> {
@@ -158,15 +161,15 @@ impl Backend for Simulated {
         let report =
             state.simulator.launch(&module, &kernel, &launch).map_err(|problem| error("launch", problem))?;
         state.counters += report.counters;
-        state.cost += cost(&report.counters);
+        COST.set(COST.get() + cost(&report.counters));
         Ok(())
     }
 
     fn time(&self, _: u32, _: u32, work: &mut dyn FnMut() -> Result<(), Error>) -> Result<f64, Error> {
-        let before = self.state().cost;
+        // The work is the calling thread's; others may use the device meanwhile.
+        let before = COST.get();
         work()?;
-        let took = self.state().cost - before;
-        Ok(took as f64)
+        Ok((COST.get() - before) as f64)
     }
 
     fn counts_cost(&self) -> bool {

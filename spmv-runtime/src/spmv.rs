@@ -8,7 +8,7 @@ use spmv_codegen::{
 };
 
 use crate::compiler::Provenance;
-use crate::device::{Device, Kernel, OrderedStream, Stream};
+use crate::device::{Device, Kernel, OrderedStream, Stream, Unordered};
 use crate::error::Error;
 use crate::factor::{Factor, Passed};
 use crate::launcher::{Bindings, BoundPass, Operands};
@@ -49,7 +49,7 @@ pub struct Spmv {
     operands: BoundOperands,
     /// Where a product leaves what the configuration's dot adds up.
     dot: Option<Vector<f64>>,
-    last_stream: OrderedStream,
+    unordered: Unordered,
     /// Whether the last product failed in its course, and may have left in the workspace what products rely on being zero.
     ended_early: bool,
     /// How often the matrix's values had been replaced when `prepare` passes copied them; `None` where they copy none.
@@ -271,7 +271,7 @@ impl Spmv {
             prepared,
             operands,
             dot: dot.map(|memory| Vector::in_allocation(device, 1, memory)),
-            last_stream: OrderedStream::default(),
+            unordered: Unordered::default(),
             ended_early: false,
             kernel,
             copied,
@@ -380,12 +380,8 @@ impl Spmv {
         }
         let operands = &Operands { x, y, alpha, beta, beside: self.operands.slots() };
         let backend = self.device.backend();
-        // A product that is captured does not run now: what follows is ordered behind the one before it.
-        if stream.handle != self.last_stream.handle
-            && !self.prepared.workspace.is_empty()
-            && backend.order(self.last_stream.handle, stream.handle)?
-        {
-            self.last_stream = stream.clone();
+        if !self.prepared.workspace.is_empty() {
+            self.unordered.follow_on(stream, |before, after| backend.order(before, after))?;
         }
         for (place, pass) in self.multiply.iter_mut().enumerate() {
             // SAFETY: types, lengths and device of the operands were checked; matrix and workspace belong to the
@@ -432,7 +428,7 @@ impl Spmv {
         )?;
         let before = std::mem::replace(self, fresh);
         self.pending = before.pending;
-        self.last_stream = before.last_stream;
+        self.unordered = before.unordered;
         self.operands.keep_bound(before.operands);
         Ok(())
     }

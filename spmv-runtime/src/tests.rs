@@ -13,7 +13,7 @@ use spmv_codegen::{
 use spmv_matrix::CsrMatrix;
 
 use crate::artifact::{Artifact, Image};
-use crate::backend::{self, Backend, DeviceProperties, Function, Launch, LoadError, Module, StreamHandle};
+use crate::backend::{self, Backend, DeviceProperties, Function, Launch, LoadError, Module, Order, StreamHandle};
 use crate::cache::{CacheLocation, DiskCache};
 use crate::compiler::{Compiler, Origin, ProgramKey, SingleFlight, Target};
 use crate::device::{Kernel, Native, OrderedStream};
@@ -134,13 +134,16 @@ impl Backend for Recorder {
         Ok(())
     }
 
-    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<bool, Error> {
+    fn order(&self, before: StreamHandle, after: StreamHandle) -> Result<Order, Error> {
         let captured = self.captured.load(Ordering::Relaxed);
-        if [before.0, after.0].contains(&captured) {
-            return Ok(false);
+        if after.0 == captured {
+            return Ok(Order::AfterIsCaptured);
+        }
+        if before.0 == captured {
+            return Ok(Order::BeforeIsCaptured);
         }
         self.ordered.lock().unwrap().push((before, after));
-        Ok(true)
+        Ok(Order::Made)
     }
 
     fn load(&self, image: &Image) -> Result<Arc<dyn Module>, LoadError> {
@@ -586,6 +589,19 @@ fn the_workspace_follows_a_change_of_stream() {
     run(&mut with_workspace, 7);
     let ordered: Vec<_> = recorder.ordered.lock().unwrap().drain(..).map(|(a, b)| (a.0, b.0)).collect();
     assert_eq!(ordered, [(0, 7)]);
+    // What runs while the stream before it is captured is waited for as well as what ran before that.
+    recorder.captured.store(7, Ordering::Relaxed);
+    run(&mut with_workspace, 9);
+    run(&mut with_workspace, 9);
+    recorder.captured.store(u64::MAX, Ordering::Relaxed);
+    run(&mut with_workspace, 7);
+    recorder.captured.store(7, Ordering::Relaxed);
+    run(&mut with_workspace, 9);
+    recorder.captured.store(u64::MAX, Ordering::Relaxed);
+    run(&mut with_workspace, 0);
+    run(&mut with_workspace, 0);
+    let ordered: Vec<_> = recorder.ordered.lock().unwrap().drain(..).map(|(a, b)| (a.0, b.0)).collect();
+    assert_eq!(ordered, [(9, 7), (7, 0), (9, 0)]);
     recorder.launches.lock().unwrap().drain(6..);
     let mut without = Spmv::with(&device, &matrix(), config("csr_scalar")).unwrap();
     for stream in [0, 7, 9] {
@@ -594,6 +610,27 @@ fn the_workspace_follows_a_change_of_stream() {
     assert!(recorder.ordered.lock().unwrap().is_empty());
     let streams: Vec<_> = recorder.launches.lock().unwrap().iter().map(|launch| launch.stream.0).collect();
     assert_eq!(streams, [0, 7, 7, 9, 0, 0, 0, 7, 9]);
+}
+
+#[test]
+fn what_others_run_on_a_simulated_device_costs_a_race_nothing() {
+    let device = Device::simulator();
+    let (x, mut y) = vectors(&device);
+    let plan = || Spmv::with(&device, &matrix(), config("csr_scalar")).unwrap();
+    let (mut plan, mut other) = (plan(), plan());
+    let mut cost = |meanwhile: &mut dyn FnMut()| {
+        let mut work = || {
+            meanwhile();
+            plan.apply(1.0, &x, 0.0, &mut y)
+        };
+        device.backend().time(0, 1, &mut work).unwrap()
+    };
+    let alone = cost(&mut || ());
+    let (x, mut y) = vectors(&device);
+    let beside = cost(&mut || {
+        std::thread::scope(|scope| scope.spawn(|| other.apply(1.0, &x, 0.0, &mut y).unwrap()).join().unwrap());
+    });
+    assert!(alone > 0.0 && beside == alone, "{alone} {beside}");
 }
 
 #[test]
