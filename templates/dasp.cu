@@ -766,7 +766,9 @@ __device__ __forceinline__ void compute_part(uint32_t part, const uint32_t* __re
       finished = arrive(finished_parts + i);
     }
     if (__shfl_sync(kAllLanes, finished, 0) != num_parts - 1) return;
+    // What lane 0 saw arrive, the others see behind the barrier.
     __threadfence();
+    __syncwarp();
     sum = sum_of_parts(part_sums + first, num_parts);
     if (threadIdx.x % 32 == 0) finished_parts[i] = 0;
   }

@@ -1,15 +1,15 @@
 //! Two records side by side: what became faster, what slower, and what noise explains.
 //!
 //! # The rule
-//! The ratio is the new median over the old one. A median of n samples whose quartiles lie a share `spread` of it
-//! apart is known to about 0.93 · spread / √n (one standard error, where the samples scatter normally). The band of
-//! a ratio is
+//! The ratio is the new median over the old one. A median of many samples n whose quartiles lie a share `spread` of it
+//! apart is known to about 0.93 · spread / √n (one standard error, where the samples scatter normally); of few samples the
+//! quartiles are not known well either. The band of a ratio is
 //!
-//! b = 0.01 + 1.82 · √(spread_old² / n_old + spread_new² / n_new),
+//! b = 0.01 + √(c(n_old)² · spread_old² / n_old + c(n_new)² · spread_new² / n_new),
 //!
-//! two-sided 95 % ([`NORMAL_BAND`] = 1.96 · 0.93), and a percent ([`RUN_TO_RUN`]) for what differs from one run to the
-//! next and shows in neither. Above 1 + b the row is slower, below 1 / (1 + b) faster, else the same. Where a side has
-//! no spread or no samples, nothing is known of the noise and nothing is said.
+//! two-sided 95 % with c as in [`BANDS`], and a percent ([`RUN_TO_RUN`]) for what differs from one run to the next and shows
+//! in neither. Above 1 + b the row is slower, below 1 / (1 + b) faster, else the same. Where a side has no spread or fewer
+//! than two samples, nothing is known of the noise and nothing is said.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,8 +20,10 @@ use crate::geomean;
 use crate::ours::all_params;
 use crate::record::{Head, Record, Row};
 
-/// Half of the 95 % band of the median of one sample, over the distance of the quartiles.
-pub const NORMAL_BAND: f64 = 1.82;
+/// From so many samples on, c: the difference of two medians of n normal samples each is less than c times what the
+/// distances of their quartiles give, √((d₁² + d₂²) / n), in 95 of 100 cases, and in 92 where one has 3 samples and the other 25. Of very many samples it is 1.96 · 0.93.
+pub const BANDS: [(u32, f64); 9] =
+    [(2, 6.2), (3, 3.2), (4, 2.95), (6, 2.45), (8, 2.3), (10, 2.15), (15, 2.02), (25, 1.95), (50, 1.85)];
 
 /// The share by which medians of two runs may differ although nothing changed.
 pub const RUN_TO_RUN: f64 = 0.01;
@@ -283,10 +285,11 @@ fn band(rows: [&Row; 2]) -> Option<f64> {
     let mut variance = 0.0;
     for row in rows {
         let spread = row.spread.filter(|spread| spread.is_finite() && *spread >= 0.0)?;
-        let samples = row.samples.filter(|samples| *samples > 0)?;
-        variance += spread * spread / f64::from(samples);
+        let samples = row.samples?;
+        let (_, factor) = BANDS.iter().rfind(|(least, _)| *least <= samples)?;
+        variance += (factor * spread).powi(2) / f64::from(samples);
     }
-    Some(RUN_TO_RUN + NORMAL_BAND * variance.sqrt())
+    Some(RUN_TO_RUN + variance.sqrt())
 }
 
 fn verdict(ratio: f64, band: Option<f64>) -> Verdict {
@@ -314,6 +317,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::quartiles::Quartiles;
 
     fn row(contender: &str, cold_ms: f64) -> Row {
         Row {
@@ -334,8 +338,8 @@ mod tests {
 
     #[test]
     fn verdicts_at_the_edge_of_the_noise() {
-        // 0.01 + 1.82 · √(2 · 0.01 / 25)
-        let edge = 1.0 + 0.01 + 1.82 * (0.02f64 / 25.0).sqrt();
+        // 0.01 + 1.95 · √(2 · 0.01 / 25)
+        let edge = 1.0 + 0.01 + 1.95 * (0.02f64 / 25.0).sqrt();
         let verdict = |ratio: f64| {
             let found = compare(&record(vec![row("ours:a", 2.0)]), &record(vec![row("ours:a", 2.0 * ratio)]));
             found.pairs[0].verdict
@@ -346,12 +350,45 @@ mod tests {
         assert_eq!(verdict(1.0 / (edge + 1e-6)), Verdict::Faster);
     }
 
+    /// So many normal samples around 1.
+    fn noisy(random: &mut impl FnMut() -> f64, count: u32) -> Row {
+        let mut normal = || {
+            let (radius, angle) = ((-2.0 * (1.0 - random()).ln()).sqrt(), std::f64::consts::TAU * random());
+            1.0 + 0.02 * radius * angle.cos()
+        };
+        let quartiles = Quartiles::of((0..count).map(|_| normal()).collect()).unwrap();
+        Row { spread: Some(quartiles.spread()), samples: Some(count), ..row("ours:a", quartiles.median) }
+    }
+
+    #[test]
+    fn noise_alone_is_seldom_taken_for_a_change() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        for samples in [(2, 2), (3, 3), (4, 4), (5, 5), (9, 9), (11, 11), (24, 24), (75, 75), (3, 25)] {
+            let mut changed = 0;
+            for _ in 0..4000 {
+                let rows = [noisy(&mut random, samples.0), noisy(&mut random, samples.1)];
+                let band = band([&rows[0], &rows[1]]).map(|band| band - RUN_TO_RUN);
+                let ratio = rows[1].cold_ms.unwrap() / rows[0].cold_ms.unwrap();
+                changed += i32::from(verdict(ratio, band) != Verdict::Same);
+            }
+            // 5 % of 4,000 and three standard deviations; fewer where the next number has a narrower band.
+            let most = if samples.0 == samples.1 { 242 } else { 340 };
+            assert!((100..=most).contains(&changed), "{samples:?}: {changed} of 4000");
+        }
+    }
+
     #[test]
     fn unknown_noise_decides_nothing_and_excuses_nothing() {
-        let old = record(vec![Row { samples: None, ..row("ours:a", 1.0) }]);
-        let found = compare(&old, &record(vec![row("ours:a", 1.2)]));
-        assert_eq!((found.pairs[0].verdict, found.pairs[0].band), (Verdict::Unknown, None));
-        assert_eq!((found.slower_by(0.1).count(), found.slower_by(0.3).count()), (1, 0));
+        for samples in [None, Some(1)] {
+            let old = record(vec![Row { samples, ..row("ours:a", 1.0) }]);
+            let found = compare(&old, &record(vec![row("ours:a", 1.2)]));
+            assert_eq!((found.pairs[0].verdict, found.pairs[0].band), (Verdict::Unknown, None));
+            assert_eq!((found.slower_by(0.1).count(), found.slower_by(0.3).count()), (1, 0));
+        }
     }
 
     #[test]
@@ -412,7 +449,7 @@ mod tests {
     proptest! {
         #[test]
         fn exchanging_the_records_turns_the_verdict(
-            (old, new) in (0.001..10.0f64, 0.001..10.0f64), spread in 0.0..2.0f64, samples in 1u32..100
+            (old, new) in (0.001..10.0f64, 0.001..10.0f64), spread in 0.0..2.0f64, samples in 2u32..100
         ) {
             let of = |ms| record(vec![Row { spread: Some(spread), samples: Some(samples), ..row("ours:a", ms) }]);
             let there = compare(&of(old), &of(new)).pairs[0].verdict;

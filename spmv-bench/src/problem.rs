@@ -74,6 +74,11 @@ impl<'a> Problem<'a> {
         self.fastest(|row| row.side() == side)
     }
 
+    /// The fastest of ours that is named; where none took part, what the planner chose.
+    pub fn ours(&self) -> Option<Timed<'a>> {
+        self.best("ours").or_else(|| self.best("auto"))
+    }
+
     /// A contender's fastest row over its parameters.
     pub fn best_of(&self, contender: &str) -> Option<Timed<'a>> {
         self.fastest(|row| row.contender == contender)
@@ -88,12 +93,12 @@ impl<'a> Problem<'a> {
     /// As [`Problem::speed_up`], over those paths of cuSPARSE that take CSR as it is, without converting it.
     pub fn speed_up_on_csr(&self) -> Option<f64> {
         let theirs = self.fastest(|row| row.side() == "cusparse" && row.convert_ms.is_none())?;
-        Some(theirs.ms / self.best("ours")?.ms)
+        Some(theirs.ms / self.ours()?.ms)
     }
 
     /// Time of the best cuSPARSE path over that of our best: above 1 we are faster.
     pub fn speed_up(&self) -> Option<f64> {
-        Some(self.best("cusparse")?.ms / self.best("ours")?.ms)
+        Some(self.best("cusparse")?.ms / self.ours()?.ms)
     }
 }
 
@@ -130,6 +135,10 @@ mod tests {
         rows[2].cold_ms = Some(f64::NAN);
         let found = problems(&rows);
         assert!(found[0].best("ours").is_none() && found[0].speed_up().is_none());
+        // What the planner chose stands for us where nobody is named.
+        rows[0] = row("auto", Some(2.0), None);
+        rows[2].cold_ms = Some(5.0);
+        assert_eq!(problems(&rows)[0].speed_up(), Some(2.5));
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn matrices(problems: &[Problem<'_>]) -> Markup {
                 th.n { "speed-up" } th.n { "of the roof" } th.n { "pays after" } th { "" }
             }
             @for problem in problems {
-                @let (theirs, ours) = (problem.best("cusparse"), problem.best("ours"));
+                @let (theirs, ours) = (problem.best("cusparse"), problem.ours());
                 @let loss = problem.speed_up().is_some_and(|ratio| ratio < 1.0);
                 @let ours_row = ours.map(|best| best.row);
                 tr.loss[loss] {

@@ -201,7 +201,7 @@ fn lines<'a>(problems: &[&Problem<'a>]) -> Vec<Line<'a>> {
 /// Geometric means over the matrices from files that both sides solved.
 fn of_files<'a>(value: &'a str, files: &[&Problem<'a>]) -> Line<'a> {
     let solved: Vec<(Timed<'_>, Timed<'_>)> =
-        files.iter().filter_map(|problem| Some((problem.best("cusparse")?, problem.best("ours")?))).collect();
+        files.iter().filter_map(|problem| Some((problem.best("cusparse")?, problem.ours()?))).collect();
     let mut name = match solved.len() {
         1 => "1 matrix from a file".to_owned(),
         count => format!("{count} matrices from files"),
@@ -228,9 +228,9 @@ fn of_problem<'a>(problem: &Problem<'a>) -> Line<'a> {
         name: cell(problem.matrix),
         value: problem.value,
         cusparse: problem.best("cusparse").map(told),
-        ours: problem.best("ours").map(told),
+        ours: problem.ours().map(told),
         speed_up: problem.speed_up(),
-        roof: problem.best("ours").and_then(|best| best.row.roof_fraction),
+        roof: problem.ours().and_then(|best| best.row.roof_fraction),
     }
 }
 

@@ -33,7 +33,7 @@ pub fn is_stdin(path: &Path) -> bool {
 
 /// Whether a file to write is standard output, where nothing else may go then.
 pub fn is_stdout(path: &Path) -> bool {
-    path == Path::new(STDOUT)
+    [STDOUT, "/dev/fd/1", "/proc/self/fd/1"].map(Path::new).contains(&path)
 }
 
 /// Writes a file as a whole: whoever interrupts this leaves what was there before. Pipes and devices are written
@@ -69,8 +69,11 @@ fn check(path: &Path, of_folder: impl Fn(&Path) -> io::Result<()>) -> io::Result
     match fs::metadata(path) {
         Ok(data) if data.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(data) if !data.is_file() => Ok(()),
-        // A file is replaced by another one beside it.
-        _ => {
+        // A file is replaced by another one beside it, by whoever may write it.
+        existing => {
+            if existing.is_ok() {
+                fs::File::options().write(true).open(path)?;
+            }
             let end = end_of_links(path);
             of_folder(end.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
         }

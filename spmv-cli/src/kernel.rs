@@ -73,11 +73,12 @@ impl CompiledFacts {
 
     pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         let [cubin, ptx] = [self.cubin_bytes, self.ptx_bytes].map(|bytes| quantity::bytes(bytes as u64));
-        fact(
-            out,
-            "machine code",
-            format_args!("{} for {}: {cubin} of machine code, {ptx} of PTX", self.origin_text(), self.arch),
-        )?;
+        let made = format!("{} for {}", self.origin_text(), self.arch);
+        match self.cubin_bytes {
+            // The simulator takes no more.
+            0 => fact(out, "PTX", format_args!("{made}: {ptx}"))?,
+            _ => fact(out, "machine code", format_args!("{made}: {cubin} of machine code, {ptx} of PTX"))?,
+        }
         for resources in &self.resources {
             fact(out, "resources", resources)?;
         }

@@ -115,6 +115,36 @@ fn a_bad_file_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_record_of_before_stays_where_nothing_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let [bad, csv] = ["bad.mtx", "record.csv"].map(|name| folder.path().join(name));
+    std::fs::write(&bad, "no matrix\n").unwrap();
+    std::fs::write(&csv, "of before").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spmv"));
+    command.arg("bench").arg(&bad).args(["--device", "cpu", "--csv"]).arg(&csv);
+    let output = command.arg("--record").arg(folder.path().join("records")).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read_to_string(&csv).unwrap(), "of before");
+    assert!(!folder.path().join("records/cpu").exists());
+}
+
+#[test]
+fn values_beyond_a_type_are_not_measured_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = folder.path().join("large.mtx");
+    std::fs::write(&large, "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1e39\n2 2 1\n")
+        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spmv"));
+    command.arg("bench").arg(&large).args(["--device", "cpu", "--contenders", "cpu:serial", "--json"]);
+    let output = command.args(["--samples", "3", "--value", "f32,f64"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |place: usize| (told["rows"][place]["value"].clone(), told["rows"][place]["status"].clone());
+    assert_eq!(of(0), ("f32".into(), "skipped: 1e39 is outside the range of f32".into()));
+    assert_eq!(of(1), ("f64".into(), "ok".into()));
+}
+
+#[test]
 fn the_cpu_has_no_transpose_and_runs_no_kernels() {
     let folder = tempfile::tempdir().unwrap();
     let arguments =

@@ -223,6 +223,28 @@ fn pipes_are_read_too() {
 
 /// As in `spmv gen ... | head -1`.
 #[test]
+fn a_file_that_may_not_be_written_is_not_replaced() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    // Permissions do not hold back root, so that another user tries, with a copy of the command that it can reach.
+    let folder = tempfile::tempdir().unwrap();
+    let [program, out] = ["spmv", "y.mtx"].map(|name| folder.path().join(name));
+    fs::copy(env!("CARGO_BIN_EXE_spmv"), &program).unwrap();
+    fs::write(&out, "of before").unwrap();
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = Command::new(&program);
+    command.args(["matrix", "make", "diagonal", "--set", "n=4", "-o"]).arg(&out).current_dir(folder.path());
+    if fs::metadata(folder.path()).unwrap().uid() == 0 {
+        command.uid(65534);
+    }
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && told.contains("Permission denied"), "{told}");
+    assert_eq!(fs::read_to_string(&out).unwrap(), "of before");
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_error() {
     let commands =
         [&["gen", "--algorithm", "csr_vector"][..], &["completions", "bash"], &["run", "--help"], &["demo"]];

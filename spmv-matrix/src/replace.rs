@@ -16,6 +16,10 @@ pub fn replace_file<E: From<io::Error>>(
     if existing.as_ref().is_some_and(|data| !data.is_file() && !data.is_dir()) {
         return write(&mut File::options().write(true).open(path)?);
     }
+    if existing.as_ref().is_some_and(fs::Metadata::is_file) {
+        // Whoever may not write it may not replace it either.
+        File::options().write(true).open(path)?;
+    }
     let target = end_of_links(path);
     let folder = match target.parent() {
         Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),

@@ -59,7 +59,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "",
         "%%MatrixMarket matrix coordinate float general\n",
-        "line 1, column 34: `float`: not a field; allowed are real, double, integer, complex, pattern",
+        "line 1, column 34: `float`: not a field; allowed are real, double, integer, unsigned-integer, complex, pattern",
     ),
     (
         "",

@@ -162,6 +162,9 @@ fn widen(value: Complex32) -> Complex64 {
 
 #[test]
 fn a_header_can_be_read_alone() {
+    // What SciPy writes of unsigned numbers.
+    let unsigned = b"%%MatrixMarket matrix coordinate unsigned-integer general\n1 1 0\n";
+    assert_eq!(Header::read_bytes(unsigned).unwrap().field, Field::Integer);
     let header =
         Header::read_bytes(b"%%MatrixMarket matrix array double skew-symmetric\n% c\n\n5 5\ngarbage")
             .unwrap();

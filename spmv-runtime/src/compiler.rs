@@ -59,6 +59,8 @@ pub(crate) enum Target {
         /// The driver's version.
         driver: (u32, u32),
     },
+    /// PTX of this architecture, which the simulator runs: half of the time that machine code takes.
+    Simulated(String),
 }
 
 /// How many images an artifact may have.
@@ -206,6 +208,13 @@ impl Compiler {
             {
                 return Ok(artifact);
             }
+            // What has machine code has PTX beside it.
+            if let Target::Simulated(arch) = &target
+                && let Some(artifact) =
+                    self.artifacts.get(&(key.clone(), Target::Real(arch.clone()), Images::One))
+            {
+                return Ok(artifact);
+            }
             let nvrtc = Nvrtc::find()?;
             let request = request(&key, &target, &nvrtc)?;
             if !self.rejected().contains(&(key.clone(), target.clone()))
@@ -274,7 +283,9 @@ fn request(key: &ProgramKey, target: &Target, nvrtc: &Nvrtc) -> Result<CompileRe
             nvrtc.check_arch(arch)?;
             arch.clone()
         }
-        Target::Virtual { arch, .. } => format!("compute_{}", nvrtc.newest_up_to(arch)?),
+        Target::Virtual { arch, .. } | Target::Simulated(arch) => {
+            format!("compute_{}", nvrtc.newest_up_to(arch)?)
+        }
     };
     Ok(CompileRequest {
         source: key.source(),
@@ -283,7 +294,7 @@ fn request(key: &ProgramKey, target: &Target, nvrtc: &Nvrtc) -> Result<CompileRe
         nvrtc_version: (nvrtc.version().major, nvrtc.version().minor),
         nvrtc_bytes: nvrtc.bytes(),
         driver_version: match target {
-            Target::Real(_) => None,
+            Target::Real(_) | Target::Simulated(_) => None,
             Target::Virtual { driver, .. } => Some(*driver),
         },
     })
@@ -378,6 +389,30 @@ mod tests {
             }
             let variable = |line: &&str| line.contains(".global ") && line.ends_with("];");
             assert_eq!(together.images[0].ptx.lines().find(variable), None, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn the_simulator_runs_the_ptx_that_machine_code_has_beside_it() {
+        for algorithm in ["csr_vector", "hola"] {
+            let config = KernelConfig::named(algorithm).unwrap().build().unwrap();
+            let compiler = || Compiler::new(DiskCache::open(&CacheLocation::off()));
+            let (apart, beside) = (compiler(), compiler());
+            let simulated = |compiler: &Compiler| {
+                let target = Target::Simulated("sm_90".into());
+                compiler.images(ProgramKey::Product(config), target, Images::One).unwrap().0
+            };
+            let (real, _) = beside.compile(&config, "sm_90").unwrap();
+            let alone = simulated(&apart);
+            // NVRTC lists constants that nothing reads in any order.
+            let code = |artifact: &Artifact| {
+                let lines = artifact.images[0].ptx.lines().filter(|line| !line.starts_with(".global "));
+                lines.collect::<Vec<_>>().join("\n")
+            };
+            assert!(code(&alone) == code(&real), "{algorithm}");
+            assert!(alone.images[0].cubin.is_empty() && alone.kernels.is_empty(), "{algorithm}");
+            // Nothing is compiled that is there.
+            assert!(Arc::ptr_eq(&simulated(&beside), &real), "{algorithm}");
         }
     }
 

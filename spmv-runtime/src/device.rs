@@ -67,7 +67,7 @@ impl Kernel {
         &self.program
     }
 
-    /// Machine code, PTX, log and resources.
+    /// Machine code, PTX, log and resources; on a simulated device PTX alone.
     pub fn artifact(&self) -> &Artifact {
         &self.artifact
     }
@@ -336,7 +336,10 @@ impl Device {
             return Ok(target.clone());
         }
         let properties = self.properties();
-        let target = self.inner.compiler.target_for(&properties.arch, properties.driver_version)?;
+        let target = match self.is_simulator() {
+            true => Target::Simulated(properties.arch.clone()),
+            false => self.inner.compiler.target_for(&properties.arch, properties.driver_version)?,
+        };
         Ok(self.inner.target.get_or_init(|| target).clone())
     }
 
@@ -347,9 +350,8 @@ impl Device {
         let compiler = &self.inner.compiler;
         let native = self.target()?;
         let mut attempts = vec![native.clone()];
-        let ptx = Target::Virtual { arch: properties.arch.clone(), driver: properties.driver_version };
-        if native != ptx {
-            attempts.push(ptx);
+        if let Target::Real(arch) = native {
+            attempts.push(Target::Virtual { arch, driver: properties.driver_version });
         }
         let mut rejection = None;
         for target in attempts {

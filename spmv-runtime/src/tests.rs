@@ -13,7 +13,9 @@ use spmv_codegen::{
 use spmv_matrix::CsrMatrix;
 
 use crate::artifact::{Artifact, Image};
-use crate::backend::{self, Backend, DeviceProperties, Function, Launch, LoadError, Module, Order, StreamHandle};
+use crate::backend::{
+    self, Backend, DeviceProperties, Function, Launch, LoadError, Module, Order, StreamHandle,
+};
 use crate::cache::{CacheLocation, DiskCache};
 use crate::compiler::{Compiler, Origin, ProgramKey, SingleFlight, Target};
 use crate::device::{Kernel, Native, OrderedStream};
@@ -628,7 +630,9 @@ fn what_others_run_on_a_simulated_device_costs_a_race_nothing() {
     let alone = cost(&mut || ());
     let (x, mut y) = vectors(&device);
     let beside = cost(&mut || {
-        std::thread::scope(|scope| scope.spawn(|| other.apply(1.0, &x, 0.0, &mut y).unwrap()).join().unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| other.apply(1.0, &x, 0.0, &mut y).unwrap()).join().unwrap()
+        });
     });
     assert!(alone > 0.0 && beside == alone, "{alone} {beside}");
 }

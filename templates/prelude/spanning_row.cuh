@@ -122,7 +122,9 @@ __device__ __forceinline__ void add_piece(const SpanningRows& rows, uint32_t row
   }
   before = __shfl_sync(0xffffffffu, before, 0);
   if (before != num_tails) return;
+  // What lane 0 saw arrive, the others see behind the barrier.
   __threadfence();
+  __syncwarp();
   AccumT sum = lane == 0 ? __ldcg(rows.heads + last) : kIdentity;
   // Loads are under way together: a giant row has thousands of pieces, and this warp is the last to work.
   constexpr uint32_t kAtOnce = 8;

@@ -339,10 +339,17 @@ impl Bench {
         let mut what = String::new();
         let mut first_unreadable = None;
         // Written after each matrix, so that a run that is broken off leaves what it has measured.
-        let save_all = |record: &Record| {
-            let in_folder = self.record.as_ref().map(|folder| folder.join(place_of(&record.head)));
-            let csv = self.csv.iter().filter(|file| !files::is_stdout(file)).cloned();
-            csv.chain(in_folder).try_for_each(|file| save(record, &file))
+        let mut recorded_in = None;
+        let mut save_all = |record: &Record| {
+            // Nothing takes the place of a record of before until there is something to record.
+            if record.rows.is_empty() {
+                return Ok(());
+            }
+            if let (Some(folder), None) = (&self.record, &recorded_in) {
+                recorded_in = Some(new_file(folder, &record.head)?);
+            }
+            let csv = self.csv.iter().filter(|file| !files::is_stdout(file));
+            csv.chain(&recorded_in).try_for_each(|file| save(record, file))
         };
         let mut told: io::Result<()> = if tell { heading(&mut io::stdout().lock()) } else { Ok(()) };
         let record = bench::run(request, &mut |event| {
@@ -370,7 +377,8 @@ impl Bench {
         });
         save_all(&record)?;
         // The verdict counts whether or not somebody reads to the end.
-        let told = told.map_err(Failure::from).and_then(|()| self.end(&record, experiment));
+        let told =
+            told.map_err(Failure::from).and_then(|()| self.end(&record, recorded_in.as_deref(), experiment));
         let wrong = record.rows.iter().find(|row| row.is_generated() && row.status.starts_with("wrong"));
         if let Some(row) = wrong {
             let message = format!("{} of {} {}: {}", row.label(), row.value, row.matrix, row.status);
@@ -387,7 +395,12 @@ impl Bench {
     }
 
     /// Tells what is told at the end.
-    fn end(&self, record: &Record, experiment: Option<&Experiment>) -> Result<(), Failure> {
+    fn end(
+        &self,
+        record: &Record,
+        recorded_in: Option<&Path>,
+        experiment: Option<&Experiment>,
+    ) -> Result<(), Failure> {
         if self.output.json {
             return print_json(record);
         }
@@ -395,8 +408,8 @@ impl Bench {
             return save(record, stdout);
         }
         let mut out = io::stdout().lock();
-        if let Some(folder) = &self.record {
-            fact(&mut out, "recorded in", folder.join(place_of(&record.head)).display())?;
+        if let Some(file) = recorded_in {
+            fact(&mut out, "recorded in", file.display())?;
         }
         ending(&mut out, record)?;
         for table in experiment.iter().flat_map(|experiment| experiment.tables(record)) {
@@ -431,12 +444,23 @@ fn save(record: &Record, file: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::unwritable(file, error))
 }
 
-/// `nvidia-h200/2026-01-31T12-00-00-0123456.csv`.
-fn place_of(head: &Head) -> PathBuf {
+/// An empty file of this record's own, `nvidia-h200/2026-01-31T12-00-00-0123456.csv`; `-2` and so on follow where there is one
+/// of the same second.
+fn new_file(folder: &Path, head: &Head) -> Result<PathBuf, Failure> {
     let gpu = head.gpu.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let folder = folder.join(gpu);
     let date = head.date.trim_end_matches('Z').replace(':', "-");
     let commit: String = head.commit.chars().take(7).collect();
-    PathBuf::from(gpu).join(format!("{date}-{commit}.csv"))
+    let mut number = 1;
+    loop {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let file = folder.join(format!("{date}-{commit}{suffix}.csv"));
+        match std::fs::create_dir_all(&folder).and_then(|()| std::fs::File::create_new(&file)) {
+            Ok(_) => return Ok(file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && file.exists() => number += 1,
+            Err(error) => return Err(Failure::unwritable(&file, error)),
+        }
+    }
 }
 
 /// The command with its arguments, but for where the record goes, of which no number depends.
@@ -584,9 +608,12 @@ fn ending(out: &mut dyn Write, record: &Record) -> io::Result<()> {
         ("", "auto", "cusparse", "of what the planner chooses over cuSPARSE"),
         ("", "auto", "ours", "of what the planner chooses over the best of ours"),
     ];
-    for value in ValueType::ALL {
+    let kinds = ValueType::ALL.iter().flat_map(|value| Operation::ALL.iter().map(move |op| (value, op)));
+    for (value, operation) in kinds {
         for (name, side, over, whose) in compared {
-            let groups = record.rows.chunk_by(same).filter(|rows| rows[0].value == value.name());
+            let of_kind =
+                |rows: &&[Row]| rows[0].value == value.name() && rows[0].operation == operation.name();
+            let groups = record.rows.chunk_by(same).filter(of_kind);
             let ratios: Vec<f64> = groups.filter_map(|rows| of_sides(side, over, rows)).collect();
             let (Some(mean), Some(least)) =
                 (geomean(ratios.iter().copied()), ratios.iter().copied().reduce(f64::min))
@@ -594,8 +621,13 @@ fn ending(out: &mut dyn Write, record: &Record) -> io::Result<()> {
                 continue;
             };
             let number = ratios.len();
-            let text =
-                format_args!("{mean:.2}x {whose} in {value}, geometric mean of {number}; least {least:.2}x");
+            let operation = match operation {
+                Operation::NonTranspose => String::new(),
+                other => format!(" {}", other.name()),
+            };
+            let text = format_args!(
+                "{mean:.2}x {whose} in {value}{operation}, geometric mean of {number}; least {least:.2}x"
+            );
             fact(out, name, text)?;
         }
     }
@@ -640,6 +672,26 @@ mod tests {
     }
 
     #[test]
+    fn means_are_of_one_type_and_operation() {
+        let transposed =
+            |ms, contender: &str| Row { operation: "transpose".into(), ..row(contender, ms, "ok") };
+        let rows = vec![
+            row("ours:a", 2.0, "ok"),
+            row("cusparse:csr", 3.0, "ok"),
+            transposed(1.0, "ours:b"),
+            transposed(8.0, "cusparse:csr"),
+        ];
+        let mut out = Vec::new();
+        ending(&mut out, &Record { rows, ..Record::default() }).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(
+            text.contains("1.50x of the best of ours over cuSPARSE in f32, geometric mean of 1"),
+            "{text}"
+        );
+        assert!(text.contains("8.00x of the best of ours over cuSPARSE in f32 transpose, geo"), "{text}");
+    }
+
+    #[test]
     fn records_are_named_by_machine_and_commit() {
         let head = Head {
             gpu: "NVIDIA H200".into(),
@@ -647,7 +699,12 @@ mod tests {
             commit: "0123456789".into(),
             ..Head::default()
         };
-        assert_eq!(place_of(&head), Path::new("nvidia-h200/2026-01-31T12-00-00-0123456.csv"));
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second, third] = [(); 3].map(|()| new_file(folder.path(), &head).unwrap());
+        let named = |name: &str| folder.path().join("nvidia-h200").join(name);
+        assert_eq!(first, named("2026-01-31T12-00-00-0123456.csv"));
+        assert_eq!(second, named("2026-01-31T12-00-00-0123456-2.csv"));
+        assert_eq!(third, named("2026-01-31T12-00-00-0123456-3.csv"));
     }
 
     #[test]

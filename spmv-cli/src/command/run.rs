@@ -147,7 +147,8 @@ JSON (--json), one object; numbers that are not finite are null:
                 cuda_version, schedule, notice
   kernel        algorithm, chosen_by (user, tuning, planner), reason, passed_over (better ones
                 that do not keep the constraints), warning (null where there is none), config, settings, source_bytes, compiled (origin, arch, cubin_bytes, ptx_bytes,
-                resources); null with --device cpu
+                resources; of the simulator, which takes PTX, there is no machine code, and
+                `spmv compile` tells the resources); null with --device cpu
   product       computed_by, operation, semiring, storage, type, alpha, beta, seed, x, y and
                 written_to (paths; null where there is none)
   times_ms      read, open_device, find_nvrtc, generate, compile, load_module, upload,

@@ -112,7 +112,7 @@ pub enum Problem {
     Format,
 
     /// The fourth word of the first line.
-    #[error("not a field; allowed are real, double, integer, complex, pattern")]
+    #[error("not a field; allowed are real, double, integer, unsigned-integer, complex, pattern")]
     Field,
 
     /// The fifth word of the first line.

@@ -69,7 +69,7 @@ macro_rules! words {
 }
 
 words!(Format { Coordinate = "coordinate", Array = "array" });
-words!(Field { Real = "real" | "double", Integer = "integer", Complex = "complex", Pattern = "pattern" });
+words!(Field { Real = "real" | "double", Integer = "integer" | "unsigned-integer", Complex = "complex", Pattern = "pattern" });
 words!(Symmetry {
     General = "general",
     Symmetric = "symmetric",

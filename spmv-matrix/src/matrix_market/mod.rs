@@ -2,7 +2,7 @@
 //!
 //! The format is that of R. F. Boisvert, R. Pozo and K. A. Remington, *The Matrix Market Exchange Formats:
 //! Initial Design* (NISTIR 5935, 1996), section 2. Read are all fields (`real`, which may be called
-//! `double`, `integer`, `complex`, `pattern`), all symmetries (`general`, `symmetric`, `skew-symmetric`,
+//! `double`, `integer`, `unsigned-integer`, `complex`, `pattern`), all symmetries (`general`, `symmetric`, `skew-symmetric`,
 //! `hermitian`) and both formats (`coordinate`, `array`), in any letter case, with either line ending, and
 //! with blank lines and lines of comment anywhere below the first.
 //!
