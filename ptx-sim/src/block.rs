@@ -323,12 +323,14 @@ impl Block {
 
     fn arrive(&mut self, warp: usize, counters: &mut Counters) {
         let mut arrivals = std::mem::take(&mut self.warps[warp].arrivals);
-        let Some(Arrival { id, threads, .. }) = arrivals.first().copied() else { return };
+        let Some(Arrival { id, threads, kind, .. }) = arrivals.first().copied() else { return };
         let barrier = &mut self.barriers[id as usize];
         barrier.threads = barrier.threads.or(threads);
         // A warp counts as a whole, whatever lanes of it exist.
         barrier.arrived += 32;
-        self.shared.races.warp_arrives(warp as u32, &mut barrier.seen);
+        if kind == BarrierKind::Arrive {
+            self.shared.races.warp_arrives(warp as u32, &mut barrier.seen);
+        }
         for arrival in arrivals.drain(..) {
             barrier.count += arrival.votes.count_ones();
             barrier.any |= arrival.votes != 0;
@@ -353,16 +355,17 @@ impl Block {
             return;
         }
         let mut passed = std::mem::take(barrier);
+        let warps = passed.waiting.iter().map(|(warp, _)| *warp);
+        match passed.threads {
+            Some(_) => self.shared.races.warps_meet(warps, &mut passed.seen),
+            None => self.shared.races.block_meets(),
+        }
         for (warp, arrival) in passed.waiting.drain(..) {
             self.waiting[warp] = false;
-            self.shared.races.warp_leaves(warp as u32, &passed.seen);
             self.warps[warp].barrier_result(&arrival, passed.count, !passed.not_all, passed.any);
         }
         // Its room is there for the next time.
         barrier.waiting = passed.waiting;
-        if passed.threads.is_none() {
-            self.shared.races.block_meets();
-        }
         counters.barriers += 1;
     }
 }

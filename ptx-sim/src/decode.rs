@@ -1,6 +1,9 @@
 //! Statements into a dense array of operations with resolved registers, addresses and targets.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::alu::{self, Alu};
 use crate::error::LoadError;
@@ -26,6 +29,8 @@ pub(crate) struct Kernel {
     pub(crate) initial32: Vec<(R, Initial32)>,
     pub(crate) initial64: Vec<(R, u64)>,
     pub(crate) shared_bytes: u64,
+    /// What the address of dynamic shared memory is a multiple of.
+    pub(crate) dynamic_align: u64,
     /// Most bytes of shared memory a block, static and dynamic together.
     pub(crate) max_shared: u64,
     /// `.maxntid`
@@ -42,7 +47,7 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// Where dynamic shared memory begins.
     pub(crate) fn dynamic_shared_at(&self) -> u64 {
-        self.shared_bytes.next_multiple_of(16)
+        self.shared_bytes.next_multiple_of(self.dynamic_align)
     }
 }
 
@@ -125,7 +130,7 @@ fn max_shared(target: u32) -> u64 {
 /// Names that an operand has.
 fn names<'a>(operand: &'a Operand, into: &mut HashSet<&'a str>) {
     match operand {
-        Operand::Name(name) | Operand::Address { base: Some(name), .. } => {
+        Operand::Name(name) | Operand::Sum(name, _) | Operand::Address { base: Some(name), .. } => {
             into.insert(name);
         }
         Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|operand| names(operand, into)),
@@ -155,12 +160,19 @@ fn call_order<'a>(
     for statement in &function.body {
         let Statement::Instruction(instruction) = statement else { continue };
         if instruction.opcode.starts_with("call") {
-            let callee = instruction.operands.iter().find_map(|operand| match operand {
-                Operand::Name(name) => unit.functions.iter().find(|f| f.name == *name && f.has_body),
+            let name = instruction.operands.iter().find_map(|operand| match operand {
+                Operand::Name(name) => Some(name),
                 _ => None,
             });
-            if let Some(callee) = callee {
-                call_order(unit, callee, path, order)?;
+            let declared: Vec<_> = unit.functions.iter().filter(|f| Some(&f.name) == name).collect();
+            match declared.iter().find(|callee| callee.has_body).or(declared.first()) {
+                Some(callee) if callee.has_body => call_order(unit, callee, path, order)?,
+                Some(callee) => {
+                    let (line, instruction) = (instruction.line, instruction.opcode.clone());
+                    let reason = format!("`{}` has no body", callee.name);
+                    return Err(LoadError::Unsupported { line, instruction, reason });
+                }
+                None => {}
             }
         }
     }
@@ -180,6 +192,8 @@ struct Decoder<'a> {
     constants64: HashMap<u64, R>,
     shared_symbols: HashMap<String, Symbol>,
     shared_bytes: u64,
+    /// The largest alignment of arrays in dynamic shared memory.
+    dynamic_align: u64,
     local_bytes: u64,
     /// Formal results and parameters of device functions.
     signatures: HashMap<String, Signature>,
@@ -187,12 +201,15 @@ struct Decoder<'a> {
     /// Registers of 16 bits, which lie in those of 32.
     halves: HashSet<R>,
     open_calls: Vec<(usize, String, u32)>,
-    entries: HashMap<String, u32>,
+    /// Where functions begin, and their local memory.
+    entries: HashMap<String, (u32, Range<u64>)>,
     params: Vec<Param>,
     param_bytes: u64,
     in_entry: bool,
     /// The register that holds the carry of extended precision, once there is an instruction that has one.
     carry_flag: Option<R>,
+    /// Whether a load may tell what other blocks have written so far.
+    looks_at_others: bool,
 }
 
 /// What `{ }` holds: names, and branches to labels that may stand behind them or in a scope around.
@@ -202,11 +219,27 @@ struct Scope {
     labels: HashMap<String, u32>,
     tables: HashMap<String, Vec<String>>,
     open: Vec<OpenBranch>,
+    /// The one of `open` that waits for each table.
+    waiting: HashMap<String, usize>,
 }
 
-/// A branch that does not know yet where it goes.
+impl Scope {
+    /// Adds a branch, to those that wait for the same table.
+    fn open(&mut self, branch: OpenBranch) {
+        if let Some(table) = &branch.table {
+            if let Some(same) = self.waiting.get(table) {
+                self.open[*same].ops.extend(branch.ops);
+                return;
+            }
+            self.waiting.insert(table.clone(), self.open.len());
+        }
+        self.open.push(branch);
+    }
+}
+
+/// A branch that does not know yet where it goes, or all those of a table.
 struct OpenBranch {
-    op: usize,
+    ops: Vec<usize>,
     line: u32,
     /// The name of a table of labels, until it is found.
     table: Option<String>,
@@ -232,6 +265,7 @@ impl<'a> Decoder<'a> {
             constants64: HashMap::new(),
             shared_symbols: HashMap::new(),
             shared_bytes: 0,
+            dynamic_align: 16,
             local_bytes: 0,
             signatures: HashMap::new(),
             scopes: Vec::new(),
@@ -242,13 +276,14 @@ impl<'a> Decoder<'a> {
             param_bytes: 0,
             in_entry: false,
             carry_flag: None,
+            looks_at_others: false,
         }
     }
 
     fn finish(mut self, entry: &Function, max_shared: u64) -> Result<Kernel, LoadError> {
         for (op, name, line) in std::mem::take(&mut self.open_calls) {
-            let target = *self.entries.get(&name).ok_or(LoadError::Undeclared { line, name })?;
-            self.ops[op] = Op::Call { target };
+            let (target, locals) = self.entries.get(&name).ok_or(LoadError::Undeclared { line, name })?;
+            self.ops[op] = Op::Call { target: *target, locals: locals.clone() };
         }
         let unit = |op: &Op| {
             let (space, bytes) = match op {
@@ -258,11 +293,13 @@ impl<'a> Decoder<'a> {
             };
             matches!(space, Space::Shared | Space::Generic).then_some(bytes)
         };
+        // Who looks at what others write sees more or less of it; a plain load that races with them is the kernel's fault.
+        let looks_at_others = self.looks_at_others;
         let ordered = |op: &Op| match op {
             Op::Atomic(atomic) => {
-                matches!(atomic.space, Space::Global | Space::Generic | Space::Module)
-                    && (atomic.d != NONE || !atomic.commutes)
+                is_global(atomic.space) && (atomic.d != NONE || !atomic.commutes || looks_at_others)
             }
+            Op::Store(access) => is_global(access.space) && looks_at_others,
             Op::Clock { .. } => true,
             _ => false,
         };
@@ -291,6 +328,7 @@ impl<'a> Decoder<'a> {
             initial32,
             initial64,
             shared_bytes: self.shared_bytes,
+            dynamic_align: self.dynamic_align,
             max_shared,
             max_threads: entry.max_threads,
             block: entry.block,
@@ -363,14 +401,15 @@ impl<'a> Decoder<'a> {
     }
 
     fn shared(&mut self, variable: &Variable, scope: Option<usize>) -> Result<(), LoadError> {
-        self.shared_bytes = self.shared_bytes.next_multiple_of(variable.align.max(1));
-        let symbol = Symbol::Shared(self.shared_bytes);
         if variable.count.is_none() {
             // Dynamic shared memory begins behind the static.
             let symbol = Symbol::Shared(DYNAMIC_SHARED);
             self.shared_symbols.insert(variable.name.clone(), symbol);
+            self.dynamic_align = self.dynamic_align.max(variable.align);
             return Ok(());
         }
+        self.shared_bytes = self.shared_bytes.next_multiple_of(variable.align.max(1));
+        let symbol = Symbol::Shared(self.shared_bytes);
         self.shared_bytes += variable.bytes();
         if self.shared_bytes > MAX_STATIC_SHARED {
             let reason = format!("more than {MAX_STATIC_SHARED} bytes of static shared memory");
@@ -406,7 +445,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn function(&mut self, function: &Function) -> Result<(), LoadError> {
-        self.entries.insert(function.name.clone(), self.ops.len() as u32);
+        let (start, local) = (self.ops.len() as u32, self.local_bytes);
         self.scopes = vec![Scope::default()];
         self.in_entry = function.is_entry;
         self.place = Place { ptx_line: function.line, ..Place::default() };
@@ -438,6 +477,7 @@ impl<'a> Decoder<'a> {
         }
         // Falling off the end returns.
         self.emit(Guard::ALWAYS, if self.in_entry { Op::Exit } else { Op::Return });
+        self.entries.insert(function.name.clone(), (start, local..self.local_bytes));
         self.close()
     }
 
@@ -526,19 +566,21 @@ impl<'a> Decoder<'a> {
                     *target = Ok(*at);
                 }
             }
-            let OpenBranch { op, line, table, targets } = &branch;
+            let OpenBranch { ops, line, table, targets } = &branch;
             let missing = table.as_ref().or(targets.iter().find_map(|target| target.as_ref().err()));
             if let Some(name) = missing {
                 let (line, name) = (*line, name.clone());
                 let around = self.scopes.last_mut().ok_or(LoadError::Undeclared { line, name })?;
-                around.open.push(branch);
+                around.open(branch);
                 continue;
             }
-            let found: Vec<u32> = targets.iter().flatten().copied().collect();
-            self.ops[*op] = match &self.ops[*op] {
-                Op::BranchIndex { index, .. } => Op::BranchIndex { index: *index, targets: found.into() },
-                _ => Op::Branch { target: found[0] },
-            };
+            let found: Arc<[u32]> = targets.iter().flatten().copied().collect();
+            for op in ops {
+                match &mut self.ops[*op] {
+                    Op::BranchIndex { targets, .. } => *targets = Arc::clone(&found),
+                    op => *op = Op::Branch { target: found[0] },
+                }
+            }
         }
         Ok(())
     }
@@ -576,13 +618,38 @@ impl<'a> Decoder<'a> {
         instruction.operands.get(index).ok_or_else(missing)
     }
 
-    /// A source of 32 bits; a wider register is truncated.
-    fn source32(
-        &mut self,
-        guard: Guard,
+    /// A constant as an operand's type wants it: floating-point ones of either width fit both types, integers none.
+    fn typed<'i>(
+        &self,
         instruction: &Instruction,
-        operand: &Operand,
-    ) -> Result<R, LoadError> {
+        operand: &'i Operand,
+        kind: &str,
+    ) -> Result<Cow<'i, Operand>, LoadError> {
+        Ok(match (kind, operand) {
+            ("f32" | "f64", Operand::Int(_)) => {
+                return Err(self.wrong(instruction, format!("an integer for an operand of type .{kind}")));
+            }
+            ("f32", Operand::F64(bits)) => Cow::Owned(Operand::F32((f64::from_bits(*bits) as f32).to_bits())),
+            ("f64", Operand::F32(bits)) => {
+                Cow::Owned(Operand::F64(f64::from(f32::from_bits(*bits)).to_bits()))
+            }
+            _ => Cow::Borrowed(operand),
+        })
+    }
+
+    /// The low 32 bits of a source: of a wider register too.
+    fn low32(&mut self, guard: Guard, instruction: &Instruction, operand: &Operand) -> Result<R, LoadError> {
+        if let Operand::Name(name) = operand
+            && let Ok(Symbol::Register(Class::W64, a)) = self.lookup(name)
+        {
+            let d = self.register(Class::W32)?;
+            self.emit(guard, Op::alu(TRUNCATE, d, &[a]));
+            return Ok(d);
+        }
+        self.source32(instruction, operand)
+    }
+
+    fn source32(&mut self, instruction: &Instruction, operand: &Operand) -> Result<R, LoadError> {
         match operand {
             Operand::Int(value) => self.constant32(Initial32::Value(*value as u32)),
             Operand::F32(bits) => self.constant32(Initial32::Value(*bits)),
@@ -593,11 +660,9 @@ impl<'a> Decoder<'a> {
                 }
                 match self.lookup(name)? {
                     Symbol::Register(Class::W32, register) => Ok(register),
-                    Symbol::Register(Class::W64, a) => {
-                        let d = self.register(Class::W32)?;
-                        let truncate = Alu::N1(|a, d| (0..32).for_each(|lane| d[lane] = a[lane] as u32));
-                        self.emit(guard, Op::alu(truncate, d, &[a]));
-                        Ok(d)
+                    Symbol::Register(Class::W64, _) => {
+                        let reason = format!("`{name}`, which has 64 bits, for a 32-bit operand");
+                        Err(self.wrong(instruction, reason))
                     }
                     Symbol::Shared(DYNAMIC_SHARED) => self.constant32(Initial32::DynamicShared),
                     Symbol::Shared(at) | Symbol::Local(at) | Symbol::Param(at) => {
@@ -620,12 +685,12 @@ impl<'a> Decoder<'a> {
             Operand::Int(value) => self.constant64(*value),
             Operand::F64(bits) => self.constant64(*bits),
             Operand::F32(_) => Err(self.wrong(instruction, "a 32-bit constant for a 64-bit operand")),
+            Operand::Name(name) if name == "%gridid" => self.constant64(0),
             Operand::Name(name) => match self.lookup(name)? {
                 Symbol::Register(Class::W64, register) => Ok(register),
-                Symbol::Register(Class::W32, a) => {
-                    let d = self.register(Class::W64)?;
-                    self.emit(guard, Op::alu(EXTEND, d, &[a]));
-                    Ok(d)
+                Symbol::Register(Class::W32, _) => {
+                    let reason = format!("`{name}`, which has 32 bits, for a 64-bit operand");
+                    Err(self.wrong(instruction, reason))
                 }
                 Symbol::Shared(DYNAMIC_SHARED) => {
                     let a = self.constant32(Initial32::DynamicShared)?;
@@ -712,7 +777,7 @@ impl<'a> Decoder<'a> {
         let modifiers: Vec<&str> = parts.collect();
         let last = *modifiers.last().unwrap_or(&"");
         match (base, last) {
-            ("mov", "pred") => {
+            ("mov", "pred") if modifiers.len() == 1 => {
                 let d = self.target(instruction, self.operand(instruction, 0)?, Class::Pred)?;
                 let a = self.predicate(instruction, self.operand(instruction, 1)?)?;
                 self.emit(guard, Op::Pred { f: PredOp::Or, d, a, b: a });
@@ -739,7 +804,10 @@ impl<'a> Decoder<'a> {
                 self.emit(guard, Op::Pred { f, d, a, b });
                 Ok(())
             }
-            ("mov", _) => self.mov(guard, instruction, last),
+            (
+                "mov",
+                "b16" | "u16" | "s16" | "b32" | "u32" | "s32" | "f32" | "b64" | "u64" | "s64" | "f64",
+            ) if modifiers.len() == 1 => self.mov(guard, instruction, last),
             ("cvta", _) => self.cvta(guard, instruction, &modifiers),
             ("addc" | "subc" | "madc", _) => self.carry(guard, instruction, base, &modifiers),
             ("add" | "sub" | "mad", _) if modifiers.contains(&"cc") => {
@@ -748,15 +816,17 @@ impl<'a> Decoder<'a> {
             ("isspacep", _) => self.isspacep(guard, instruction, last),
             ("selp", _) => {
                 let p = self.predicate(instruction, self.operand(instruction, 3)?)?;
+                let a = self.typed(instruction, self.operand(instruction, 1)?, last)?;
+                let b = self.typed(instruction, self.operand(instruction, 2)?, last)?;
                 let op = if wide(last) {
                     let d = self.target(instruction, self.operand(instruction, 0)?, Class::W64)?;
-                    let a = self.source64(guard, instruction, self.operand(instruction, 1)?)?;
-                    let b = self.source64(guard, instruction, self.operand(instruction, 2)?)?;
+                    let a = self.source64(guard, instruction, &a)?;
+                    let b = self.source64(guard, instruction, &b)?;
                     Op::Select64 { d, a, b, p }
                 } else {
                     let d = self.target(instruction, self.operand(instruction, 0)?, Class::W32)?;
-                    let a = self.source32(guard, instruction, self.operand(instruction, 1)?)?;
-                    let b = self.source32(guard, instruction, self.operand(instruction, 2)?)?;
+                    let a = self.source32(instruction, &a)?;
+                    let b = self.source32(instruction, &b)?;
                     Op::Select32 { d, a, b, p }
                 };
                 self.emit(guard, op);
@@ -798,21 +868,21 @@ impl<'a> Decoder<'a> {
                 let Operand::Name(label) = self.operand(instruction, 0)? else {
                     return Err(self.wrong(instruction, "a target that is no label"));
                 };
-                let (op, line) = (self.ops.len(), instruction.line);
+                let (ops, line) = (vec![self.ops.len()], instruction.line);
                 let targets = vec![Err(label.clone())];
-                self.scope().open.push(OpenBranch { op, line, table: None, targets });
+                self.scope().open(OpenBranch { ops, line, table: None, targets });
                 self.emit(guard, Op::Branch { target: 0 });
                 Ok(())
             }
             ("brx", _) => {
-                let index = self.source32(guard, instruction, self.operand(instruction, 0)?)?;
+                let index = self.source32(instruction, self.operand(instruction, 0)?)?;
                 let Operand::Name(table) = self.operand(instruction, 1)? else {
                     return Err(self.wrong(instruction, "a table that is no name"));
                 };
-                let (op, line) = (self.ops.len(), instruction.line);
+                let (ops, line) = (vec![self.ops.len()], instruction.line);
                 let table = Some(table.clone());
-                self.scope().open.push(OpenBranch { op, line, table, targets: Vec::new() });
-                self.emit(guard, Op::BranchIndex { index, targets: Box::new([]) });
+                self.scope().open(OpenBranch { ops, line, table, targets: Vec::new() });
+                self.emit(guard, Op::BranchIndex { index, targets: Arc::new([]) });
                 Ok(())
             }
             ("call", _) => self.call(guard, instruction),
@@ -845,17 +915,24 @@ impl<'a> Decoder<'a> {
         if instruction.operands.len() != sources.len() + 1 {
             return Err(self.wrong(instruction, format!("{} operands", instruction.operands.len())));
         }
+        let is_conversion = opcode.starts_with("cvt.");
+        let mut kinds = opcode.rsplit('.');
+        let last = kinds.next().unwrap_or_default();
+        // `slct` chooses between two values of one type by the sign of another.
+        let first = if opcode.starts_with("slct.") { kinds.next().unwrap_or_default() } else { last };
         let mut registers = [0; 4];
         for (index, class) in sources.iter().enumerate() {
-            let operand = self.operand(instruction, index + 1)?;
+            let kind = if index < 2 { first } else { last };
+            let operand = self.typed(instruction, self.operand(instruction, index + 1)?, kind)?;
             registers[index] = match class {
-                W32 => self.source32(guard, instruction, operand)?,
-                _ => self.source64(guard, instruction, operand)?,
+                W32 if is_conversion => self.low32(guard, instruction, &operand)?,
+                W32 => self.source32(instruction, &operand)?,
+                _ => self.source64(guard, instruction, &operand)?,
             };
         }
         let target = self.operand(instruction, 0)?;
         // A conversion may leave a narrow result in a wider register, extended as its own type is.
-        if d == W32 && opcode.starts_with("cvt.") && *target != Operand::Sink {
+        if d == W32 && is_conversion && *target != Operand::Sink {
             let (class, register) = self.target_register(instruction, target)?;
             let half = class == W32 && self.halves.contains(&register);
             let extend = match (opcode.split('.').nth_back(1), class) {
@@ -917,7 +994,7 @@ impl<'a> Decoder<'a> {
             let operand = self.operand(instruction, index + 1)?.clone();
             *register = match wide {
                 true => self.source64(guard, instruction, &operand)?,
-                false => self.source32(guard, instruction, &operand)?,
+                false => self.source32(instruction, &operand)?,
             };
         }
         let target = self.operand(instruction, 0)?.clone();
@@ -934,7 +1011,8 @@ impl<'a> Decoder<'a> {
     }
 
     fn mov(&mut self, guard: Guard, instruction: &Instruction, kind: &str) -> Result<(), LoadError> {
-        let (target, source) = (self.operand(instruction, 0)?.clone(), self.operand(instruction, 1)?.clone());
+        let target = self.operand(instruction, 0)?.clone();
+        let source = self.typed(instruction, self.operand(instruction, 1)?, kind)?.into_owned();
         match (&target, &source) {
             (Operand::Vector(parts), _) => self.unpack(guard, instruction, kind, parts, &source),
             (_, Operand::Vector(parts)) => self.pack(guard, instruction, kind, &target, parts),
@@ -943,6 +1021,20 @@ impl<'a> Decoder<'a> {
                 let d = self.target(instruction, &target, class)?;
                 let part = clock(name).unwrap_or(Clock::Low);
                 self.emit(guard, Op::Clock { d, wide: wide(kind), part });
+                Ok(())
+            }
+            (_, Operand::Sum(name, offset)) if !matches!(self.lookup(name)?, Symbol::Register(..)) => {
+                let a = self.source64(guard, instruction, &Operand::Name(name.clone()))?;
+                let b = self.constant64(*offset)?;
+                if wide(kind) {
+                    let d = self.target(instruction, &target, Class::W64)?;
+                    self.emit(guard, Op::alu(ADD, d, &[a, b]));
+                } else {
+                    let d = self.target(instruction, &target, Class::W32)?;
+                    let sum = self.register(Class::W64)?;
+                    self.emit(guard, Op::alu(ADD, sum, &[a, b]));
+                    self.emit(guard, Op::alu(TRUNCATE, d, &[sum]));
+                }
                 Ok(())
             }
             // A variable's address in its own space, or a plain copy.
@@ -954,7 +1046,7 @@ impl<'a> Decoder<'a> {
             }
             _ => {
                 let d = self.target(instruction, &target, Class::W32)?;
-                let a = self.source32(guard, instruction, &source)?;
+                let a = self.source32(instruction, &source)?;
                 self.emit(guard, Op::Copy32 { d, a });
                 Ok(())
             }
@@ -989,12 +1081,11 @@ impl<'a> Decoder<'a> {
                     part!(N1, 48, 0xffff),
                 ],
             ),
-            ("b32", 2) => (
-                self.source32(guard, instruction, source)?,
-                vec![part!(A1, 0, 0xffff), part!(A1, 16, 0xffff)],
-            ),
+            ("b32", 2) => {
+                (self.source32(instruction, source)?, vec![part!(A1, 0, 0xffff), part!(A1, 16, 0xffff)])
+            }
             ("b32", 4) => (
-                self.source32(guard, instruction, source)?,
+                self.source32(instruction, source)?,
                 vec![part!(A1, 0, 0xff), part!(A1, 8, 0xff), part!(A1, 16, 0xff), part!(A1, 24, 0xff)],
             ),
             _ => return Err(self.wrong(instruction, format!("{} parts", parts.len()))),
@@ -1032,7 +1123,7 @@ impl<'a> Decoder<'a> {
     ) -> Result<(), LoadError> {
         let mut sources = Vec::new();
         for part in parts {
-            sources.push(self.source32(guard, instruction, part)?);
+            sources.push(self.source32(instruction, part)?);
         }
         let halves =
             Alu::A2(|a, b, d| (0..32).for_each(|lane| d[lane] = (a[lane] & 0xffff) | (b[lane] << 16)));
@@ -1089,8 +1180,7 @@ impl<'a> Decoder<'a> {
             return Ok(());
         }
         let b = self.constant64(if to { base.wrapping_neg() } else { base })?;
-        let add = Alu::B2(|a, b, d| (0..32).for_each(|lane| d[lane] = a[lane].wrapping_add(b[lane])));
-        self.emit(guard, Op::alu(add, d, &[a, b]));
+        self.emit(guard, Op::alu(ADD, d, &[a, b]));
         Ok(())
     }
 
@@ -1137,10 +1227,12 @@ impl<'a> Decoder<'a> {
         }
         let f = alu::find(&plain).ok_or_else(|| self.wrong(instruction, ""))?;
         let (p, q) = self.two_targets(instruction, Class::Pred)?;
-        let (a, b) = (self.operand(instruction, 1)?, self.operand(instruction, 2)?);
+        let kind = modifiers.last().copied().unwrap_or_default();
+        let a = self.typed(instruction, self.operand(instruction, 1)?, kind)?;
+        let b = self.typed(instruction, self.operand(instruction, 2)?, kind)?;
         let (a, b) = match f {
-            Alu::T32(_) => (self.source32(guard, instruction, a)?, self.source32(guard, instruction, b)?),
-            Alu::T64(_) => (self.source64(guard, instruction, a)?, self.source64(guard, instruction, b)?),
+            Alu::T32(_) => (self.source32(instruction, &a)?, self.source32(instruction, &b)?),
+            Alu::T64(_) => (self.source64(guard, instruction, &a)?, self.source64(guard, instruction, &b)?),
             _ => return Err(self.wrong(instruction, "")),
         };
         let c = match combine {
@@ -1165,7 +1257,7 @@ impl<'a> Decoder<'a> {
         };
         let fixed = |at: u64| Address { base: Base::None, offset: at.wrapping_add(offset as u64) };
         let Some(name) = base else { return Ok((fixed(0), space)) };
-        Ok(match self.lookup(name)? {
+        let (address, found) = match self.lookup(name)? {
             Symbol::Register(Class::W64, register) => {
                 (Address { base: Base::W64(register), offset: offset as u64 }, space)
             }
@@ -1183,7 +1275,15 @@ impl<'a> Decoder<'a> {
             Symbol::Shared(at) => (fixed(at), Space::Shared),
             Symbol::Local(at) => (fixed(at), Space::Local),
             Symbol::Param(at) => (fixed(at), Space::Param),
-        })
+        };
+        let fits = match space {
+            Space::Generic => true,
+            Space::Global => matches!(found, Space::Global | Space::Module),
+            // Parameters of functions lie in local memory.
+            Space::Param => matches!(found, Space::Param | Space::Local),
+            space => found == space,
+        };
+        if fits { Ok((address, found)) } else { Err(self.wrong(instruction, "a variable of another space")) }
     }
 
     fn space(&self, instruction: &Instruction, modifiers: &[&str]) -> Result<Space, LoadError> {
@@ -1286,12 +1386,17 @@ impl<'a> Decoder<'a> {
                         Value { register, wide: class == Class::W64 }
                     }
                 }
-            } else if bytes == 8 {
-                Value { register: self.source64(guard, instruction, part)?, wide: true }
             } else {
-                Value { register: self.source32(guard, instruction, part)?, wide: false }
+                let part = self.typed(instruction, part, kind)?;
+                match bytes {
+                    8 => Value { register: self.source64(guard, instruction, &part)?, wide: true },
+                    _ => Value { register: self.low32(guard, instruction, &part)?, wide: false },
+                }
             };
         }
+        let is_strong =
+            modifiers.iter().any(|modifier| ["volatile", "relaxed", "acquire"].contains(modifier));
+        self.looks_at_others |= load && is_strong && is_global(space);
         let access = Access {
             space,
             bytes: bytes as u32,
@@ -1316,12 +1421,31 @@ impl<'a> Decoder<'a> {
             return Err(self.wrong(instruction, ""));
         };
         let space = self.space(instruction, modifiers)?;
-        let operation = modifiers.iter().copied().find(|modifier| {
+        let is_operation = |modifier: &&str| {
             ["add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"].contains(modifier)
-        });
-        let Some(operation) = operation else { return Err(self.wrong(instruction, "")) };
-        if modifiers.iter().any(|modifier| ["v2", "v4", "v8", "async"].contains(modifier)) {
-            return Err(self.wrong(instruction, "vectors"));
+        };
+        let Some(operation) = modifiers.iter().copied().find(is_operation) else {
+            return Err(self.wrong(instruction, ""));
+        };
+        let is_known = |modifier: &&str| {
+            let known = [
+                "global",
+                "shared",
+                "shared::cta",
+                "relaxed",
+                "acquire",
+                "release",
+                "acq_rel",
+                "cta",
+                "cluster",
+                "gpu",
+                "sys",
+                "noftz",
+            ];
+            *modifier == operation || known.contains(modifier) || modifier.starts_with("L2::")
+        };
+        if let Some(modifier) = modifiers[..modifiers.len() - 1].iter().find(|modifier| !is_known(modifier)) {
+            return Err(self.wrong(instruction, format!("the modifier .{modifier}")));
         }
         let (d, rest) = match returns {
             true => (Some(self.operand(instruction, 0)?.clone()), 1),
@@ -1331,10 +1455,10 @@ impl<'a> Decoder<'a> {
         let (address, space) = self.address(instruction, &address_operand, space)?;
         let is_wide = bytes == 8;
         let source = |decoder: &mut Self, index: usize| -> Result<R, LoadError> {
-            let operand = decoder.operand(instruction, index)?.clone();
+            let operand = decoder.typed(instruction, decoder.operand(instruction, index)?, kind)?;
             match is_wide {
                 true => decoder.source64(guard, instruction, &operand),
-                false => decoder.source32(guard, instruction, &operand),
+                false => decoder.source32(instruction, &operand),
             }
         };
         let a = source(self, rest + 1)?;
@@ -1384,7 +1508,7 @@ impl<'a> Decoder<'a> {
         let mut sources = [0; 4];
         for (index, source) in sources.iter_mut().enumerate() {
             let operand = self.operand(instruction, index + 1)?.clone();
-            *source = self.source32(guard, instruction, &operand)?;
+            *source = self.source32(instruction, &operand)?;
         }
         let [a, b, c, mask] = sources;
         self.emit(guard, Op::Shuffle { mode, d, p, a, b, c, mask });
@@ -1403,7 +1527,7 @@ impl<'a> Decoder<'a> {
         let d = self.target(instruction, self.operand(instruction, 0)?, class)?;
         let a = self.predicate(instruction, self.operand(instruction, 1)?)?;
         let operand = self.operand(instruction, 2)?.clone();
-        let mask = self.source32(guard, instruction, &operand)?;
+        let mask = self.source32(instruction, &operand)?;
         self.emit(guard, Op::Vote { mode, d, a, mask });
         Ok(())
     }
@@ -1425,10 +1549,10 @@ impl<'a> Decoder<'a> {
         let value = self.operand(instruction, 1)?.clone();
         let a = match wide {
             true => self.source64(guard, instruction, &value)?,
-            false => self.source32(guard, instruction, &value)?,
+            false => self.source32(instruction, &value)?,
         };
         let operand = self.operand(instruction, 2)?.clone();
-        let mask = self.source32(guard, instruction, &operand)?;
+        let mask = self.source32(instruction, &operand)?;
         self.emit(guard, Op::Match { all, wide, d, p, a, mask });
         Ok(())
     }
@@ -1440,13 +1564,16 @@ impl<'a> Decoder<'a> {
         modifiers: &[&str],
     ) -> Result<(), LoadError> {
         let ["sync", operation, kind] = modifiers else { return Err(self.wrong(instruction, "")) };
-        let f = alu::atomic(operation, kind).filter(|_| !kind.contains('f'));
-        let Some(f) = f else { return Err(self.wrong(instruction, "")) };
+        let (("add" | "min" | "max", "u32" | "s32") | ("and" | "or" | "xor", "b32")) = (*operation, *kind)
+        else {
+            return Err(self.wrong(instruction, ""));
+        };
+        let Some(f) = alu::atomic(operation, kind) else { return Err(self.wrong(instruction, "")) };
         let d = self.target(instruction, self.operand(instruction, 0)?, Class::W32)?;
         let operand = self.operand(instruction, 1)?.clone();
-        let a = self.source32(guard, instruction, &operand)?;
+        let a = self.source32(instruction, &operand)?;
         let operand = self.operand(instruction, 2)?.clone();
-        let mask = self.source32(guard, instruction, &operand)?;
+        let mask = self.source32(instruction, &operand)?;
         self.emit(guard, Op::Redux { f, d, a, mask });
         Ok(())
     }
@@ -1469,7 +1596,7 @@ impl<'a> Decoder<'a> {
                 fragments[index].push(match (index, shape.wide()) {
                     (0, _) => self.target(instruction, part, class)?,
                     (_, true) => self.source64(guard, instruction, part)?,
-                    (_, false) => self.source32(guard, instruction, part)?,
+                    (_, false) => self.source32(instruction, part)?,
                 });
             }
         }
@@ -1492,7 +1619,7 @@ impl<'a> Decoder<'a> {
             modifiers.iter().copied().filter(|modifier| !["cta", "aligned"].contains(modifier)).collect();
         if modifiers == ["warp", "sync"] {
             let operand = self.operand(instruction, 0)?.clone();
-            let mask = self.source32(guard, instruction, &operand)?;
+            let mask = self.source32(instruction, &operand)?;
             self.emit(guard, Op::WarpBarrier { mask });
             return Ok(());
         }
@@ -1520,12 +1647,15 @@ impl<'a> Decoder<'a> {
             false => PredSource::constant(true),
         };
         let id = self.operand(instruction, first)?.clone();
-        let id = self.source32(guard, instruction, &id)?;
+        let id = self.source32(instruction, &id)?;
         let counted = instruction.operands.len() > first + 1 + usize::from(reduces);
         let threads = match counted {
             true => {
                 let operand = self.operand(instruction, first + 1)?.clone();
-                self.source32(guard, instruction, &operand)?
+                self.source32(instruction, &operand)?
+            }
+            false if kind == BarrierKind::Arrive => {
+                return Err(self.wrong(instruction, "an arrival without a number of threads"));
             }
             false => NONE,
         };
@@ -1561,20 +1691,19 @@ impl<'a> Decoder<'a> {
                 let Operand::Int(bytes @ (4 | 8 | 16)) = *self.operand(instruction, 2)? else {
                     return Err(self.wrong(instruction, "a size other than 4, 8 and 16"));
                 };
+                if modifiers[1] == "cg" && bytes != 16 {
+                    return Err(self.wrong(instruction, "a size other than 16"));
+                }
                 // A cache policy comes last.
                 let operands = instruction.operands.len() - usize::from(rest.contains(&"L2::cache_hint"));
                 let source_bytes = match operands {
                     3 => NONE,
-                    4 => self.source32(guard, instruction, self.operand(instruction, 3)?)?,
+                    4 => self.source32(instruction, self.operand(instruction, 3)?)?,
                     other => return Err(self.wrong(instruction, format!("{other} operands"))),
                 };
-                let (to, to_space) =
-                    self.address(instruction, self.operand(instruction, 0)?, Space::Shared)?;
+                let (to, _) = self.address(instruction, self.operand(instruction, 0)?, Space::Shared)?;
                 let (from, from_space) =
                     self.address(instruction, self.operand(instruction, 1)?, Space::Global)?;
-                if to_space != Space::Shared || !matches!(from_space, Space::Global | Space::Module) {
-                    return Err(self.wrong(instruction, "a variable of another space"));
-                }
                 let copy = AsyncCopy { to, from, from_space, bytes: bytes as u32, source_bytes };
                 self.emit(guard, Op::AsyncCopy(copy));
                 Ok(())
@@ -1610,7 +1739,7 @@ impl<'a> Decoder<'a> {
             self.emit(guard, Op::CopyLocal { from, to: *at, bytes: *bytes });
         }
         self.open_calls.push((self.ops.len(), name.clone(), instruction.line));
-        self.emit(guard, Op::Call { target: 0 });
+        self.emit(guard, Op::Call { target: 0, locals: 0..0 });
         for (result, (at, bytes)) in results.iter().zip(&signature.returns) {
             let to = self.local_variable(instruction, result)?;
             self.emit(guard, Op::CopyLocal { from: *at, to, bytes: *bytes });
@@ -1629,10 +1758,17 @@ impl<'a> Decoder<'a> {
     }
 }
 
+const ADD: Alu = Alu::B2(|a, b, d| (0..32).for_each(|lane| d[lane] = a[lane].wrapping_add(b[lane])));
+const TRUNCATE: Alu = Alu::N1(|a, d| (0..32).for_each(|lane| d[lane] = a[lane] as u32));
 const EXTEND: Alu = Alu::W1(|a, d| (0..32).for_each(|lane| d[lane] = u64::from(a[lane])));
 const SIGN_EXTEND_HALF: Alu =
     Alu::W1(|a, d| (0..32).for_each(|lane| d[lane] = i64::from(a[lane] as i16) as u64));
 const SIGN_EXTEND: Alu = Alu::W1(|a, d| (0..32).for_each(|lane| d[lane] = i64::from(a[lane] as i32) as u64));
+
+/// Whether other blocks have the memory too.
+fn is_global(space: Space) -> bool {
+    matches!(space, Space::Global | Space::Generic | Space::Module)
+}
 
 fn wide(kind: &str) -> bool {
     matches!(kind, "b64" | "u64" | "s64" | "f64")

@@ -43,12 +43,16 @@
 //!
 //! In the natural schedule blocks run in order, lanes that are apart run from the lowest instruction and meet
 //! again at the first common one. An adversarial schedule, from a seed, runs lanes, warps and blocks in a random
-//! order, to find what depends on it. Either gives the same result every time, on any number of cores.
+//! order, to find what depends on it. Either gives the same result every time, on any number of cores, unless blocks
+//! race on global memory with plain loads and stores.
 //!
 //! # What differs from a GPU
 //!
 //! Time: there is no model of it, clocks count warp instructions of all launches. Memory is sequentially consistent, and
 //! plain accesses of global memory that race are not reported: what depends on their order shows in adversarial schedules.
+//! On shared memory only barriers order: accesses of two threads, one of which writes, without a barrier between are
+//! reported as a race even if they are strong (`volatile`, `relaxed`, `acquire`, `release`), unless both are atomic
+//! operations.
 //! Registers that nobody wrote hold anything. `.approx`
 //! functions are computed in double precision and rounded, so their last bits differ from the hardware's. The order
 //! in which `mma.sync` adds is not documented: here products are added to C one after another, each by a fused
@@ -160,11 +164,12 @@ pub struct KernelInfo {
     pub max_dynamic_shared_bytes: u64,
     /// Local memory a thread, in bytes.
     pub local_bytes: u64,
-    /// Whether blocks may run on several cores: the result does not depend on their order.
+    /// Whether blocks may run on several cores: the result does not depend on their order, unless they race on global memory
+    /// with plain loads and stores.
     pub blocks_in_parallel: bool,
 }
 
-/// A kernel argument.
+/// A kernel argument. One with a type has exactly the parameter's size.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Arg {
@@ -494,7 +499,9 @@ impl Simulator {
         let mut bytes = vec![0; kernel.param_bytes as usize];
         for (index, (arg, param)) in launch.args.iter().zip(&kernel.params).enumerate() {
             let arg_bytes = arg.bytes();
-            let Some(arg_bytes) = arg_bytes.get(..param.bytes as usize) else {
+            let size = param.bytes as usize;
+            let fits = matches!(arg, Arg::Bytes(_)) || arg_bytes.len() == size;
+            let Some(arg_bytes) = arg_bytes.get(..size).filter(|_| fits) else {
                 let got = format!("argument {index} of {} bytes", arg_bytes.len());
                 return Err(Error::BadLaunch {
                     what: "an argument",

@@ -280,6 +280,7 @@ fn touches_free(shadow: u64, whole: u64) -> bool {
 #[derive(Debug)]
 pub(crate) struct Global {
     pub(crate) memory: Memory,
+    /// Offsets and bytes, by offset.
     allocations: Vec<(u64, u64)>,
 }
 
@@ -288,10 +289,25 @@ impl Global {
         Global { memory: Memory::new(GRANULE), allocations: Vec::new() }
     }
 
+    /// Behind all others as long as the memory reaches, so that what was freed stays free for a while and is found where
+    /// it is used; then in the first gap. Who still uses what had its place there before is not found.
     pub(crate) fn allocate(&mut self, bytes: u64) -> Option<u64> {
-        let at = self.allocations.last().map_or(GRANULE, |(at, bytes)| at + bytes);
-        let at = (at + GRANULE).next_multiple_of(GRANULE);
-        let end = at.checked_add(bytes)?.checked_add(GRANULE)?;
+        let last = self.allocations.len();
+        // Where an allocation would lie in front of another, and where its room would end.
+        let place = |index: usize| {
+            let before = index.checked_sub(1).map_or(GRANULE, |before| {
+                let (at, bytes) = self.allocations[before];
+                at + bytes
+            });
+            let at = (before + GRANULE).next_multiple_of(GRANULE);
+            Some((at, at.checked_add(bytes)?.checked_add(GRANULE)?))
+        };
+        let fits = |index: &usize| {
+            let limit = self.allocations.get(*index).map_or(self.memory.len(), |(at, _)| *at);
+            place(*index).is_some_and(|(_, end)| end <= limit)
+        };
+        let index = std::iter::once(last).chain(0..last).find(fits).unwrap_or(last);
+        let (at, end) = place(index)?;
         if end > WINDOW {
             return None;
         }
@@ -299,7 +315,7 @@ impl Global {
             self.memory.resize(end.max(self.memory.len() * 2).min(end + (1 << 28)));
         }
         self.memory.mark_allocated(at, bytes);
-        self.allocations.push((at, bytes));
+        self.allocations.insert(index, (at, bytes));
         Some(GLOBAL_BASE + at)
     }
 

@@ -1,6 +1,8 @@
 //! Decoded operations.
 
 use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::alu::Alu;
 use crate::mma::Mma;
@@ -319,10 +321,12 @@ pub(crate) enum Op {
     },
     BranchIndex {
         index: R,
-        targets: Box<[u32]>,
+        targets: Arc<[u32]>,
     },
     Call {
         target: u32,
+        /// Local memory of the function, which is new in every call.
+        locals: Range<u64>,
     },
     Return,
     Exit,

@@ -102,6 +102,8 @@ pub(crate) enum Operand {
     F32(u32),
     /// `0d3FF0000000000000`
     F64(u64),
+    /// `variable+4`, not in brackets
+    Sum(String, u64),
     /// `[base + offset]`; the base is a name or absent.
     Address { base: Option<String>, offset: i64 },
     /// `{a, b}`
@@ -268,11 +270,29 @@ impl Parser {
 
     fn number(&mut self) -> Result<u64, LoadError> {
         let line = self.line();
-        let negative = self.eat('-');
+        let (negative, inverted) = (self.eat('-'), self.eat('~'));
         let word = self.word()?;
         let value = integer(&word)
             .ok_or_else(|| LoadError::syntax(line, format!("expected a number, found `{word}`")))?;
+        let value = if inverted { !value } else { value };
         Ok(if negative { value.wrapping_neg() } else { value })
+    }
+
+    /// Sums and differences of products of numbers, the constant expressions that there are.
+    fn sum(&mut self) -> Result<u64, LoadError> {
+        let mut sum = self.product()?;
+        while self.eat('+') || self.is('-') {
+            sum = sum.wrapping_add(self.product()?);
+        }
+        Ok(sum)
+    }
+
+    fn product(&mut self) -> Result<u64, LoadError> {
+        let mut product = self.number()?;
+        while self.eat('*') {
+            product = product.wrapping_mul(self.number()?);
+        }
+        Ok(product)
     }
 
     fn skip_to(&mut self, symbol: char) -> Result<(), LoadError> {
@@ -382,16 +402,20 @@ impl Parser {
     /// Alignment and element size from `.align 4 .v2 .b32 .ptr …`.
     fn type_of_variable(&mut self) -> Result<(u64, u64), LoadError> {
         let (mut align, mut bytes, mut lanes) = (0, 0, 1);
+        let mut is_pointer = false;
         loop {
             let line = self.line();
             match self.peek() {
                 Some(Token::Word(word)) if word.starts_with('.') => {
                     let word = self.word()?;
                     match word.as_str() {
+                        // Behind `.ptr` it is that of what the pointer points at.
+                        ".align" if is_pointer => drop(self.number()?),
                         ".align" => align = self.number()?,
                         ".v2" => lanes = 2,
                         ".v4" => lanes = 4,
-                        ".ptr" | ".global" | ".const" | ".shared" | ".local" | ".attribute" => {
+                        ".ptr" => is_pointer = true,
+                        ".global" | ".const" | ".shared" | ".local" | ".attribute" => {
                             if word == ".attribute" {
                                 self.expect('(')?;
                                 self.skip_to(')')?;
@@ -655,7 +679,6 @@ impl Parser {
     }
 
     fn operand(&mut self) -> Result<Operand, LoadError> {
-        let line = self.line();
         if self.eat('{') {
             return Ok(Operand::Vector(self.list('}')?));
         }
@@ -668,8 +691,15 @@ impl Parser {
         if self.eat('!') {
             return Ok(Operand::Not(self.word()?));
         }
-        if self.is('-') {
-            return Ok(Operand::Int(self.number()?));
+        let sign = usize::from(self.is('-'));
+        if let Some((Token::Word(word), _)) = self.tokens.get(self.at + sign)
+            && let Some(value) = decimal(word)
+        {
+            self.at += sign + 1;
+            return Ok(Operand::F64(if sign == 1 { -value } else { value }.to_bits()));
+        }
+        if self.is('-') || self.is('~') {
+            return Ok(Operand::Int(self.sum()?));
         }
         let word = self.word()?;
         if word == "_" && !self.is('|') {
@@ -686,38 +716,29 @@ impl Parser {
             return Ok(Operand::F64(bits));
         }
         if word.as_bytes().first().is_some_and(u8::is_ascii_digit) {
-            let value = integer(&word);
-            return value
-                .map(Operand::Int)
-                .ok_or_else(|| LoadError::syntax(line, format!("`{word}` is no number")));
+            self.at -= 1;
+            return Ok(Operand::Int(self.sum()?));
         }
         if self.eat('|') {
             return Ok(Operand::Pair(word, self.word()?));
         }
         if self.eat('+') {
-            let offset = self.number()? as i64;
-            return Ok(Operand::Address { base: Some(word), offset });
+            return Ok(Operand::Sum(word, self.sum()?));
         }
         Ok(Operand::Name(word))
     }
 
-    /// Behind `[`. The forms are [a], [a+8], [a+-8], [a-8], [16] and, for bulk copies, [a], {…} inside.
+    /// Behind `[`. The forms are [a], [a+8], [a+-8], [a-8], [a+4*3], [16].
     fn address(&mut self) -> Result<Operand, LoadError> {
         let line = self.line();
-        let mut base = None;
-        let mut offset = 0i64;
-        if self.is('-') {
-            offset = self.number()? as i64;
-        } else {
-            let word = self.word()?;
-            match integer(&word) {
-                Some(value) => offset = value as i64,
-                None => base = Some(word),
-            }
-        }
-        if self.eat('+') || self.is('-') {
-            offset = offset.wrapping_add(self.number()? as i64);
-        }
+        let base = match self.peek() {
+            Some(Token::Word(word)) if integer(word).is_none() => Some(self.word()?),
+            _ => None,
+        };
+        let offset = match base {
+            Some(_) if !self.eat('+') && !self.is('-') => 0,
+            _ => self.sum()? as i64,
+        };
         if !self.eat(']') {
             return Err(LoadError::syntax(line, "an address of this form is not understood"));
         }
@@ -731,6 +752,12 @@ fn show(token: &Token) -> String {
         Token::Text(text) => format!("\"{text}\""),
         Token::Symbol(symbol) => format!("`{symbol}`"),
     }
+}
+
+/// A number with a decimal point or an exponent.
+fn decimal(word: &str) -> Option<f64> {
+    let begins = word.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    (begins && !word.starts_with("0x") && word.contains(['.', 'e', 'E'])).then(|| word.parse().ok()).flatten()
 }
 
 /// Decimal, 0x, 0b and octal integers, with an optional U.

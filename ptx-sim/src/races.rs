@@ -15,45 +15,90 @@ struct Order {
     warps: Box<[[u32; WIDTH]; WIDTH]>,
     /// The same for the lanes of a warp, from barriers of a part of it; only up to the last warp that had one.
     lanes: Vec<[[u32; WIDTH]; WIDTH]>,
+    /// Of a touch whose touchers came [`APART`], by its place: when each of them did.
+    times: Vec<Option<Box<[u32; WIDTH]>>>,
 }
 
 impl Order {
     fn new() -> Order {
-        Order { now: 0, met: 0, warps: Box::new([[0; WIDTH]; WIDTH]), lanes: Vec::new() }
+        Order { now: 0, met: 0, warps: Box::new([[0; WIDTH]; WIDTH]), lanes: Vec::new(), times: Vec::new() }
     }
 
     /// Whether all who touched a cell did so before an access, or are who does it.
     #[inline(always)]
-    fn follows(&self, access: &Access, touch: &Touch) -> bool {
+    fn follows(&self, access: &Access, touch: &Touch, place: usize) -> bool {
         touch.time < self.met
             || touch.warp == access.warp && touch.set == 1 << access.lane
-            || touch.time < self.now && self.follows_others(access, touch)
+            || touch.time < self.now && self.follows_others(access, touch, place)
     }
 
     #[inline(never)]
-    fn follows_others(&self, access: &Access, touch: &Touch) -> bool {
+    fn follows_others(&self, access: &Access, touch: &Touch, place: usize) -> bool {
         let own = access.warp as usize % WIDTH;
         let seen = &self.warps[own];
-        match touch.warp {
-            warp if warp == access.warp => touch.time < seen[own] || self.follows_lanes(access, touch),
-            MANY => (0..WIDTH).all(|warp| touch.set >> warp & 1 == 0 || touch.time < seen[warp]),
+        match touch.who() {
+            warp if warp == access.warp => touch.time < seen[own] || self.follows_lanes(access, touch, place),
+            MANY => (0..WIDTH)
+                .all(|warp| touch.set >> warp & 1 == 0 || self.time(touch, place, warp) < seen[warp]),
             warp => touch.time < seen[warp as usize % WIDTH],
         }
     }
 
     #[cold]
-    fn follows_lanes(&self, access: &Access, touch: &Touch) -> bool {
+    fn follows_lanes(&self, access: &Access, touch: &Touch, place: usize) -> bool {
         let Some(lanes) = self.lanes.get(access.warp as usize) else { return false };
         let seen = &lanes[access.lane as usize % WIDTH];
         let others = touch.set & !(1 << access.lane);
-        (0..WIDTH).all(|lane| others >> lane & 1 == 0 || touch.time < seen[lane])
+        (0..WIDTH).all(|lane| others >> lane & 1 == 0 || self.time(touch, place, lane) < seen[lane])
+    }
+
+    /// Adds a warp, and what it follows, to those who have arrived.
+    fn join(&self, warp: u32, arrived: &mut Arrived, now: u32) {
+        for (time, seen) in arrived.iter_mut().zip(&self.warps[warp as usize]) {
+            *time = (*time).max(*seen);
+        }
+        arrived[warp as usize] = now;
+    }
+
+    /// When a lane or a warp of a touch did it.
+    fn time(&self, touch: &Touch, place: usize, who: usize) -> u32 {
+        if touch.warp & APART == 0 {
+            return touch.time;
+        }
+        self.times[place].as_ref().expect("those who come apart have times")[who]
+    }
+
+    /// Adds an access to a touch that it is not ordered behind.
+    #[inline(always)]
+    fn add(&mut self, touch: &mut Touch, access: &Access, place: usize) {
+        if touch.time != self.now || touch.warp & APART != 0 {
+            self.set_apart(touch, access, place);
+        }
+        touch.add(access);
+    }
+
+    /// Gives each of those who touched a cell a time of its own.
+    #[inline(never)]
+    fn set_apart(&mut self, touch: &mut Touch, access: &Access, place: usize) {
+        if self.times.len() <= place {
+            self.times.resize_with(place + 1, || None);
+        }
+        let times = self.times[place].get_or_insert_default();
+        let is_own = touch.who() == access.warp;
+        // Of a warp as a whole the last time counts.
+        if touch.warp & APART == 0 || touch.who() != MANY && !is_own {
+            times.fill(touch.time);
+            touch.warp |= APART;
+        }
+        times[if is_own { access.lane } else { access.warp } as usize % WIDTH] = self.now;
+        touch.time = self.now;
     }
 }
 
 /// Who touched a cell last, since those who are ordered before all of them, and when the last of them did.
 #[derive(Clone, Copy, Debug, Default)]
 struct Touch {
-    /// A warp, or [`MANY`].
+    /// A warp, or [`MANY`]; with [`APART`].
     warp: u32,
     /// Lanes of the warp; of several warps, which.
     set: u32,
@@ -62,25 +107,37 @@ struct Touch {
     pc: u32,
 }
 
-const MANY: u32 = u32::MAX;
+/// Several warps.
+const MANY: u32 = WIDTH as u32;
+/// A flag: not all did it at one time, see [`Order::times`].
+const APART: u32 = 1 << 31;
 
 impl Touch {
-    /// The same with an access that is not ordered behind it.
-    fn and(self, access: &Access, time: u32) -> Touch {
-        let pc = access.pc;
-        if self.warp == access.warp {
-            return Touch { set: self.set | 1 << access.lane, time, pc, ..self };
+    fn who(&self) -> u32 {
+        self.warp & !APART
+    }
+
+    #[inline(always)]
+    fn add(&mut self, access: &Access) {
+        self.pc = access.pc;
+        if self.who() == access.warp {
+            self.set |= 1 << access.lane;
+            return;
         }
-        let warps = if self.warp == MANY { self.set } else { 1 << self.warp };
-        Touch { warp: MANY, set: warps | 1 << access.warp, time, pc }
+        if self.who() != MANY {
+            self.set = 1 << self.who();
+            self.warp = self.warp & APART | MANY;
+        }
+        self.set |= 1 << access.warp;
     }
 
     /// As the other side of a race with an access.
     #[cold]
     fn race(&self, access: &Access, other_wrote: bool) -> Option<Race> {
-        let own = if self.warp == access.warp { 1 << access.lane } else { 0 };
+        let warp = self.who();
+        let own = if warp == access.warp { 1 << access.lane } else { 0 };
         let others = if self.set == own { own } else { self.set & !own };
-        let other_thread = (self.warp != MANY).then(|| self.warp * 32 + 31 - others.leading_zeros().min(31));
+        let other_thread = (warp != MANY).then(|| warp * 32 + 31 - others.leading_zeros().min(31));
         Some(Race { other_thread, other_pc: self.pc, other_wrote })
     }
 }
@@ -141,6 +198,7 @@ impl RaceDetector {
     pub(crate) fn fit(&mut self, bytes: u64, shift: u32) {
         self.shift = shift;
         self.cells.resize((bytes >> shift) as usize + 1, Cell::default());
+        self.order.times.clear();
     }
 
     fn tick(&mut self) -> u32 {
@@ -158,18 +216,18 @@ impl RaceDetector {
         self.order.met = self.tick();
     }
 
-    /// A warp arrives at a barrier.
+    /// A warp arrives at a barrier and goes on.
     pub(crate) fn warp_arrives(&mut self, warp: u32, arrived: &mut Arrived) {
         let now = self.tick();
-        for (time, seen) in arrived.iter_mut().zip(&self.order.warps[warp as usize]) {
-            *time = (*time).max(*seen);
-        }
-        arrived[warp as usize] = now;
+        self.order.join(warp, arrived, now);
     }
 
-    /// A warp that has arrived at a barrier goes on.
-    pub(crate) fn warp_leaves(&mut self, warp: u32, arrived: &Arrived) {
-        self.order.warps[warp as usize] = *arrived;
+    /// Warps that waited at a barrier go on, behind each other and those who arrived.
+    pub(crate) fn warps_meet(&mut self, warps: impl Iterator<Item = usize> + Clone, arrived: &mut Arrived) {
+        // Who waits does nothing, so that one time is enough for all.
+        let now = self.tick();
+        warps.clone().for_each(|warp| self.order.join(warp as u32, arrived, now));
+        warps.for_each(|warp| self.order.warps[warp] = *arrived);
     }
 
     /// Lanes of a warp meet.
@@ -205,11 +263,11 @@ impl RaceDetector {
         let first = (at >> self.shift) as usize;
         let last = ((at + u64::from(bytes) - 1) >> self.shift) as usize;
         if first == last {
-            return self.cells.get_mut(first)?.access(kind, access, &self.order);
+            return self.cells.get_mut(first)?.access(kind, access, first, &mut self.order);
         }
         let mut race = None;
-        for cell in self.cells.get_mut(first..=last)? {
-            race = race.or(cell.access(kind, access, &self.order));
+        for (index, cell) in (first..).zip(self.cells.get_mut(first..=last)?) {
+            race = race.or(cell.access(kind, access, index, &mut self.order));
         }
         race
     }
@@ -217,27 +275,29 @@ impl RaceDetector {
 
 impl Cell {
     #[inline(always)]
-    fn access(&mut self, kind: AccessKind, access: &Access, order: &Order) -> Option<Race> {
+    fn access(&mut self, kind: AccessKind, access: &Access, index: usize, order: &mut Order) -> Option<Race> {
+        let [write, read, atomic] = [0, 1, 2].map(|touch| 3 * index + touch);
         let mut race = None;
-        if kind != AccessKind::SameWrite && !order.follows(access, &self.write) {
+        if kind != AccessKind::SameWrite && !order.follows(access, &self.write, write) {
             race = self.write.race(access, true);
         }
-        if kind != AccessKind::Atomic && !order.follows(access, &self.atomic) {
+        if kind != AccessKind::Atomic && !order.follows(access, &self.atomic, atomic) {
             race = race.or(self.atomic.race(access, true));
         }
-        if kind != AccessKind::Read && !order.follows(access, &self.read) {
+        if kind != AccessKind::Read && !order.follows(access, &self.read, read) {
             race = race.or(self.read.race(access, false));
         }
-        let record = match kind {
-            AccessKind::Write | AccessKind::SameWrite => &mut self.write,
-            AccessKind::Read => &mut self.read,
-            AccessKind::Atomic => &mut self.atomic,
+        let (record, place) = match kind {
+            AccessKind::Write | AccessKind::SameWrite => (&mut self.write, write),
+            AccessKind::Read => (&mut self.read, read),
+            AccessKind::Atomic => (&mut self.atomic, atomic),
         };
         // Two readers, or two atomics, do not collide, and both are remembered.
-        *record = match kind == AccessKind::Write || order.follows(access, record) {
-            true => Touch { warp: access.warp, set: 1 << access.lane, time: order.now, pc: access.pc },
-            false => record.and(access, order.now),
-        };
+        if kind == AccessKind::Write || order.follows(access, record, place) {
+            *record = Touch { warp: access.warp, set: 1 << access.lane, time: order.now, pc: access.pc };
+        } else {
+            order.add(record, access, place);
+        }
         race
     }
 }
@@ -260,10 +320,8 @@ mod tests {
     }
 
     /// Warps that meet at a barrier of a number of threads.
-    fn meet(detector: &mut RaceDetector, warps: &[u32]) {
-        let mut arrived = Arrived::default();
-        warps.iter().for_each(|warp| detector.warp_arrives(*warp, &mut arrived));
-        warps.iter().for_each(|warp| detector.warp_leaves(*warp, &arrived));
+    fn meet(detector: &mut RaceDetector, warps: &[usize]) {
+        detector.warps_meet(warps.iter().copied(), &mut Arrived::default());
     }
 
     #[test]
@@ -344,10 +402,46 @@ mod tests {
         races(&mut detector, 16, Write, 32);
         detector.warp_arrives(0, &mut arrived);
         races(&mut detector, 20, Write, 0);
-        detector.warp_arrives(1, &mut arrived);
-        detector.warp_leaves(1, &arrived);
+        detector.warps_meet([1].into_iter(), &mut arrived);
         assert!(!races(&mut detector, 12, Read, 32));
         assert!(races(&mut detector, 16, Read, 0));
         assert!(races(&mut detector, 20, Read, 32));
+    }
+
+    #[test]
+    fn those_who_come_apart_each_have_their_time() {
+        // Warp 0 has arrived and gone on before warp 1 does the same as it.
+        for kind in [Read, Atomic, SameWrite] {
+            let mut detector = detector();
+            let mut arrived = Arrived::default();
+            for cell in [0, 4, 8] {
+                races(&mut detector, cell, kind, 0);
+            }
+            detector.warp_arrives(0, &mut arrived);
+            for (cell, thread) in [(0, 32), (0, 33), (4, 32), (4, 65), (8, 32), (8, 0)] {
+                assert!(!races(&mut detector, cell, kind, thread));
+            }
+            detector.warps_meet([1].into_iter(), &mut arrived);
+            assert!(!races(&mut detector, 0, Write, 40), "{kind:?}");
+            assert!(races(&mut detector, 4, Write, 40), "{kind:?}");
+            assert!(races(&mut detector, 8, Write, 40), "{kind:?}");
+        }
+        // Lanes of a warp.
+        let mut detector = detector();
+        for cell in [0, 4, 8] {
+            races(&mut detector, cell, Read, 1);
+        }
+        detector.lanes_meet(0, 0b011);
+        for cell in [0, 4, 8] {
+            assert!(!races(&mut detector, cell, Read, 2));
+        }
+        assert!(!races(&mut detector, 8, Read, 32));
+        assert!(races(&mut detector, 4, Write, 0));
+        detector.lanes_meet(0, 0b101);
+        assert!(!races(&mut detector, 0, Write, 0));
+        meet(&mut detector, &[1, 2]);
+        assert!(races(&mut detector, 8, Write, 64));
+        meet(&mut detector, &[0, 2]);
+        assert!(!races(&mut detector, 8, Write, 64));
     }
 }

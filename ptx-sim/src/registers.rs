@@ -30,8 +30,8 @@ enum Role {
 
 /// Bits of all sets of live registers together; where there would be more, registers stay as they are.
 const MOST_BITS: usize = 1 << 26;
-/// The same for ways from a return to a call.
-const MOST_RETURNS: usize = 1 << 20;
+/// The same for ways from returns to calls and through tables.
+const MOST_WAYS: usize = 1 << 20;
 
 /// Renumbers registers: how many of each class there are before and after. `constant` ones hold something from the
 /// beginning, are never written, and come first.
@@ -177,12 +177,17 @@ impl Blocks {
         let behind_calls: Vec<usize> =
             (0..ops.len()).filter(|at| matches!(ops[*at], Op::Call { .. })).map(|at| at + 1).collect();
         let returns = ops.iter().filter(|op| matches!(op, Op::Return)).count();
-        if returns.saturating_mul(behind_calls.len()) > MOST_RETURNS {
+        let through_tables = ops.iter().map(|op| match op {
+            Op::BranchIndex { targets, .. } => targets.len(),
+            _ => 0,
+        });
+        let ways = through_tables.fold(returns.saturating_mul(behind_calls.len()), usize::saturating_add);
+        if ways > MOST_WAYS {
             return None;
         }
         let nexts = |at: usize| -> Option<Vec<usize>> {
             let mut nexts: Vec<usize> = match &ops[at] {
-                Op::Branch { target } | Op::Call { target } => vec![*target as usize],
+                Op::Branch { target } | Op::Call { target, .. } => vec![*target as usize],
                 Op::BranchIndex { targets, .. } => targets.iter().map(|target| *target as usize).collect(),
                 Op::Return => behind_calls.clone(),
                 Op::Exit | Op::Trap => Vec::new(),
@@ -410,7 +415,7 @@ mod tests {
                 5 | 6 => Op::Select32 { d, a: source, b: other, p: pred(first) },
                 7 => Op::Pred { f: PredOp::And, d: d_pred, a: pred(first), b: pred(second) },
                 8 | 9 => Op::Branch { target },
-                10 if at < begin => Op::Call { target: begin },
+                10 if at < begin => Op::Call { target: begin, locals: 0..0 },
                 _ => Op::BranchIndex { index: source, targets: [target, at + 1].into() },
             };
             let last = at + 1 == begin || at + 1 == end;
@@ -465,7 +470,7 @@ mod tests {
                 _ if !runs => at + 1,
                 Op::Branch { target } => *target as usize,
                 Op::BranchIndex { targets, .. } => targets[random.below(2)] as usize,
-                Op::Call { target } => {
+                Op::Call { target, .. } => {
                     calls.push(at + 1);
                     *target as usize
                 }

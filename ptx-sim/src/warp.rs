@@ -913,6 +913,10 @@ impl Warp {
     fn load_param(&mut self, context: &Context<'_>, access: &Access, exec: u32) -> Result<(), WarpFault> {
         for lane in lanes(exec) {
             let address = self.address(&access.address, lane);
+            let total = access.bytes * u32::from(access.lanes);
+            if address & u64::from(total - 1) != 0 {
+                return Err(self.bad_access(context, Bad::Misaligned, Space::Param, address, total, lane));
+            }
             for (part, value) in access.values.iter().enumerate().take(usize::from(access.lanes)) {
                 let at = address.wrapping_add(part as u64 * u64::from(access.bytes));
                 let bytes = usize::try_from(at)
@@ -1392,13 +1396,15 @@ impl Warp {
                 self.pc = here + 1;
                 Ok(Next::Elsewhere)
             }
-            Op::Call { target } => {
+            Op::Call { target, locals } => {
                 if self.stacks.is_empty() {
                     self.stacks = vec![Vec::new(); 32];
                 }
                 let here = self.pc;
                 for lane in lanes(exec) {
                     self.stacks[lane].push(here + 1);
+                    let at = lane as u64 * self.local_bytes + locals.start;
+                    self.local.mark_allocated(at, locals.end - locals.start);
                 }
                 let staying = self.mask & !exec;
                 self.mask = exec;

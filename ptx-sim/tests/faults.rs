@@ -141,6 +141,8 @@ fn misaligned_accesses() {
         ("cp.async.cg.shared.global [sh+8], [%in], 16;", "shared"),
         ("st.local.u64 [depot+4], 1;", "local"),
         ("ld.const.u32 %r1, [table+1];", "module"),
+        ("ld.param.u32 %r1, [in+1];", "param"),
+        ("ld.param.v2.u32 {%r1, %r2}, [in+4];", "param"),
     ] {
         let kernel = kernel(&format!(
             ".shared .align 16 .b8 sh[32]; .local .align 16 .b8 depot[32];\n.loc 1 30 3\n@!%p1 {body}"
@@ -180,6 +182,27 @@ fn reads_of_what_nobody_wrote() {
         assert_eq!(found, space, "{body}: {fault}");
         assert!(fault.to_string().contains("uninitialised"), "{fault}");
     }
+}
+
+#[test]
+fn local_memory_of_a_function_is_new_in_every_call() {
+    let function = ".file 1 \"broken.cu\" .func (.param .b32 result) f(.param .b32 stores) { .reg .b32 %r1; .reg .pred %p1; \
+                    .local .b32 kept; ld.param.b32 %r1, [stores]; setp.ne.u32 %p1, %r1, 0; @%p1 st.local.b32 [kept], %r1; \
+                    ld.local.b32 %r1, [kept]; st.param.b32 [result], %r1; ret; }";
+    let calls = |second| {
+        let call =
+            |stores: u32| format!("st.param.b32 [a], {stores}; call (r), f, (a); ld.param.b32 %r1, [r];");
+        let body = format!(
+            ".param .b32 a; .param .b32 r; .local .b32 own; st.local.b32 [own], 9; {} {} ld.local.b32 %r2, [own]; \
+             add.u32 %r1, %r1, %r2; st.global.u32 [%slot], %r1;",
+            call(7),
+            call(second)
+        );
+        Kernel::new(body).module(function)
+    };
+    assert_eq!(calls(8).run().words(), [17; 32]);
+    let fault = calls(0).fault(Schedule::Natural);
+    assert!(matches!(fault.kind, FaultKind::Uninitialised { space: "local", .. }), "{fault}");
 }
 
 #[test]
@@ -235,6 +258,8 @@ fn races_on_shared_memory() {
         "st.shared.u32 [%rd2], %tid; bar.sync 0; ld.shared.u32 %r2, [%rd4]; st.shared.u32 [%rd2], 99;",
         "@%p1 st.shared.u32 [%rd1], 5; bar.sync 0; ld.shared.u32 %r2, [%rd1]; @%p1 st.shared.u32 [%rd1], 6;",
         "@%p1 st.shared.u32 [%rd1], 5; bar.sync 0; ld.shared.u32 %r2, [%rd1]; bar.warp.sync -1; @%p1 st.shared.u32 [%rd1], 6;",
+        "setp.eq.u32 %p3, %lane, 1; setp.eq.u32 %p4, %lane, 2; setp.lt.u32 %p5, %lane, 2; @%p1 st.shared.u32 [one], 0; bar.sync 0; \
+         @%p3 ld.shared.u32 %r2, [one]; @%p5 bar.warp.sync 3; @%p4 ld.shared.u32 %r2, [one]; @%p1 st.shared.u32 [one], 1;",
         // An atomic and what is none.
         "@%p1 st.shared.u32 [one], 0; atom.shared.add.u32 %r2, [one], 1;",
         "@%p1 st.shared.u32 [one], 0; bar.sync 0; red.shared.add.u32 [one], 1; ld.shared.u32 %r2, [one];",
@@ -334,6 +359,14 @@ fn no_race_where_accesses_are_ordered() {
         "st.shared.u32 [%rd2], %tid; bar.sync 1, 64; ld.shared.u32 %r2, [%rd3]; bar.sync 2, 64; st.shared.u32 [%rd3], 1;",
         "setp.lt.u32 %p2, %tid, 32; st.shared.u32 [%rd2], %tid; @!%p2 bra LAST; bar.arrive 1, 64; ret; \
          LAST: bar.sync 1, 64; ld.shared.u32 %r2, [%rd3]; st.shared.u32 [%rd3], 9;",
+        // Warps, and lanes of a warp, that do the same before the one who is behind all of them, at different times.
+        "@%p1 st.shared.u32 [one], 0; bar.sync 0; ld.shared.u32 %r3, [one]; bar.sync 1, 64; @%p1 st.shared.u32 [one], 9;",
+        "@%p1 st.shared.u32 [one], 0; bar.sync 0; atom.shared.add.u32 %r3, [one], 1; bar.sync 1, 64; ld.shared.u32 %r4, [one];",
+        "@%p1 st.shared.u32 [one], 0; bar.sync 0; ld.shared.u32 %r3, [one]; setp.lt.u32 %p2, %tid, 32; @!%p2 bra LAST; bar.arrive 1, 64; ret; \
+         LAST: bar.sync 1, 64; setp.eq.u32 %p3, %tid, 32; @%p3 st.shared.u32 [one], 9;",
+        "setp.lt.u32 %p2, %tid, 32; @!%p2 ret; setp.eq.u32 %p3, %lane, 1; setp.eq.u32 %p4, %lane, 2; setp.lt.u32 %p5, %lane, 2; \
+         or.pred %p6, %p1, %p4; @%p1 st.shared.u32 [one], 0; bar.warp.sync -1; @%p3 ld.shared.u32 %r2, [one]; \
+         @%p5 bar.warp.sync 3; @%p4 ld.shared.u32 %r2, [one]; @%p6 bar.warp.sync 5; @%p1 st.shared.u32 [one], 1;",
         // Threads of their own words, of every size.
         ".shared .b8 bytes[64]; mov.u64 %rd5, bytes; cvt.u64.u32 %rd6, %tid; add.u64 %rd5, %rd5, %rd6; st.shared.u8 [%rd5], %tid; \
          ld.shared.u8 %r2, [%rd5]; st.shared.u32 [%rd2], 1; ld.shared.u32 %r2, [%rd2];",
@@ -644,6 +677,12 @@ fn launches_that_do_not_fit_are_refused() {
         let text = simulator.launch(&module, "kernel", &launch).unwrap_err().to_string();
         assert!(text.contains(part), "{text}");
     }
+    // A number of another type; bytes may be more.
+    let number = ".version 8.0 .target sm_90 .address_size 64 .visible .entry k(.param .f32 x) { ret; }";
+    let number = Module::load(number).unwrap();
+    let text = simulator.launch(&number, "k", &Launch::new(1, 1).arg(Arg::F64(1.0))).unwrap_err().to_string();
+    assert_eq!(text, "an argument: argument 0 of 8 bytes; allowed: 4 bytes");
+    simulator.launch(&number, "k", &Launch::new(1, 1).arg(Arg::Bytes(vec![0; 8]))).unwrap();
     let text = simulator.launch(&module, "other", &good).unwrap_err().to_string();
     assert_eq!(text, "the module has no kernel `other`; it has kernel");
     assert_eq!(simulator.allocate(2000), Err(Error::OutOfMemory { bytes: 2000, free: 1000 }));
@@ -714,4 +753,31 @@ fn memory_that_is_allocated_again_is_as_new() {
     let mut bytes = [1; 1001];
     simulator.read(again, &mut bytes).unwrap();
     assert_eq!(bytes, [0; 1001]);
+}
+
+#[test]
+fn freed_memory_is_used_again() {
+    let mut simulator = Simulator::new();
+    let mut before = simulator.allocate(1 << 20).unwrap();
+    let (mut lowest, mut highest) = (before, before);
+    for _ in 0..200 {
+        let next = simulator.allocate(1 << 20).unwrap();
+        simulator.write(next, &[3; 1 << 20]).unwrap();
+        simulator.free(before).unwrap();
+        (lowest, highest) = (lowest.min(next), highest.max(next));
+        before = next;
+    }
+    assert!(highest - lowest < 8 << 20, "{lowest:#x} to {highest:#x}");
+    // What lies in a gap is as new, and has room on both sides.
+    let [first, gap, last] = [4096, 2048, 16 << 20].map(|bytes| simulator.allocate(bytes).unwrap());
+    simulator.write(gap, &[3; 2048]).unwrap();
+    simulator.free(gap).unwrap();
+    let again = simulator.allocate(2048).unwrap();
+    let mut bytes = [1; 2048];
+    simulator.read(again, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 2048]);
+    for address in [first, last, before, again] {
+        let outside = simulator.read(address.wrapping_sub(1), &mut [0]);
+        assert_eq!(outside, Err(Error::BadAddress { address: address - 1, bytes: 1 }));
+    }
 }

@@ -113,18 +113,18 @@ const SPACES: [Space; 13] = [
     Space {
         name: "param",
         module: "",
-        setup: "mov.b64 %rd2, structure; add.s64 %rd1, %rd2, 4;",
+        setup: "mov.b64 %rd2, structure; add.s64 %rd1, %rd2, 8;",
         writable: false,
     },
 ];
 
 fn in_space(space: &Space, body: &str) -> Kernel {
     let input: Vec<u8> = (0..32).flat_map(|_| PATTERN.to_le_bytes()).collect();
-    let mut structure = vec![1, 2, 3, 4];
+    let mut structure = vec![1, 2, 3, 4, 5, 6, 7, 8];
     structure.extend(PATTERN.to_le_bytes());
     Kernel::new(format!("mov.b64 %rd20, 0x8182838485868788;\n{}\n{body}", space.setup))
         .module(space.module)
-        .param(".param .align 4 .b8 structure[12]", Arg::Bytes(structure))
+        .param(".param .align 8 .b8 structure[16]", Arg::Bytes(structure))
         .shared_bytes(256)
         .input(input)
 }
@@ -458,9 +458,10 @@ fn atomics_of_every_operation_and_type() {
                 if index > 1 && !modifiers.is_empty() {
                     continue;
                 }
-                let operands: Vec<String> = (0..operands.len()).map(|n| format!("%rd{}", 10 + n)).collect();
-                let operands = operands.join(", ");
                 let wide = kind.contains("64");
+                let register = if wide { "%rd1" } else { "%r1" };
+                let operands: Vec<String> = (0..operands.len()).map(|n| format!("{register}{n}")).collect();
+                let operands = operands.join(", ");
                 let d = if wide { "%rd5" } else { "%r5" };
                 let opcode = format!("{modifiers}{}.{operation}.{kind}", dotted(space));
                 let red = match operation {
@@ -474,7 +475,7 @@ fn atomics_of_every_operation_and_type() {
                 {
                     let body = format!(
                         "ld.global.b64 %rd10, [%in+8]; ld.global.b64 %rd11, [%in+16]; {setup} mov.b64 %rd5, 0;
-                         mov.b32 %r5, 0; {instruction} ld{}.b64 %rd6, [%rd1]; st.global.b64 [%slot], %rd6;
+                         mov.b32 %r5, 0; cvt.u32.u64 %r10, %rd10; cvt.u32.u64 %r11, %rd11; {instruction} ld{}.b64 %rd6, [%rd1]; st.global.b64 [%slot], %rd6;
                          {} st.global.b64 [%slot+8], %rd5;",
                         dotted(space),
                         if wide { "" } else { "cvt.u64.u32 %rd5, %r5;" }
@@ -1410,6 +1411,14 @@ fn blocks_run_in_parallel_only_where_their_order_does_not_matter() {
         ("red.global.add.u32 [%in], 1; red.global.max.s64 [%in], 1; red.or.b32 [cell], 1;", true),
         ("atom.global.add.u32 _, [%in], 1;", true),
         ("atom.shared.add.u32 %r1, [sh], 1; red.shared.add.f32 [sh], 0f3F800000;", true),
+        // Who looks at what others write.
+        ("ld.volatile.global.u32 %r1, [%in];", true),
+        ("ld.volatile.shared.u32 %r1, [sh]; st.global.u32 [%slot], %r1;", true),
+        ("ld.global.u32 %r1, [%in]; st.volatile.global.u32 [%slot], %r1;", true),
+        ("ld.volatile.global.u32 %r1, [%in]; st.global.u32 [%slot], %r1;", false),
+        ("ld.relaxed.gpu.global.u32 %r1, [%in]; red.global.add.u32 [%in], 1;", false),
+        ("ld.acquire.gpu.u32 %r1, [%in]; st.u32 [%slot], %r1;", false),
+        ("st.global.u32 [cell], 1; ld.relaxed.sys.global.u32 %r1, [cell];", false),
         ("mov.u32 %r1, %clock;", false),
         ("atom.global.add.u32 %r1, [%in], 1;", false),
         ("atom.global.add.u32 %r1, [cell], 1;", false),
@@ -1494,4 +1503,69 @@ fn carries_belong_to_lanes() {
         let carry = u32::from(lane < 5);
         assert_eq!(*out, [0, carry, -21i32 as u32, u32::MAX], "lane {lane}");
     }
+}
+
+#[test]
+fn dynamic_shared_memory_is_aligned_as_the_strictest_of_its_arrays() {
+    for (arrays, at) in [
+        (".extern .shared .align 128 .b8 dynamic[];", 128),
+        (".extern .shared .align 4 .b8 dynamic[];", 16),
+        (".extern .shared .align 4 .b8 dynamic[]; .extern .shared .align 64 .b8 other[];", 64),
+    ] {
+        let other = if arrays.contains("other") { "mov.u32 %r1, other;" } else { "" };
+        let body = format!(
+            ".shared .align 4 .b8 fixed[4]; {other} mov.u32 %r1, dynamic; st.global.u32 [%slot], %r1;"
+        );
+        let kernel = Kernel::new(body).module(arrays).shared_bytes(8);
+        assert_eq!(kernel.run().words(), [at; 32], "{arrays}");
+        let info = ptx_sim::Module::load(&kernel.ptx()).unwrap().kernel("kernel").unwrap();
+        assert_eq!((info.shared_bytes, info.max_dynamic_shared_bytes), (4, 227 * 1024 - u64::from(at)));
+    }
+}
+
+#[test]
+fn constants_of_every_form() {
+    for (instruction, expected) in [
+        ("mov.f32 %f1, 1.0; mov.b32 %r1, %f1;", 1.0f32.to_bits()),
+        ("mov.f32 %f1, -2.5; mov.b32 %r1, %f1;", (-2.5f32).to_bits()),
+        ("add.f32 %f1, .5, 1e3; mov.b32 %r1, %f1;", 1000.5f32.to_bits()),
+        ("add.f32 %f1, 0f3F800000, 0d4000000000000000; mov.b32 %r1, %f1;", 3.0f32.to_bits()),
+        ("mov.f32 %f1, 0d3FB999999999999A; mov.b32 %r1, %f1;", 0.1f32.to_bits()),
+        ("add.f64 %d1, 0f3F800000, 2.; cvt.rzi.u32.f64 %r1, %d1;", 3),
+        (
+            "setp.lt.f64 %p1, 0f3F800000, 1.5; selp.f32 %f1, 1.0, 2.0, %p1; mov.b32 %r1, %f1;",
+            1.0f32.to_bits(),
+        ),
+        ("st.global.f32 [%slot+8], 1.5; ld.global.b32 %r1, [%slot+8];", 1.5f32.to_bits()),
+        ("slct.b32.f32 %r1, 2, 3, -1.0;", 3),
+        ("mov.b32 %r1, 0f3F800000;", 1.0f32.to_bits()),
+        ("mov.u32 %r1, 4*3;", 12),
+        ("mov.u32 %r1, 20-2*3+1;", 15),
+        ("mov.u32 %r1, ~5;", !5),
+        ("add.u32 %r1, -2*3, 7;", 1),
+        ("mov.u32 %r1, sh+16;", 24),
+        ("mov.u32 %r1, dynamic+4*2;", 56),
+        ("mov.u64 %rd1, sh+4*2; ld.shared.u32 %r1, [%rd1];", 7),
+        ("ld.shared.u32 %r1, [sh+4*3-4];", 7),
+        ("mov.u64 %rd1, table+4; ld.const.u32 %r1, [%rd1];", 6),
+        ("mov.u64 %rd1, %gridid; cvt.u32.u64 %r1, %rd1;", 0),
+        ("cvt.u32.u8 %r1, %rd5;", 0x88),
+        ("st.global.u32 [%slot+8], %rd5; ld.global.b32 %r1, [%slot+8];", 0x8586_8788),
+    ] {
+        let body = format!(
+            ".shared .align 8 .b8 before[8]; .shared .align 4 .b8 sh[32]; mov.b64 %rd5, 0x8182838485868788;
+             setp.eq.u32 %p2, %tid, 0; @%p2 st.shared.u32 [sh+8], 7; bar.sync 0; {instruction} st.global.u32 [%slot], %r1;"
+        );
+        let module = ".const .align 4 .b32 table[2] = {5, 2*3}; .extern .shared .align 16 .b8 dynamic[];";
+        let out = Kernel::new(body).module(module).shared_bytes(64).run();
+        assert_eq!(out.words(), [expected; 32], "{instruction}");
+    }
+}
+
+#[test]
+fn a_pointer_is_aligned_whatever_it_points_at() {
+    let kernel = Kernel::new("ld.param.u64 %rd1, [pointer]; st.global.u64 [%slot], %rd1;")
+        .param(".param .u32 count", Arg::U32(1))
+        .param(".param .u64 .ptr .global .align 1 pointer", Arg::U64(PATTERN));
+    assert_eq!(kernel.run().longs(), [PATTERN; 32]);
 }

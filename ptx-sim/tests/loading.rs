@@ -66,6 +66,11 @@ fn what_is_not_supported_is_named_with_its_line() {
         "atom.global.mul.u32 %r1, [%rd1], 2",
         "atom.global.add.v2.f32 {%f1, %f2}, [%rd1], {%f1, %f2}",
         "atom.global.add.u8 %r1, [%rd1], 2",
+        "atom.global.frob.add.u32 %r1, [%rd1], 2",
+        "red.global.add.min.u32 [%rd1], 2",
+        "mov.frob.u32 %r1, %r2",
+        "mov.frob.pred %p1, %p2",
+        "mov.b8 %h1, %h2",
         "atom.global.inc.u64 %rd1, [%rd1], 2",
         "red.async.relaxed.cluster.shared::cluster.add.u32 [%rd1], 2",
         "shfl.down.b32 %r1, %r2, 1, 31",
@@ -75,11 +80,16 @@ fn what_is_not_supported_is_named_with_its_line() {
         "match.some.sync.b32 %r1, %r2, -1",
         "redux.sync.mul.u32 %r1, %r2, -1",
         "redux.sync.min.f32 %f1, %f2, -1",
+        "redux.sync.inc.u32 %r1, %r2, -1",
+        "redux.sync.exch.b32 %r1, %r2, -1",
+        "redux.sync.and.u32 %r1, %r2, -1",
+        "redux.sync.add.u64 %rd1, %rd2, -1",
         "bar.red.xor.pred %p1, 0, %p2",
         "mbarrier.init.shared.b64 [%rd1], 1",
         "cp.async.bulk.shared::cluster.global [%rd1], [%rd2], 16",
         "cp.async.ca.shared.global [%rd1], [%rd2], 12",
         "cp.async.ca.shared.global [%rd1], [%rd2], 8, %p1",
+        "cp.async.cg.shared.global [%rd1], [%rd2], 8",
         "cp.async.wait_group %r1",
         "cvt.rn.f32.b7 %f1, %r1",
         "add.u128 %r1, %r2, %r3",
@@ -115,7 +125,33 @@ fn operands_that_do_not_fit_are_refused() {
         ("add.u32 %rd1|%p1, %r2, %r3;", "a result of the form"),
         ("add.u64 %r1, %rd2, %rd3;", "another width"),
         ("add.u32 %r1, [%rd2], %r3;", "an operand of the form"),
-        ("add.f32 %f1, %f2, 0d3FF0000000000000;", "64-bit constant"),
+        ("add.u32 %r1, %r2, 0d3FF0000000000000;", "64-bit constant"),
+        ("mov.b64 %rd1, 0f3F800000;", "32-bit constant"),
+        ("mov.b32 %r1, 1.0;", "64-bit constant"),
+        ("fma.rn.f32 %f1, 0f3F800000, 2, 0f3F800000;", "an integer for an operand of type .f32"),
+        ("add.f64 %d1, %d1, 2;", "an integer for an operand of type .f64"),
+        ("mov.f32 %f1, 0;", "an integer for"),
+        ("setp.lt.f64 %p1, %d1, 0;", "an integer for"),
+        ("set.lt.u32.f32 %r1, %f1, 2;", "an integer for"),
+        ("selp.f32 %f1, 2, %f2, %p1;", "an integer for"),
+        ("slct.f32.s32 %f1, %f2, 2, %r1;", "an integer for"),
+        ("slct.b32.f32 %r1, %r2, %r3, 1;", "an integer for"),
+        ("cvt.rzi.s32.f32 %r1, 2;", "an integer for"),
+        ("st.global.v2.f32 [%rd1], {%f1, 2};", "an integer for"),
+        ("atom.global.add.f32 %f1, [%rd1], 2;", "an integer for"),
+        ("add.u32 %r3, %rd1, %r1;", "`%rd1`, which has 64 bits, for a 32-bit operand"),
+        ("mov.u64 %rd1, %r1;", "`%r1`, which has 32 bits, for a 64-bit operand"),
+        ("mul.wide.u32 %rd1, %rd1, 4;", "which has 64 bits"),
+        ("setp.eq.u32 %p1, %rd1, 1;", "which has 64 bits"),
+        ("red.global.add.u32 [%rd1], %rd2;", "which has 64 bits"),
+        ("cvt.u32.u64 %r1, %r2;", "which has 32 bits"),
+        ("ld.global.u32 %r3, [tile];", "a variable of another space"),
+        ("st.global.u32 [depot+4], 1;", "a variable of another space"),
+        ("atom.global.add.u32 %r3, [tile], 1;", "a variable of another space"),
+        ("ld.shared.u32 %r3, [p];", "a variable of another space"),
+        ("ld.param.u32 %r3, [tile];", "a variable of another space"),
+        ("mov.u32 %r1, %r2+4;", "an operand of the form"),
+        ("bar.arrive 1;", "an arrival without a number of threads"),
         ("ld.global.v2.b32 %r1, [%rd1];", "1 values"),
         ("ld.global.b32 %p1, [%rd1];", "a predicate as a value"),
         ("ld.global.b32 %r1, [%p1];", "a predicate as an address"),
@@ -186,14 +222,25 @@ fn functions_must_not_call_themselves() {
 }
 
 #[test]
+fn functions_without_a_body_are_not_called() {
+    let text = "\n.extern .func f(.param .b32 a);\n.visible .entry k() { .param .b32 a;\ncall f, (a); }\n.visible .entry l() { }";
+    let message = refusal(text).to_string();
+    assert_eq!(message, "PTX line 4: the instruction `call` is not supported: `f` has no body");
+    Module::load(&text.replace("call f, (a);", "")).unwrap();
+    Module::load(&format!("{text}\n.func f(.param .b32 a) {{ ret; }}")).unwrap();
+}
+
+#[test]
 fn wrong_syntax_is_refused_with_its_line() {
     let deep = format!("mov.b64 %rd1, {}", "{".repeat(100_000));
     let table = format!(".global .b8 a[4] = {}", "{".repeat(100_000));
     for (text, line, part) in [
         (with_body("add.u32 %r1, %r2, %r3"), 8, "expected `;`"),
         (with_body("add.u32 %r1 %r2, %r3;"), 7, "expected `;`, found `%r2`"),
-        (with_body("mov.u32 %r1, 12x4;"), 7, "`12x4` is no number"),
-        (with_body("mov.u32 %r1, 99999999999999999999;"), 7, "is no number"),
+        (with_body("mov.u32 %r1, 12x4;"), 7, "expected a number, found `12x4`"),
+        (with_body("mov.u32 %r1, 99999999999999999999;"), 7, "expected a number"),
+        (with_body("mov.u32 %r1, 4*;"), 7, "expected a name, found `;`"),
+        (with_body("mov.f32 %f1, 1.0.0;"), 7, "expected a number, found `1.0.0`"),
         (with_body("ld.global.u32 %r1, [%rd1+];"), 7, "expected a name"),
         (with_body("ld.global.u32 %r1, [%rd1+%r1];"), 7, "expected a number"),
         (with_body("ld.global.u32 %r1, [%rd1;"), 7, "an address of this form"),
@@ -236,6 +283,19 @@ fn wrong_syntax_is_refused_with_its_line() {
         assert!(message.contains(part), "{shown}: {message}");
         assert!(message.starts_with(&format!("PTX line {line}: ")), "{shown}: {message}");
     }
+}
+
+#[test]
+fn many_branches_share_a_table() {
+    // The table stands in the scope around, as do its labels.
+    let labels: Vec<String> = (0..8000).map(|n| format!("L{n}")).collect();
+    let branches: String = labels.iter().map(|label| format!("{label}: {{ brx.idx %r1, T; }}\n")).collect();
+    let text = with_body(&format!("{{ T: .branchtargets {};\n{branches} }}", labels.join(", ")));
+    let started = std::time::Instant::now();
+    Module::load(&text).unwrap();
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    let error = refusal(&text.replace("L7999:", "L:"));
+    assert_eq!(error.to_string(), "PTX line 8: `L7999` is not declared");
 }
 
 #[test]
