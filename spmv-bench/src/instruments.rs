@@ -453,8 +453,9 @@ mod tests {
         simulator.write(to, &words).unwrap();
         simulator.write(to + 4 * 1234, &[0; 8]).unwrap();
         simulator.write(sink, &[0; 4]).unwrap();
-        let launch =
-            |args: &[u64]| args.iter().fold(Launch::new(3, 128), |launch, arg| launch.arg(Arg::U64(*arg)));
+        // As many of the bytes as a parameter has.
+        let arg = |word: &u64| Arg::Bytes(word.to_le_bytes().to_vec());
+        let launch = |args: &[u64]| args.iter().map(arg).fold(Launch::new(3, 128), Launch::arg);
         let differing = |simulator: &mut Simulator| {
             simulator.write(sink, &[0; 4]).unwrap();
             simulator.launch(&module, "bench_differing", &launch(&[from, to, 4000, sink])).unwrap();

@@ -311,9 +311,9 @@ fn plans() {
             DeviceMatrix::upload(&device, &a, IndexType::U16) => "Config/Value", "`offset` cannot be `u16`; allowed: u32, u64";
             Spmv::with(&device, &giant(1 << 20, 64), named("ell")) => "Fill", "ell would store 67108864 slots or more for 64 nonzeros: 536870912 bytes, and the matrix takes 4194820 in CSR; a layout of more than 8 slots a nonzero may hold 67108864 bytes of fill; these store none, or little: sell_c_sigma, hyb, jds, csr5, merge_path";
             Spmv::with(&device, &a, set("special", &[("block", "2")]).expect("it is right")) => "Misfit", "1 or more parts of the matrix are not what special is set for, rows of blocks whose entries are whole blocks, in the same order in each row";
-            edited("no CUDA") => "Compile/CompileError", "NVRTC V could not compile for sm_90: NVRTC_ERROR_COMPILATION…";
+            edited("no CUDA") => "Compile/CompileError", "NVRTC V could not compile for compute_90: NVRTC_ERROR_COMPILATION…";
             edited("extern \"C\" __global__ void other() {}") => "MissingKernel", "the compiled text has no kernel `spmv_csr_vector`; it must have one of this name, `extern \"C\" __global__`";
-            edited("\0") => "Compile/CompileError", "NVRTC V could not compile for sm_90: the source holds a NUL byte…";
+            edited("\0") => "Compile/CompileError", "NVRTC V could not compile for compute_90: the source holds a NUL byte…";
             Spmv::auto_with(&device, &skew, Operation::Transpose, &Constraints::default()) => "Operation", "no algorithm computes the transpose product of a matrix in skew_symmetric; allowed: non_transpose, with -alpha for the transpose";
             Spmv::tune_with(&device, &skew, Operation::Transpose, &Constraints::default(), Budget::default()) => "Operation", "no algorithm computes the transpose product of a matrix in skew_symmetric; allowed: non_transpose, with -alpha for the transpose";
             Spmv::tune_in_background(&device, &skew, Operation::Transpose, &Constraints::default(), Budget::default()) => "Operation", "no algorithm computes the transpose product of a matrix in skew_symmetric; allowed: non_transpose, with -alpha for the transpose";

@@ -49,14 +49,16 @@ pub fn prepare(program: &Program, module: &Module, a: &CsrMatrix<f64>) -> Prepar
             }
         }
         let args = pass.args.iter().map(|arg| {
-            Arg::U64(match arg {
+            // The simulator takes as many of the bytes as the parameter has.
+            let word = match arg {
                 spmv_codegen::Arg::Size(expr, _) => size(expr, &counts),
                 spmv_codegen::Arg::RowOffsets => row_offsets,
                 spmv_codegen::Arg::ColIndices => col_indices,
                 spmv_codegen::Arg::Values => values,
                 spmv_codegen::Arg::Buffer(buffer) => addresses[*buffer].expect("it is known by now").0,
                 other => panic!("the conversion does not take {other:?}"),
-            })
+            };
+            Arg::Bytes(word.to_le_bytes().to_vec())
         });
         let args = args.collect();
         let grid = size(&pass.grid, &counts) as u32;
