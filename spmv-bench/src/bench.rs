@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
 use spmv_runtime::codegen::{IndexType, ValueType};
 use spmv_runtime::matrix::{self, CsrMatrix, SymmetricCsr, Symmetry, Value, Verification, bf16, f16};
 use spmv_runtime::{Device, DeviceMatrix, RealElement, Vector, planner};
@@ -149,8 +150,8 @@ impl<'r> Session<'r> {
         rows: &mut Vec<Row>,
         on: &mut dyn FnMut(Event<'_>),
     ) {
-        let mut values = wide.values().iter().zip(a.values());
-        let beyond = values.find(|(wide, value)| wide.is_finite() && !value.to_f64().is_finite());
+        let values = wide.values().par_iter().zip(a.values());
+        let beyond = values.find_first(|(wide, value)| wide.is_finite() && !value.to_f64().is_finite());
         let beyond = beyond.map(|(wide, _)| format!("{wide:e} is outside the range of {}", V::TYPE));
         for operation in &self.request.operations {
             let measured = match (&beyond, operation) {

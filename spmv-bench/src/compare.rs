@@ -21,7 +21,8 @@ use crate::ours::all_params;
 use crate::record::{Head, Record, Row};
 
 /// From so many samples on, c: the difference of two medians of n normal samples each is less than c times what the
-/// distances of their quartiles give, √((d₁² + d₂²) / n), in 95 of 100 cases, and in 92 where one has 3 samples and the other 25. Of very many samples it is 1.96 · 0.93.
+/// distances of their quartiles give, √((d₁² + d₂²) / n), in 95 of 100 cases, and in 92 where one has 3 samples and the other
+/// 25. Of very many samples it is 1.96 · 0.93.
 pub const BANDS: [(u32, f64); 9] =
     [(2, 6.2), (3, 3.2), (4, 2.95), (6, 2.45), (8, 2.3), (10, 2.15), (15, 2.02), (25, 1.95), (50, 1.85)];
 
