@@ -257,8 +257,8 @@ A configuration becomes CUDA text: constants and types in front of an unchanged 
 now is left to be decided while the kernel runs.";
 
 const COMPILE_ABOUT: &str = "\
-NVRTC, NVIDIA's run-time compiler, makes machine code and PTX of the text; a cache on disk keeps both for the next
-time. A GPU runs the machine code, the simulator the PTX.";
+NVRTC, NVIDIA's run-time compiler, makes of the text what the device runs, machine code on a GPU and PTX on the
+simulator; a cache on disk keeps it for the next time.";
 
 fn title(out: &mut dyn Write, title: &str, about: &str) -> io::Result<()> {
     let first = title.starts_with("1.");
