@@ -203,7 +203,7 @@ fn what_does_not_fit_is_refused() {
     refused(
         |plan, x, y, [_, elsewhere]| plan.apply(*elsewhere, x, 0.0, y),
         &mut plan("device", "0"),
-        "alpha lives on another device than the plan; upload it to that one",
+        "alpha lives on another device than the plan; upload it to that one, or share clones of one `Device`",
     );
     refused(
         |plan, x, y, [one, _]| plan.apply(&Vector::from_slice(one.device(), &[1.0f32; 2])?, x, 0.0, y),

@@ -72,6 +72,7 @@ mod report;
 mod warp;
 
 use std::collections::HashMap;
+use std::fmt;
 
 use crate::block::{Context, LaunchFault, Limits, Spare};
 use crate::decode::{Globals, Kernel, Place};
@@ -82,12 +83,18 @@ pub use crate::error::LoadError;
 pub use crate::report::{Counters, Fault, FaultKind, Location};
 
 /// A loaded module: kernels that are decoded, and its variables.
-#[derive(Debug)]
 pub struct Module {
     kernels: HashMap<String, Kernel>,
     names: Vec<String>,
     files: HashMap<u32, String>,
     variables: Memory,
+}
+
+/// Without the code.
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("kernels", &self.names).finish_non_exhaustive()
+    }
 }
 
 impl Module {
@@ -296,13 +303,12 @@ pub enum Error {
     OutOfMemory {
         /// Bytes asked for.
         bytes: u64,
-        /// Bytes free.
+        /// Bytes free; none where the host has no memory for them.
         free: u64,
     },
 }
 
 /// A device: its global memory, and limits of launches.
-#[derive(Debug)]
 pub struct Simulator {
     global: Global,
     capacity: u64,
@@ -312,6 +318,17 @@ pub struct Simulator {
     /// Warp instructions of all launches, which clocks show.
     clock: u64,
     spare: Spare,
+}
+
+/// Without what its memory holds.
+impl fmt::Debug for Simulator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used = self.global.used();
+        f.debug_struct("Simulator")
+            .field("capacity", &self.capacity)
+            .field("used", &used)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Simulator {
@@ -368,8 +385,10 @@ impl Simulator {
     /// [`Error::OutOfMemory`].
     pub fn allocate(&mut self, bytes: u64) -> Result<u64, Error> {
         let free = self.free_bytes();
-        let address = if bytes > free { None } else { self.global.allocate(bytes) };
-        address.ok_or(Error::OutOfMemory { bytes, free })
+        if bytes > free {
+            return Err(Error::OutOfMemory { bytes, free });
+        }
+        self.global.allocate(bytes).ok_or(Error::OutOfMemory { bytes, free: 0 })
     }
 
     /// Frees an allocation.

@@ -48,6 +48,17 @@ impl Memory {
         self.len
     }
 
+    /// As [`resize`](Self::resize), or not where the host has too little memory: whether it did.
+    fn try_resize(&mut self, len: u64) -> bool {
+        let more = (len.div_ceil(8) as usize).saturating_sub(self.data.len());
+        let has_room = [&mut self.data, &mut self.shadow].map(|words| words.try_reserve_exact(more).is_ok());
+        if has_room != [true; 2] {
+            return false;
+        }
+        self.resize(len);
+        true
+    }
+
     pub(crate) fn resize(&mut self, len: u64) {
         let words = len.div_ceil(8) as usize;
         self.data.resize_with(words, || AtomicU64::new(0));
@@ -312,7 +323,10 @@ impl Global {
             return None;
         }
         if end > self.memory.len() {
-            self.memory.resize(end.max(self.memory.len() * 2).min(end + (1 << 28)));
+            let ahead = end.max(self.memory.len() * 2).min(end + (1 << 28));
+            if !self.memory.try_resize(ahead) && !self.memory.try_resize(end) {
+                return None;
+            }
         }
         self.memory.mark_allocated(at, bytes);
         self.allocations.insert(index, (at, bytes));
@@ -356,6 +370,13 @@ impl Global {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_the_host_has_not_is_not_given() {
+        let mut memory = Memory::new(16);
+        assert!(!memory.try_resize(1 << 62) && memory.len() == 16);
+        assert!(memory.try_resize(32) && memory.len() == 32);
+    }
 
     #[test]
     fn a_shadow_knows_free_allocated_and_initialised() {

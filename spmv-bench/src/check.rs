@@ -27,9 +27,7 @@ impl Expected {
     /// Compares a product with it, row by row.
     pub(crate) fn verify<V: RealElement>(&self, y: &[V], depth: impl Fn(u64) -> u64 + Sync) -> Verification {
         let sum = V::TYPE.narrowest_accumulator();
-        // Every product of a row may underflow, then alpha and y.
-        let underflow = sum.smallest_subnormal() * (self.alpha.abs() * self.longest_row as f64 + 2.0)
-            + V::TYPE.smallest_subnormal();
+        let underflow = matrix::underflow(self.alpha, self.longest_row, sum, V::TYPE);
         matrix::verify(y, &self.reference, depth, sum.unit_roundoff(), V::TYPE, underflow)
     }
 }
@@ -81,6 +79,19 @@ mod tests {
         let wrong = status(&verify([13.0, 5.1]));
         assert!(wrong.starts_with("wrong: 1 of 2 rows; row 1 is "), "{wrong}");
         assert!(status(&verify([f32::NAN, 5.0])).starts_with("wrong: 1 of 2 rows; row 0 is NaN"));
+    }
+
+    #[test]
+    fn every_product_with_alpha_may_underflow() {
+        // 49 times the smallest subnormal, a hundredth of which is rounded to 0.
+        let (value, x, alpha) = (49.0 * 2f32.powi(-74), 2f32.powi(-75), 0.01);
+        let a = CooMatrix::new(1, 100, vec![0; 100], (0..100).collect(), vec![value; 100]);
+        let a = a.unwrap().to_csr::<u32>().unwrap();
+        let expected = Expected::of(&a, (f64::from(alpha), 0.0), &[x; 100], &[0.0]).unwrap();
+        let product = (0..100).map(|_| alpha * (value * x)).sum::<f32>();
+        assert_eq!(product, 0.0);
+        assert_eq!(status(&expected.verify(&[product], |row_nnz| row_nnz + 8)), "ok");
+        assert_ne!(status(&expected.verify(&[f32::from_bits(512)], |row_nnz| row_nnz + 8)), "ok");
     }
 
     #[test]

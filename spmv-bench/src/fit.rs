@@ -120,6 +120,7 @@ pub enum FitError {
 struct Point {
     /// None where little else was measured, so that nothing can be chosen.
     problem: Option<usize>,
+    /// The same for a matrix whatever values it has.
     matrix: usize,
     terms: [f64; NUM_TERMS],
     ms: f64,
@@ -170,13 +171,15 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
     // Said before the matrices are made, which takes minutes.
     rows.iter().try_for_each(|row| config(row, ValueType::F32).map(drop))?;
     let names: BTreeSet<&str> = rows.iter().map(|row| &*row.matrix).collect();
-    let names: Vec<&str> = names.into_iter().collect();
     let mut structures = BTreeMap::new();
     for name in &names {
         for (operation, features) in structure(name)? {
             structures.insert((*name, operation), features);
         }
     }
+    // A matrix with other values is left out with it: much of what was measured counts for both.
+    let matrices: BTreeSet<&str> = names.iter().map(|name| named_with_values(name).0).collect();
+    let matrices: Vec<&str> = matrices.into_iter().collect();
     let keys: BTreeSet<_> = rows.iter().map(|row| (&*row.matrix, &*row.value, &*row.operation)).collect();
     let problems: Vec<_> = keys.into_iter().collect();
     let mut best: Vec<Made> = vec![Made { label: String::new(), ms: f64::INFINITY }; problems.len()];
@@ -240,7 +243,9 @@ fn measurements(record: &Record, counts: impl Fn(&Row) -> bool) -> Result<Measur
         let Some(terms) = terms(&typed, features, record.head.l2_bytes) else { continue };
         let point = Point {
             problem: Some(problem),
-            matrix: names.binary_search(&&*row.matrix).expect("the names are those of the rows"),
+            matrix: matrices
+                .binary_search(&named_with_values(&row.matrix).0)
+                .expect("the names are those of the rows"),
             terms,
             ms,
             best_ms: ms,
@@ -856,6 +861,27 @@ mod tests {
         let found = with_other_values(record).rows;
         assert_eq!(found[..rows.len()], rows);
         assert_eq!(found[rows.len()..], [row("a integers", "ours:csr_scalar", "unroll=4")]);
+    }
+
+    #[test]
+    fn a_matrix_is_left_out_with_its_other_values() {
+        let row = |matrix: &str| Row {
+            matrix: matrix.into(),
+            nnz: 199_200,
+            value: "f64".into(),
+            operation: NON_TRANSPOSE.into(),
+            contender: "ours:csr_scalar".into(),
+            cold_ms: Some(1.0),
+            ..Row::default()
+        };
+        let head = Head { l2_bytes: 50 << 20, ..Head::default() };
+        let record = Record { head, rows: vec![row("quick_stencil_5"), row("quick_stencil_5 integers")] };
+        let found = measurements(&record, |_| true).unwrap();
+        let [measured] = &found.measured[..] else { panic!("one configuration") };
+        for tried in tried(measured, found.problems.len(), 1.0) {
+            let [fitted, left_out] = tried.expect("it was measured on both").predicted;
+            assert!(fitted.is_finite() && left_out.is_infinite(), "{fitted} {left_out}");
+        }
     }
 
     #[test]

@@ -93,13 +93,19 @@ impl<'a> Problem<'a> {
     /// As [`Problem::speed_up`], over those paths of cuSPARSE that take CSR as it is, without converting it.
     pub fn speed_up_on_csr(&self) -> Option<f64> {
         let theirs = self.fastest(|row| row.side() == "cusparse" && row.convert_ms.is_none())?;
-        Some(theirs.ms / self.ours()?.ms)
+        ratio(theirs, self.ours()?)
     }
 
-    /// Time of the best cuSPARSE path over that of our best: above 1 we are faster.
+    /// Time of the best cuSPARSE path over that of our best: above 1 we are faster. Finite and above 0.
     pub fn speed_up(&self) -> Option<f64> {
-        Some(self.best("cusparse")?.ms / self.ours()?.ms)
+        ratio(self.best("cusparse")?, self.ours()?)
     }
+}
+
+/// None where the times are so far apart that f64 has no ratio of them, as no times are that were taken.
+fn ratio(theirs: Timed<'_>, ours: Timed<'_>) -> Option<f64> {
+    let ratio = theirs.ms / ours.ms;
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
 
 impl Timed<'_> {
@@ -139,6 +145,11 @@ mod tests {
         rows[0] = row("auto", Some(2.0), None);
         rows[2].cold_ms = Some(5.0);
         assert_eq!(problems(&rows)[0].speed_up(), Some(2.5));
+        for (theirs, ours) in [(1e300, 1e-300), (1e-300, 1e300)] {
+            (rows[2].cold_ms, rows[0].cold_ms) = (Some(theirs), Some(ours));
+            let found = problems(&rows);
+            assert_eq!((found[0].speed_up(), found[0].speed_up_on_csr()), (None, None));
+        }
     }
 
     #[test]

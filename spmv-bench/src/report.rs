@@ -256,6 +256,7 @@ mod tests {
         }
         for part in [
             "&lt;script&gt;alert(1)",
+            "<p>&lt;script src=&quot;http://example.org/a.js&quot;&gt;, copy roof",
             "wrong: &lt;object&gt;",
             "Left out: 1 of 5",
             "<td>loss</td>",

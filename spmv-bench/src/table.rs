@@ -26,7 +26,7 @@ pub fn markdown(record: &Record) -> String {
             operations.push(problem.operation);
         }
     }
-    put(&mut text, format_args!("{}\n", provenance(&record.head)));
+    put(&mut text, format_args!("{}\n", cell(&provenance(&record.head))));
     if !problems.iter().any(|problem| problem.speed_up().is_some()) {
         put(
             &mut text,
@@ -81,7 +81,7 @@ pub fn markdown(record: &Record) -> String {
     text
 }
 
-/// GPU, libraries, date and commit of a run, in a line.
+/// GPU, libraries, date and commit of a run, as the record has them, in a line.
 pub fn provenance(head: &Head) -> String {
     let known = |name: &str, fact: &str| if fact.is_empty() { None } else { Some(format!("{name}{fact}")) };
     let parts = [
@@ -93,7 +93,7 @@ pub fn provenance(head: &Head) -> String {
         known("", head.date.split('T').next().unwrap_or("")),
         known("commit ", &head.commit.chars().take(12).collect::<String>()),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().map(|part| cell(&part)).collect();
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { "Of unknown origin.".to_owned() } else { format!("{}.", parts.join(", ")) }
 }
 
@@ -314,7 +314,7 @@ mod tests {
         ];
         rows.push(Row { status: "wrong: 1 row".into(), ..row("alone", "dense", "cusparse:csr_alg1", 0.1) });
         let head = Head {
-            gpu: "NVIDIA H200".into(),
+            gpu: "NVIDIA <H200>".into(),
             driver: "580.95".into(),
             cusparse: vec!["12.6".into(), "12.9.4".into()],
             date: "2026-01-02T03:04:05Z".into(),
@@ -324,7 +324,7 @@ mod tests {
         };
         let text = markdown(&Record { head, rows });
         for line in [
-            "NVIDIA H200, driver 580.95, cuSPARSE 12.6 and 12.9.4, copy roof 4253 GB/s, 2026-01-02, commit 0123456789ab.",
+            "NVIDIA &lt;H200>, driver 580.95, cuSPARSE 12.6 and 12.9.4, copy roof 4253 GB/s, 2026-01-02, commit 0123456789ab.",
             "| f32 | 4 | **1.59** | 0.80 | 4.00 | 1 | 2 | 1.59 | 1 |",
             "| won \\| &lt;b> | f32 | 0.200 `csr_alg2` | 0.100 `csr_vector` | **2.00** | 0.50 |",
             "| lost | f32 | 0.100 `spmvop` | 0.125 `csr_vector` | 0.80 (slower) | 0.50 |",

@@ -1,8 +1,8 @@
 //! Which kernel a matrix gets where nobody says.
 
 use spmv_runtime::codegen::{
-    COMMON_KEYS, FUNCTION_KEYS, Features, KernelConfig, KernelConfigBuilder, Operation, Types, ValueKind,
-    ValueType,
+    Algorithm, COMMON_KEYS, FUNCTION_KEYS, Features, KernelConfig, KernelConfigBuilder, Operation, Types,
+    ValueKind, ValueType,
 };
 use spmv_runtime::planner::{self, Candidate};
 use spmv_runtime::ptx_sim::Schedule;
@@ -118,4 +118,14 @@ pub fn tuned(device: &Device, question: &Question) -> Option<(Choice, String)> {
         _ => format!("{} counted", quantity::count(choice.product as usize)),
     };
     Some((choice, format!("`spmv tune` found it to be the fastest, {time} a product")))
+}
+
+/// What `spmv tune` found for the structure on this device, and what to say of it for a matrix with these features: its values may
+/// be others than those that were tuned with.
+pub fn tuned_for(device: &Device, question: &Question, features: &Features) -> Option<(Choice, String)> {
+    let (choice, mut reason) = tuned(device, question)?;
+    if matches!(choice.config.algorithm(), Algorithm::RowPatterns(_)) && !features.rows_repeat() {
+        reason += "; rows do not repeat here, so `spmv run` may pass it over";
+    }
+    Some((choice, reason))
 }

@@ -254,9 +254,7 @@ impl Expected {
 
     fn compare(&self, y: &[f64], promise: &Promise) -> matrix::Verification {
         let &Promise { ref depth, accumulator, y: y_type, .. } = promise;
-        // Every product of a row may underflow, of complex numbers two in each part, then alpha and the conversion to the type of y.
-        let products = parts(accumulator) as f64 * (self.alpha.abs() * self.longest_row as f64 + 2.0);
-        let underflow = accumulator.smallest_subnormal() * products + y_type.smallest_subnormal();
+        let underflow = matrix::underflow(self.alpha, self.longest_row, accumulator, y_type);
         let roundoff = accumulator.unit_roundoff();
         match &self.reference {
             Parts::Real(reference) => matrix::verify(y, reference, depth, roundoff, y_type, underflow),
@@ -441,6 +439,21 @@ mod tests {
         assert_eq!(failure.kind().code(), 1);
         assert!(failure.to_string().contains("the same bits"), "{failure}");
         assert!(expected.verify(&first, &second, &Promise { bit_reproducible: false, ..promise }).passed);
+    }
+
+    #[test]
+    fn every_product_with_alpha_may_underflow() {
+        // 49 times the smallest subnormal, a hundredth of which is rounded to 0.
+        let (value, x, alpha) = (49.0 * 2f32.powi(-74), 2f32.powi(-75), 0.01f32);
+        let a = CooMatrix::new(1, 100, vec![0; 100], (0..100).collect(), vec![value; 100]);
+        let a = a.unwrap().to_csr::<u32>().unwrap();
+        let (alpha, x) = (f64::from(alpha), vec![f64::from(x); 100]);
+        let operands = Operands { alpha, beta: 0.0, x, y: vec![f64::NAN] };
+        let expected = Expected::of(&a, Operation::NonTranspose, &operands).unwrap();
+        let promise = Promise::of_cpu(ValueType::F32);
+        assert!(expected.verify(&[0.0], &[0.0], &promise).passed);
+        let wrong = f64::from(f32::from_bits(512));
+        assert!(!expected.verify(&[wrong], &[wrong], &promise).passed);
     }
 
     #[test]

@@ -13,6 +13,8 @@ fn spmv(cache: &Path, arguments: &[&str]) -> Output {
         .args(arguments)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("SPMV_CACHE_DIR", cache)
+        // What `explain` and `inspect` tell is of the simulator, then, wherever that runs.
+        .env("CUDA_VISIBLE_DEVICES", "")
         .output()
         .unwrap()
 }
@@ -135,5 +137,35 @@ fn a_choice_that_does_not_fit_is_passed_over() {
     assert_ne!(run["kernel"]["algorithm"], "row_patterns");
     let passed_over = run["kernel"]["passed_over"][0].as_str().unwrap();
     assert!(passed_over.starts_with("row_patterns ") && passed_over.contains("different rows"), "{run}");
+    assert_eq!(run["kernel"]["chosen_by"], "planner");
     assert_eq!(run["verification"]["passed"], true);
+    // Whoever tells what would be run knows that.
+    let inspected = json(&there, &["inspect", matrix]);
+    let explained = json(&there, &["explain", matrix]);
+    for reason in [&inspected["chosen"]["reason"], &explained["tuned"]["reason"]] {
+        assert!(reason.as_str().unwrap().contains("may pass it over"), "{reason}");
+    }
+}
+
+/// Values are looked at as `spmv run` reads them: what f32 does not tell apart repeats.
+#[test]
+fn inspect_names_the_kernel_that_runs() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("noise.mtx");
+    let number = 30_000;
+    let mut text =
+        format!("%%MatrixMarket matrix coordinate real general\n{number} {number} {}\n", 3 * number - 2);
+    for row in 1..=number {
+        for col in (row - 1).max(1)..=(row + 1).min(number) {
+            let value = if row == col { 4.0 } else { -1.0 };
+            text += &format!("{row} {col} {:.17}\n", value + 1e-12 * f64::from(row % 9973));
+        }
+    }
+    std::fs::write(&file, text).unwrap();
+    let (cache, file) = (folder.path().join("cache"), file.to_str().unwrap());
+    let run = json(&cache, &["run", file, "--device", "sim", "--repeat", "0"]);
+    let inspected = json(&cache, &["inspect", file]);
+    let chosen = inspected["chosen"]["config"].as_str().unwrap();
+    assert!(chosen.starts_with("row_patterns "), "{chosen}");
+    assert_eq!(run["kernel"]["algorithm"], "row_patterns", "{run}");
 }

@@ -47,7 +47,7 @@ pub(crate) fn check(settings: &[Setting]) -> (Checked, Vec<Error>) {
             others.push(setting);
         }
     }
-    let mut builders = check.builders(algorithm);
+    let mut builders = check.builders(algorithm, &mut others);
     for setting in &others {
         check.set(&mut builders, setting);
     }
@@ -155,13 +155,31 @@ impl Check {
         self.error(at, message);
     }
 
-    /// A builder of the algorithm, or one of every algorithm where it is unknown which is meant.
-    fn builders(&mut self, algorithm: Option<&Setting>) -> Vec<KernelConfigBuilder> {
+    /// A builder of the algorithm, or one of every algorithm where it is unknown which is meant. Takes what names it out of the
+    /// other settings.
+    fn builders(
+        &mut self,
+        algorithm: Option<&Setting>,
+        others: &mut Vec<&Setting>,
+    ) -> Vec<KernelConfigBuilder> {
         let names: Vec<_> = Algorithm::ALL.iter().map(|spec| spec.name).collect();
         let all = || Algorithm::ALL.iter().map(|spec| KernelConfig::builder((spec.default)())).collect();
         let Some(Setting { key, value }) = algorithm else {
-            let message = format!("`#[spmv_kernel]` needs `algorithm = name`; allowed: {}", names.join(", "));
-            self.errors.push(Error::new(Span::call_site(), message));
+            // A name alone says what is meant.
+            let bare = |setting: &&Setting| {
+                setting.value.text.is_none() && names.iter().any(|name| setting.key == name)
+            };
+            if let Some(at) = others.iter().position(bare) {
+                let name = &others.remove(at).key;
+                self.error(name, format!("write `algorithm = {name}`"));
+                return KernelConfig::named(&name.to_string()).into_iter().collect();
+            }
+            // Where the word is misspelt, the setting's own error says so.
+            if !others.iter().any(|setting| nearest(&setting.key.to_string(), &["algorithm"]).is_some()) {
+                let message =
+                    format!("`#[spmv_kernel]` needs `algorithm = name`; allowed: {}", names.join(", "));
+                self.errors.push(Error::new(Span::call_site(), message));
+            }
             return all();
         };
         let Some(text) = &value.text else {
@@ -188,19 +206,22 @@ impl Check {
         let name = key.to_string();
         // No value is no allowed value: the empty text is refused with what is allowed.
         let text = value.text.as_deref().unwrap_or_default();
-        let refusals: Vec<_> =
+        let mut refusals: Vec<_> =
             builders.iter_mut().filter_map(|builder| builder.set(&name, text).err()).collect();
         if refusals.len() < builders.len() {
             return self.spelling(&name, value);
         }
         let mut keys = Vec::new();
-        for refusal in &refusals {
+        for refusal in &mut refusals {
             match refusal {
                 ConfigError::Value { allowed, .. } if value.text.is_none() => {
                     let allowed = allowed.join(", ");
                     return self.unknown(&value.tokens, format!("`{name}` has no value; allowed: {allowed}"));
                 }
-                ConfigError::Key { allowed, .. } => keys.extend(allowed),
+                ConfigError::Key { allowed, .. } => {
+                    allowed.extend(["algorithm", "crate"]);
+                    keys.extend_from_slice(allowed);
+                }
                 ConfigError::Function { .. } if value.text.is_none() => {
                     let form = FUNCTION_KEYS.iter().find(|key| key.name == name).map_or("", |key| key.form);
                     let message = format!("`{name}` has no value; write `{name} = {form}`");

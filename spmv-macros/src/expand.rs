@@ -1,6 +1,6 @@
 //! What the attribute leaves in the user's crate.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use spmv_codegen::{COMMON_KEYS, Coefficient, FUNCTION_KEYS, KernelConfig, ValueType};
 use syn::{Attribute, DeriveInput, parse_quote};
@@ -18,6 +18,8 @@ pub(crate) fn expand(
     let name = &declaration.ident;
     let cfgs: Vec<&Attribute> =
         declaration.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
+    // Only where it is needed: a crate may forbid it.
+    let allowed = declaration.attrs.iter().any(may_deprecate).then(|| quote!(#[allow(deprecated)]));
     let (impl_generics, type_generics, where_clause) = declaration.generics.split_for_impl();
 
     let source = config.program().source;
@@ -38,7 +40,7 @@ pub(crate) fn expand(
         #declaration
 
         #(#cfgs)*
-        #[allow(deprecated)]
+        #allowed
         impl #impl_generics #name #type_generics #where_clause {
             /// The generated CUDA text.
             pub const SOURCE: &'static ::core::primitive::str = #source;
@@ -64,7 +66,7 @@ pub(crate) fn expand(
         }
 
         #(#cfgs)*
-        #[allow(deprecated)]
+        #allowed
         impl #impl_generics #runtime::DeclaredKernel for #name #type_generics #where_clause {
             type Value = #value;
             type X = #x;
@@ -82,6 +84,13 @@ pub(crate) fn expand(
     }
 }
 
+/// Whether what has this attribute is deprecated, or may be: a `cfg_attr` says so only under its condition.
+fn may_deprecate(attribute: &Attribute) -> bool {
+    let path = attribute.path();
+    path.is_ident("deprecated")
+        || path.is_ident("cfg_attr") && attribute.to_token_stream().to_string().contains("deprecated")
+}
+
 /// A function that the user writes, as one of Rust's.
 fn function(Written { key, function, parameters, body }: &Written, number: &TokenStream) -> TokenStream {
     let name = format_ident!("{}", key.name);
@@ -91,13 +100,27 @@ fn function(Written { key, function, parameters, body }: &Written, number: &Toke
             Some(&("row" | "col")) => quote!(#parameter: ::core::primitive::u32),
             _ => quote!(#parameter: #number),
         });
-    quote! {
+    generated(quote! {
         #[doc = #doc]
-        #[allow(dead_code, unused_variables, unused_parens, unused_braces, clippy::all)]
+        #[allow(clippy::all)]
         pub fn #name(#(#parameters),*) -> #number {
             (#body)
         }
-    }
+    })
+}
+
+/// Tokens that the compiler's lints take for the attribute's own, which they leave alone, wherever they stand: what is unused in a
+/// kernel may be so, and a crate may forbid to allow it. Clippy looks into them all the same.
+fn generated(tokens: TokenStream) -> TokenStream {
+    let token = |mut token: TokenTree| {
+        let span = token.span().resolved_at(Span::call_site());
+        if let TokenTree::Group(group) = &token {
+            token = Group::new(group.delimiter(), generated(group.stream())).into();
+        }
+        token.set_span(span);
+        token
+    };
+    tokens.into_iter().map(token).collect()
 }
 
 /// Every value type has the name of the Rust type that holds it.

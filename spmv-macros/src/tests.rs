@@ -63,6 +63,20 @@ fn expansion_with_errors() {
 }
 
 #[test]
+fn only_what_may_be_deprecated_allows_that() {
+    for (attribute, allows) in [
+        (quote!(#[deprecated]), true),
+        (quote!(#[deprecated(note = "for good")]), true),
+        (quote!(#[cfg_attr(unix, deprecated)]), true),
+        (quote!(#[cfg_attr(unix, derive(Clone))]), false),
+        (quote!(#[doc = "deprecated"]), false),
+    ] {
+        let expanded = expanded(quote!(algorithm = csr_vector), quote!(#attribute struct Wide;));
+        assert_eq!(expanded.contains("allow(deprecated)"), allows, "{attribute}");
+    }
+}
+
+#[test]
 fn every_allowed_value_is_what_the_builder_makes_of_it() {
     for spec in Algorithm::ALL {
         for (key, allowed) in keys(spec.name) {

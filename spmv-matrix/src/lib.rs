@@ -68,7 +68,7 @@ pub use crate::features::{features, features_of_transpose};
 pub use crate::operators::{EpilogueOperand, cpu_dot, cpu_operators, reference_over_operators};
 pub use crate::product::{cpu_parallel, cpu_serial};
 pub use crate::reference::{
-    Reference, Verification, reference, reference_of_complex, reference_of_integers, verify,
+    Reference, Verification, reference, reference_of_complex, reference_of_integers, underflow, verify,
     verify_of_complex,
 };
 pub use crate::scalar::{Entry, Number, Offset, Value};

@@ -4,7 +4,7 @@ use spmv_codegen::function::Float;
 use spmv_codegen::{Operators, SemiringNumber};
 
 use crate::product::check_lengths;
-use crate::reference::{Compensated, row_nnz};
+use crate::reference::{row_nnz, sum_of};
 use crate::{Accumulate, CsrMatrix, ExactSum, MatrixError, Offset, Reference, Value, parallel};
 
 /// How many rows a task takes at a time.
@@ -103,13 +103,7 @@ pub fn reference_over_operators<V: Value<RealSum = V> + SemiringNumber + Float, 
     let row = |row: usize| {
         let before = (accumulate == Accumulate::Reduce).then(|| y[row]);
         if operators.adds() {
-            let mut sum = Compensated::default();
-            let mut magnitude = 0.0;
-            for term in terms(operators, a, x, row).chain(before) {
-                sum.add_product(term.to_f64(), 1.0);
-                magnitude += term.to_f64().abs();
-            }
-            return (sum.value(), magnitude);
+            return sum_of(terms(operators, a, x, row).chain(before).map(Value::to_f64));
         }
         let all = terms(operators, a, x, row).chain(before);
         let (mut sum, mut magnitude): (V, V) = (operators.identity(), operators.identity());
@@ -122,6 +116,5 @@ pub fn reference_over_operators<V: Value<RealSum = V> + SemiringNumber + Float, 
         }
         (sum.to_f64(), if rounds { magnitude.to_f64().abs() } else { 0.0 })
     };
-    let (y, magnitude) = parallel::collect(a.num_rows(), BLOCK, row).into_iter().unzip();
-    Ok(Reference { y, magnitude, row_nnz: row_nnz(a) })
+    Ok(Reference::new(parallel::collect(a.num_rows(), BLOCK, row).into_iter().unzip(), row_nnz(a)))
 }

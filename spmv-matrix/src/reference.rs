@@ -2,28 +2,38 @@
 
 use std::ops::Range;
 
+use spmv_codegen::ValueKind;
+
 use crate::product::{check_lengths, cpu_parallel, cpu_serial};
 use crate::{Complex64, CsrMatrix, Entry, MatrixError, Offset, Value, ValueType, parallel};
 
 /// How many rows a task takes at a time.
 const BLOCK: usize = 1024;
 
+/// What rows are multiplied by whose sums leave f64, 2^-128: no row has entries enough to leave it then too.
+const DOWN: f64 = f64::from_bits((1023 - 128) << 52);
+
 /// α·A·x + β·y in doubled precision, row by row, with what bounds the error of others.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Reference {
-    /// α·A·x + β·y, from sums in doubled double precision.
+    /// α·A·x + β·y, from sums in doubled double precision; of `whole`, the nearest numbers.
     pub y: Vec<f64>,
+    /// The same where sums are of integers: f64 does not tell those beyond 2⁵³ apart.
+    pub whole: Option<Vec<i64>>,
     /// |α||A||x| + |β||y|, the sum of the absolute values of what is added up.
     pub magnitude: Vec<f64>,
     /// The number of entries of each row.
     pub row_nnz: Vec<u64>,
+    /// Rows whose magnitude is infinite and whose sum is not, and `DOWN` times that magnitude.
+    beyond: Vec<(usize, f64)>,
 }
 
 /// Computes α·A·x + β·y in doubled precision.
 ///
 /// α and β are the numbers that the compared product used: those rounded to its type. `x` has `num_cols`
-/// entries and `y`, the vector before the product, has `num_rows`.
+/// entries and `y`, the vector before the product, has `num_rows`. Sums that leave f64 on the way are finite where they are in
+/// the end.
 ///
 /// # Errors
 ///
@@ -36,12 +46,12 @@ pub fn reference<V: Value, O: Offset>(
     y: &[V],
 ) -> Result<Reference, MatrixError> {
     check_lengths(a, x, y)?;
-    let row = |row: usize| {
+    let scaled = |row: usize, scale: f64| {
         let (mut sum, mut magnitude) = (Compensated::default(), 0.0);
         let (cols, values) = a.row(row);
         if alpha != 0.0 {
             for (&col, value) in cols.iter().zip(values) {
-                let (value, x) = (value.to_f64(), x[col as usize].to_f64());
+                let (value, x) = (scale * value.to_f64(), x[col as usize].to_f64());
                 sum.add_product(value, x);
                 magnitude += (value * x).abs();
             }
@@ -49,13 +59,32 @@ pub fn reference<V: Value, O: Offset>(
             magnitude *= alpha.abs();
         }
         if beta != 0.0 {
-            sum.add_product(beta, y[row].to_f64());
-            magnitude += (beta * y[row].to_f64()).abs();
+            let y = scale * y[row].to_f64();
+            sum.add_product(beta, y);
+            magnitude += (beta * y).abs();
         }
         (sum.value(), magnitude)
     };
-    let (y, magnitude) = parallel::collect(a.num_rows(), BLOCK, row).into_iter().unzip();
-    Ok(Reference { y, magnitude, row_nnz: row_nnz(a) })
+    let rows = parallel::collect(a.num_rows(), BLOCK, |row| scaled(row, 1.0)).into_iter().unzip();
+    let mut reference = Reference::new(rows, row_nnz(a));
+    for row in (0..a.num_rows()).filter(|&row| reference.magnitude[row] == f64::INFINITY) {
+        let (sum, magnitude) = scaled(row, DOWN);
+        if (sum / DOWN).is_finite() {
+            reference.y[row] = sum / DOWN;
+            reference.beyond.push((row, magnitude));
+        }
+    }
+    Ok(reference)
+}
+
+/// The sum of numbers in doubled precision, and that of their absolute values.
+pub(crate) fn sum_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (mut sum, mut magnitude) = (Compensated::default(), 0.0);
+    for number in numbers {
+        sum.add_product(number, 1.0);
+        magnitude += number.abs();
+    }
+    (sum.value(), magnitude)
 }
 
 /// Computes α·A·x + β·y in integers, which wrap around in a sum of type `sums` and are then cut off to the type of `y`: a
@@ -74,11 +103,8 @@ pub fn reference_of_integers<O: Offset>(
 ) -> Result<Reference, MatrixError> {
     let mut product = y.to_vec();
     cpu_parallel(alpha, a, x, beta, &mut product)?;
-    Ok(Reference {
-        y: product.into_iter().map(|number| cut_off(cut_off(number, sums), y_type) as f64).collect(),
-        magnitude: vec![0.0; a.num_rows()],
-        row_nnz: row_nnz(a),
-    })
+    product.iter_mut().for_each(|number| *number = cut_off(cut_off(*number, sums), y_type));
+    Ok(Reference::exact(product, row_nnz(a)))
 }
 
 /// What a type of integers holds of a number: its last bits, which in sums and products do not depend on the others.
@@ -92,11 +118,49 @@ fn cut_off(number: i64, to: ValueType) -> i64 {
 }
 
 impl Reference {
-    /// A reference of whole numbers as it is stored in a type of integers, which keeps their last bits.
-    pub fn stored_in(mut self, y: ValueType) -> Reference {
-        self.y.iter_mut().for_each(|number| *number = cut_off(*number as i64, y) as f64);
-        self
+    /// One of numbers and their magnitudes.
+    pub(crate) fn new((y, magnitude): (Vec<f64>, Vec<f64>), row_nnz: Vec<u64>) -> Reference {
+        Reference { y, whole: None, magnitude, row_nnz, beyond: Vec::new() }
     }
+
+    /// One of numbers that nothing was rounded for.
+    pub(crate) fn exact<V: Value>(product: Vec<V>, row_nnz: Vec<u64>) -> Reference {
+        let whole = |number: &V| number.to_integer().map(|number| number as i64);
+        let whole = product.iter().map(whole).collect();
+        let y: Vec<f64> = product.into_iter().map(Value::to_f64).collect();
+        let magnitude = vec![0.0; y.len()];
+        Reference { whole, ..Reference::new((y, magnitude), row_nnz) }
+    }
+
+    /// A reference of whole numbers as it is stored in a type of integers, which keeps their last bits.
+    pub fn stored_in(self, y: ValueType) -> Reference {
+        let Some(whole) = self.whole else { return self };
+        Reference::exact(whole.into_iter().map(|number| cut_off(number, y)).collect(), self.row_nnz)
+    }
+
+    /// γ times the magnitude of a row.
+    fn sum_error(&self, row: usize, gamma: f64) -> f64 {
+        match self.beyond(row) {
+            Some(magnitude) => gamma * magnitude / DOWN,
+            None if self.magnitude[row] == 0.0 => 0.0,
+            None => gamma * self.magnitude[row],
+        }
+    }
+
+    /// `DOWN` times the magnitude of a row where that is infinite and the sum is not.
+    fn beyond(&self, row: usize) -> Option<f64> {
+        let found = self.beyond.binary_search_by_key(&row, |&(row, _)| row);
+        found.ok().map(|place| self.beyond[place].1)
+    }
+}
+
+/// The absolute error of a row by numbers that underflow, as [`verify`] takes it: every product may underflow, and again
+/// where α multiplies it before it is added, then α times the sum and β times y, and what is stored in y. A part of a
+/// complex product is two real ones.
+pub fn underflow(alpha: f64, longest_row: u64, accumulator: ValueType, y: ValueType) -> f64 {
+    let parts = if accumulator.kind() == ValueKind::Complex { 2.0 } else { 1.0 };
+    let times = parts * ((1.0 + alpha.abs()) * longest_row as f64 + 2.0);
+    accumulator.smallest_subnormal() * times + y.smallest_subnormal()
 }
 
 /// The number of entries of each row.
@@ -129,10 +193,8 @@ pub fn reference_of_complex<O: Offset>(
         sum + before
     });
     let row_nnz = row_nnz(a);
-    let part = |of: fn(&Complex64) -> f64| Reference {
-        y: product.iter().map(of).collect(),
-        magnitude: magnitude.clone(),
-        row_nnz: row_nnz.clone(),
+    let part = |of: fn(&Complex64) -> f64| {
+        Reference::new((product.iter().map(of).collect(), magnitude.clone()), row_nnz.clone())
     };
     Ok([part(|number| number.re), part(|number| number.im)])
 }
@@ -151,7 +213,7 @@ pub struct Verification {
     pub max_error_over_bound: f64,
     /// The row of that error; none where there are no rows.
     pub worst_row: Option<usize>,
-    /// What that row should be.
+    /// What that row should be; a whole number beyond 2⁵³ is rounded here, and so is `actual`.
     pub expected: f64,
     /// What it is.
     pub actual: f64,
@@ -166,7 +228,8 @@ pub struct Verification {
 /// `u_acc` is the unit roundoff of the accumulator and `u_y` that of the type of y, whatever type holds ŷ;
 /// `underflow` is an absolute error.
 /// A value that is not finite passes only where the reference has the same, and an infinite one also where a number
-/// within the bound rounds to it.
+/// within the bound rounds to it; where |α||A||x| + |β||y| is beyond f64 and the reference is not, any passes, as sums of some
+/// of the terms may be beyond it too. Whole numbers of a type of integers are compared exactly with those of the reference.
 ///
 /// # Panics
 ///
@@ -180,7 +243,11 @@ pub fn verify<V: Value>(
     underflow: f64,
 ) -> Verification {
     assert_eq!(y_hat.len(), reference.y.len(), "y_hat must have as many entries as the reference");
-    verify_parts([reference], |row| [y_hat[row].to_f64()], depth, u_acc, y, underflow)
+    let off_by = |row: usize| {
+        let expected = i128::from(reference.whole.as_ref()?[row]);
+        Some(y_hat[row].to_integer()?.abs_diff(expected) as f64)
+    };
+    verify_parts([reference], |row| [y_hat[row].to_f64()], off_by, depth, u_acc, y, underflow)
 }
 
 /// Compares a complex ŷ with the references of its parts as [`verify`] does: a row is as far off as the worse of its parts,
@@ -203,13 +270,14 @@ pub fn verify_of_complex(
         [re.y.len(), im.y.len()],
         "y_hat must have as many entries as the references"
     );
-    verify_parts([re, im], |row| [y_hat[row].re, y_hat[row].im], depth, u_acc, y, underflow)
+    verify_parts([re, im], |row| [y_hat[row].re, y_hat[row].im], |_| None, depth, u_acc, y, underflow)
 }
 
-/// Compares rows of one or more parts, each with its reference.
+/// Compares rows of one or more parts, each with its reference; `off_by` says how far off a whole number is.
 fn verify_parts<const PARTS: usize>(
     references: [&Reference; PARTS],
     actual: impl Fn(usize) -> [f64; PARTS] + Sync,
+    off_by: impl Fn(usize) -> Option<f64> + Sync,
     depth: impl Fn(u64) -> u64 + Sync,
     u_acc: f64,
     y: ValueType,
@@ -222,7 +290,10 @@ fn verify_parts<const PARTS: usize>(
         let reference = references[part];
         let (expected, actual) = (reference.y[row], actual(row)[part]);
         let gamma = (depth(reference.row_nnz[row]) as f64 * u_acc.ln_1p()).exp_m1();
-        let sum = if reference.magnitude[row] == 0.0 { 0.0 } else { gamma * reference.magnitude[row] };
+        let sum = reference.sum_error(row, gamma);
+        if !actual.is_finite() && reference.beyond(row).is_some() {
+            return 0.0;
+        }
         if expected.is_finite() && actual.is_infinite() {
             let reached = expected.abs() + sum >= overflow && expected.signum() == actual.signum();
             return if reached { 0.0 } else { f64::INFINITY };
@@ -231,7 +302,7 @@ fn verify_parts<const PARTS: usize>(
             let same = expected == actual || (expected.is_nan() && actual.is_nan());
             return if same { 0.0 } else { f64::INFINITY };
         }
-        let error = (actual - expected).abs();
+        let error = off_by(row).unwrap_or_else(|| (actual - expected).abs());
         let bound = sum + u_y * expected.abs() + underflow;
         let ratio = if error == 0.0 { 0.0 } else { error / bound };
         // A ratio that is no number, as with a bound that is none, fails too.
@@ -316,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_is_too_large_for_y_is_infinite() {
-        let one = |y: f64| Reference { y: vec![y], magnitude: vec![y.abs()], row_nnz: vec![1] };
+        let one = |y: f64| Reference::new((vec![y], vec![y.abs()]), vec![1]);
         let passes = |y_hat: f64, y: f64| {
             let y_hat = [f16::from_f64(y_hat)];
             verify(&y_hat, &one(y), |_| 4, ValueType::F32.unit_roundoff(), ValueType::F16, 0.0).passed

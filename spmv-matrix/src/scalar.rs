@@ -1,5 +1,6 @@
 //! The types a matrix may hold: entries, values and offsets.
 
+use std::cmp::Ordering;
 use std::fmt::{Debug, Display};
 
 use half::{bf16, f16};
@@ -454,6 +455,40 @@ fn rounded_to_odd(value: f64) -> f32 {
     f32::from_bits((nearest.to_bits() - u32::from(away)) | 1)
 }
 
+/// As [`rounded_to_odd`], a decimal number in f64, where `nearest` is the nearest number to it.
+#[cold]
+fn read_to_odd(text: &[u8], nearest: f64) -> f64 {
+    // As most of them are: both have no more than 15 digits, and f64 tells all such numbers apart.
+    if text.len() <= 15 && nearest.abs() < 1e5 && (nearest * 1024.0).fract() == 0.0 {
+        return nearest;
+    }
+    // Numbers near the middle between two halves, the smallest of which is 2^-133, have no more digits.
+    let exact = format!("{nearest:.200e}");
+    match digits(text).cmp(&digits(exact.as_bytes())) {
+        Ordering::Equal => nearest,
+        order => f64::from_bits((nearest.to_bits() - u64::from(order == Ordering::Less)) | 1),
+    }
+}
+
+/// The power of ten of the first digit of a decimal number that is not 0, and the digits from it to the last that is not 0.
+/// In their order, numbers ascend.
+fn digits(text: &[u8]) -> (i64, Vec<u8>) {
+    let (number, exponent) = match text.iter().position(|byte| byte.eq_ignore_ascii_case(&b'e')) {
+        Some(at) => {
+            (&text[..at], std::str::from_utf8(&text[at + 1..]).ok().and_then(|text| text.parse().ok()))
+        }
+        None => (text, Some(0)),
+    };
+    let whole = number.split(|&byte| byte == b'.').next().unwrap_or(number);
+    let count = |digits: &[u8]| digits.iter().filter(|byte| byte.is_ascii_digit()).count() as i64;
+    let mut digits: Vec<u8> = number.iter().copied().filter(u8::is_ascii_digit).collect();
+    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
+    let power = exponent.unwrap_or(0) + count(whole) - 1 - zeros as i64;
+    digits.drain(..zeros);
+    digits.truncate(digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1));
+    (power, digits)
+}
+
 /// A type of 16 bits that entries have in memory and that nobody sums in. Its own arithmetic is that of `f32`, rounded.
 macro_rules! half {
     ($half:ident, $name:literal, $type:ident) => {
@@ -509,7 +544,11 @@ macro_rules! half {
             #[inline(always)]
             fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
                 let (number, length) = fast_float2::parse_partial::<f64, _>(text).ok()?;
-                Some((<$half as Value>::from_f64(number), length))
+                let nearest = <$half as Value>::from_f64;
+                // Near the middle between two halves the text decides: f64 has rounded it already.
+                let is_near_middle = nearest(number.next_down()) != nearest(number.next_up());
+                let number = if is_near_middle { read_to_odd(&text[..length], number) } else { number };
+                Some((nearest(number), length))
             }
 
             fn format(self, text: &mut Vec<u8>) {
@@ -929,6 +968,39 @@ mod tests {
                 assert_eq!(bits(V::from_f64(number.to_f64())), pattern);
             }
         }
+    }
+
+    /// The middle between two neighbours, with more digits than f64 tells apart: above it, below it, and exactly there.
+    #[test]
+    fn halves_are_rounded_once_from_text() {
+        fn check<V: Value>(of_bits: fn(u16) -> V, bits: fn(V) -> u16, finite: u16) {
+            for low in (0..finite).step_by(7) {
+                let [below, above] = [low, low + 1].map(|pattern| of_bits(pattern).to_f64());
+                let middle = format!("{:.160e}", (below + above) / 2.0);
+                let (digits, exponent) = middle.split_once('e').unwrap();
+                let read = |text: &str| {
+                    let (number, length) = V::parse_prefix(text.as_bytes()).unwrap();
+                    assert_eq!(length, text.len());
+                    bits(number) & 0x7fff
+                };
+                let even = low + low % 2;
+                for sign in ["", "-", "+"] {
+                    assert_eq!(read(&format!("{sign}{middle}")), even);
+                    assert_eq!(read(&format!("{sign}{digits}01E{exponent}")), low + 1);
+                    assert_eq!(read(&format!("{sign}000{digits}01e{exponent}")), low + 1);
+                }
+                // The last digit that is not 0, less 1, and nines.
+                let kept = digits.trim_end_matches('0');
+                let (kept, last) = kept.split_at(kept.len() - 1);
+                let last = last.parse::<u8>().unwrap() - 1;
+                assert_eq!(read(&format!("{kept}{last}{:9<200}e{exponent}", "")), low);
+            }
+            let number = |text: &[u8]| V::parse_prefix(text).unwrap().0;
+            assert_eq!([&b"0"[..], b"-0.0", b"1e-400"].map(|text| bits(number(text))), [0, 0x8000, 0]);
+            assert!(number(b"nan").to_f64().is_nan() && number(b"-inf").to_f64() == f64::NEG_INFINITY);
+        }
+        check::<f16>(f16::from_bits, f16::to_bits, 0x7bff);
+        check::<bf16>(bf16::from_bits, bf16::to_bits, 0x7f7f);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use spmv_codegen::{Semiring, SemiringNumber};
 
 use crate::product::check_lengths;
-use crate::reference::row_nnz;
+use crate::reference::{row_nnz, sum_of};
 use crate::{CsrMatrix, MatrixError, Offset, Reference, Value, parallel};
 
 /// How many rows a task takes at a time.
@@ -48,8 +48,9 @@ pub fn cpu_semiring<V: Value, O: Offset>(
     Ok(())
 }
 
-/// What [`cpu_semiring`] gives, to compare others with: they differ by the rounding of sums where the semiring adds, and
-/// by the conversion to their type of y. `V` is the type that the compared product reduces in.
+/// What [`cpu_semiring`] gives, to compare others with: where the semiring adds numbers that may have fractions, sums are
+/// kept in doubled double precision, so that others differ by their own roundings alone, and by the conversion to their
+/// type of y. `V` is the type that the compared product reduces in.
 ///
 /// # Errors
 ///
@@ -61,18 +62,18 @@ pub fn reference_over_semiring<V: Value<RealSum = V> + SemiringNumber, O: Offset
     accumulate: Accumulate,
     y: &[V],
 ) -> Result<Reference, MatrixError> {
-    let mut product = y.to_vec();
-    cpu_semiring(semiring, a, x, accumulate, &mut product)?;
     let adds = matches!(semiring, Semiring::PlusTimes | Semiring::PlusPair);
-    let magnitude = |row: usize| {
+    if !adds || !V::FRACTIONS {
+        let mut product = y.to_vec();
+        cpu_semiring(semiring, a, x, accumulate, &mut product)?;
+        return Ok(Reference::exact(product, row_nnz(a)));
+    }
+    check_lengths(a, x, y)?;
+    let row = |row: usize| {
         let (cols, values) = a.row(row);
         let terms = cols.iter().zip(values).map(|(&col, &value)| semiring.combine(value, x[col as usize]));
-        let before = if accumulate == Accumulate::Reduce { y[row].to_f64().abs() } else { 0.0 };
-        if adds { terms.map(|term| term.to_f64().abs()).sum::<f64>() + before } else { 0.0 }
+        let before = (accumulate == Accumulate::Reduce).then(|| y[row]);
+        sum_of(terms.chain(before).map(Value::to_f64))
     };
-    Ok(Reference {
-        magnitude: parallel::collect(a.num_rows(), BLOCK, magnitude),
-        row_nnz: row_nnz(a),
-        y: product.into_iter().map(Value::to_f64).collect(),
-    })
+    Ok(Reference::new(parallel::collect(a.num_rows(), BLOCK, row).into_iter().unzip(), row_nnz(a)))
 }

@@ -1,6 +1,7 @@
 //! Every layout: there and back, what it takes, its product, and where its slots are.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use spmv_matrix::format::{
@@ -393,6 +394,21 @@ fn fill_never_touches_x() {
     for kind in FormatKind::ALL {
         kind.visit(Multiply(&a));
     }
+}
+
+/// Looking for a free slot from the first on takes minutes.
+#[test]
+fn diagonals_are_filled_with_many_entries_of_a_place() {
+    let (n, times) = (256_u32, 20_000);
+    let offsets = (0..=n).map(|row| row * times).collect();
+    let cols = (0..n).flat_map(|row| (0..times).map(move |_| row)).collect();
+    let values = (0..n * times).map(|entry| entry as i8).collect();
+    let a = CsrMatrix::<i8>::new(n as usize, n as usize, offsets, cols, values).unwrap();
+    let started = Instant::now();
+    let dia = DiaMatrix::from_csr(&a).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(dia.offsets().len(), times as usize);
+    assert_eq!(Format::<i8, u32>::to_csr(&dia).unwrap(), a);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use spmv_matrix::matrix_market::{
     Field, Format, Header, Problem, Progress, ReadError, ReadOptions, Symmetry, read_bytes, read_bytes_with,
     read_file, read_file_with, read_symmetric_bytes, read_symmetric_file, write, write_file,
 };
-use spmv_matrix::{Complex32, Complex64, CsrMatrix, Entry, SymmetricCsr, generate::Generator};
+use spmv_matrix::{Complex32, Complex64, CsrMatrix, Entry, SymmetricCsr, bf16, f16, generate::Generator};
 
 fn read<V: Entry>(text: &str) -> CsrMatrix<V> {
     read_bytes(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -223,6 +223,25 @@ fn numbers_in_every_notation() {
     // Rounded once: by way of f64 this one would come out a unit higher.
     assert_eq!(read::<f32>(&text("real", "1.00000005960464477540")).values()[0].to_bits(), 0x3f80_0001);
     assert_eq!(read::<f32>(&text("real", "1.00000017881393432617187499")).values()[0].to_bits(), 0x3f80_0001);
+    // In f64 these are in the middle between two halves.
+    for (number, value) in
+        [("257", 256.0), ("259.0", 260.0), ("-129.5", -130.0), ("257.00000000000000000001", 258.0)]
+    {
+        assert_eq!(read::<bf16>(&text("real", number)).values()[0].to_f64(), value);
+    }
+    assert_eq!(
+        read::<f16>(&text("real", "1.00048828125000000000000000001")).values()[0].to_f64(),
+        1.0009765625
+    );
+    assert_eq!(read::<f16>(&text("real", "1.00048828125")).values()[0].to_f64(), 1.0);
+    assert_eq!(
+        read::<f16>(&text("real", "10.0146484374999999999999999D-1")).values()[0].to_f64(),
+        1.0009765625
+    );
+    assert_eq!(
+        read::<bf16>(&text("real", "1.00390625000000000000000000001")).values()[0].to_f64(),
+        1.0078125
+    );
     for (number, value) in
         [("-7", -7.0), ("+42", 42.0), ("007", 7.0), ("18446744073709551617", 18_446_744_073_709_551_616.0)]
     {

@@ -5,7 +5,8 @@ use spmv_matrix::generate::{ALL, Generator, Values};
 use spmv_matrix::{
     Accumulate, Complex64, CooMatrix, CsrMatrix, MatrixError, Number, Offset, Semiring, Value, ValueType,
     bf16, cpu_parallel, cpu_semiring, cpu_serial, f16, reference, reference_of_complex,
-    reference_over_operators, reference_over_semiring, verify, verify_of_complex,
+    reference_of_integers, reference_over_operators, reference_over_semiring, underflow, verify,
+    verify_of_complex,
 };
 
 type Product<V, O> =
@@ -319,6 +320,71 @@ fn verify_tells_right_from_wrong() {
     assert!(verify(&[f64::INFINITY, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
     assert!(!verify(&[f64::NAN, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
     assert!(!verify(&[1e300, 5.0], &infinite, |_| 1, 1e-16, ValueType::F64, 0.0).passed);
+}
+
+#[test]
+fn sums_that_leave_f64_on_the_way_may_be_finite() {
+    let row = |values: &[f64]| {
+        let cols = (0..values.len() as u32).collect();
+        CsrMatrix::<f64>::new(1, values.len(), vec![0u32, values.len() as u32], cols, values.to_vec())
+            .unwrap()
+    };
+    let of = |alpha: f64, values: &[f64], beta: f64, y: f64| {
+        reference(alpha, &row(values), &vec![1.0; values.len()], beta, &[y]).unwrap()
+    };
+    let right = of(1.0, &[1e308, 1e308, -1e308, -1e308], 0.0, f64::NAN);
+    assert_eq!((&right.y[..], &right.magnitude[..]), (&[0.0][..], &[f64::INFINITY][..]));
+    let passes = |y: f64| {
+        let unit = ValueType::F64.unit_roundoff();
+        verify(&[y], &right, |row_nnz| row_nnz, unit, ValueType::F64, 0.0).passed
+    };
+    // 4 roundings of 4e308, each by 1.1e-16 of it at most.
+    assert!(passes(0.0) && passes(1.7e293) && passes(-1.7e293) && !passes(1.8e293) && !passes(5e300));
+    // What a kernel has that adds them in their order, or in two halves.
+    assert!(passes(f64::INFINITY) && passes(f64::NAN));
+    assert_eq!(of(10.0, &[1e308, -3.0], 1.0, -1e308).y, [f64::INFINITY]);
+    assert_eq!(of(10.0, &[1e307, 1e307], -1.0, 1e308).y, [1e308]);
+    assert_eq!(of(1.0, &[f64::INFINITY, 1e308, -1e308, -1e308], 0.0, 0.0).y, [f64::INFINITY]);
+}
+
+#[test]
+fn whole_numbers_beyond_f64_are_compared_exactly() {
+    let large = (1i64 << 53) + 1;
+    let a = CsrMatrix::<i64>::new(2, 1, vec![0u32, 1, 2], vec![0, 0], vec![large, i64::MAX]).unwrap();
+    let both = (ValueType::I64, ValueType::I64);
+    let of_sums = reference_of_integers(1, &a, &[1], 0, &[0; 2], both).unwrap();
+    assert_eq!(of_sums.whole.as_deref(), Some(&[large, i64::MAX][..]));
+    let of_least = reference_over_semiring(Semiring::MaxTimes, &a, &[1], Accumulate::Store, &[0; 2]).unwrap();
+    for right in [of_sums, of_least.stored_in(ValueType::I64)] {
+        let compared = |y: [i64; 2]| verify(&y, &right, |row_nnz| row_nnz, 0.0, ValueType::I64, 0.0);
+        assert!(compared([large, i64::MAX]).passed);
+        let wrong = compared([large - 1, i64::MAX]);
+        assert_eq!((wrong.failed_rows, wrong.worst_row), (1, Some(0)));
+        assert_eq!(compared([large, i64::MIN]).worst_row, Some(1));
+    }
+}
+
+#[test]
+fn long_rows_of_pairs_are_counted() {
+    let num_cols = (1 << 24) + 3;
+    let a = CsrMatrix::<f32>::new(
+        1,
+        num_cols,
+        vec![0u32, num_cols as u32],
+        (0..num_cols as u32).collect(),
+        vec![2.0; num_cols],
+    );
+    let (a, x) = (a.unwrap(), vec![0.0; num_cols]);
+    let right = reference_over_semiring(Semiring::PlusPair, &a, &x, Accumulate::Reduce, &[2.0]).unwrap();
+    assert_eq!((right.y, right.magnitude), (vec![16_777_221.0], vec![16_777_221.0]));
+}
+
+#[test]
+fn products_and_their_multiples_by_alpha_underflow() {
+    let least = f64::from(f32::from_bits(1));
+    assert_eq!(underflow(0.5, 100, ValueType::F32, ValueType::F32), 153.0 * least);
+    assert_eq!(underflow(-2.0, 10, ValueType::C64, ValueType::C64), f64::from_bits(65));
+    assert_eq!(underflow(3.0, 10, ValueType::I64, ValueType::I64), 0.0);
 }
 
 #[test]

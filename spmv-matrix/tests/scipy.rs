@@ -359,6 +359,21 @@ fn room_behind_the_entries_is_no_part_of_the_matrix() {
 }
 
 #[test]
+fn blocks_of_an_empty_matrix_may_have_any_shape() {
+    let file = with(&[
+        ("format", Some(npy(1, "|S3", "()", b"bsr"))),
+        ("shape", Some(npy(1, "<i8", "(2,)", &int64(&[0, 0])))),
+        ("data", Some(npy(1, "<f8", "(0, 8589934592, 8589934592)", &[]))),
+        ("indices", Some(npy(1, "<i8", "(0,)", &[]))),
+        ("indptr", Some(npy(1, "<i8", "(1,)", &int64(&[0])))),
+    ]);
+    assert_eq!(
+        read_bytes::<f64, u32>(&file).unwrap(),
+        CsrMatrix::new(0, 0, vec![0], vec![], vec![]).unwrap()
+    );
+}
+
+#[test]
 fn wrong_files_are_told_what_is_wrong() {
     let format = |name: &str| npy(1, &format!("|S{}", name.len()), "()", name.as_bytes());
     let cases: Vec<(Vec<u8>, &str)> = vec![

@@ -1,7 +1,9 @@
-//! What one compile takes and gives.
+//! What one compile takes and gives. Printed with `{:?}`, texts and machine code are so many bytes.
+
+use std::fmt;
 
 /// Everything that decides what NVRTC produces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CompileRequest {
     /// CUDA C++ text, complete in itself.
     pub source: String,
@@ -17,8 +19,21 @@ pub struct CompileRequest {
     pub driver_version: Option<(u32, u32)>,
 }
 
+impl fmt::Debug for CompileRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompileRequest")
+            .field("source", &bytes(&self.source))
+            .field("options", &self.options)
+            .field("arch", &self.arch)
+            .field("nvrtc_version", &self.nvrtc_version)
+            .field("nvrtc_bytes", &self.nvrtc_bytes)
+            .field("driver_version", &self.driver_version)
+            .finish()
+    }
+}
+
 /// What came of a request, with what the compiler said.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Artifact {
     /// One or more; every kernel is in one of them.
     pub images: Vec<Image>,
@@ -28,13 +43,34 @@ pub struct Artifact {
     pub kernels: Vec<KernelResources>,
 }
 
+impl fmt::Debug for Artifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Artifact")
+            .field("images", &self.images)
+            .field("log", &bytes(&self.log))
+            .field("kernels", &self.kernels.len())
+            .finish()
+    }
+}
+
 /// Machine code and PTX of one call of the compiler.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Image {
     /// Machine code for the requested architecture; empty where that is a virtual one.
     pub cubin: Vec<u8>,
     /// PTX of the same compile.
     pub ptx: String,
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image").field("cubin", &bytes(&self.cubin)).field("ptx", &bytes(&self.ptx)).finish()
+    }
+}
+
+/// What is printed of something long.
+fn bytes(long: &impl AsRef<[u8]>) -> impl fmt::Debug {
+    fmt::from_fn(|f| write!(f, "{} bytes", long.as_ref().len()))
 }
 
 /// What one kernel takes of a multiprocessor.

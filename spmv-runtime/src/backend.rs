@@ -59,9 +59,9 @@ pub struct DeviceProperties {
     pub multiprocessors: u32,
     /// Device memory in bytes.
     pub memory_bytes: u64,
-    /// Level-2 cache in bytes.
+    /// Level-2 cache in bytes; 0 of the embedded device, which has none.
     pub l2_bytes: u64,
-    /// The CUDA version that the driver supports, as (major, minor).
+    /// The CUDA version that the driver supports, as (major, minor); of the embedded device, which takes any, (`u32::MAX`, 0).
     pub driver_version: (u32, u32),
 }
 

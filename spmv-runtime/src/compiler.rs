@@ -1,6 +1,7 @@
 //! From a configuration to machine code: generated once, compiled once, cached in memory and on disk.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -120,12 +121,17 @@ impl Origin {
 
 /// Compiles programs with NVRTC and keeps what came of it, in memory and on disk. One compile a program at a
 /// time: whoever asks for a program that is being compiled waits for it.
-#[derive(Debug)]
 pub struct Compiler {
     disk: DiskCache,
     artifacts: SingleFlight<(ProgramKey, Target, Images), Arc<Artifact>>,
     /// What a driver rejected: the disk cache, which may be one that cannot be written, is not asked for it again.
     rejected: Mutex<HashSet<(ProgramKey, Target)>>,
+}
+
+impl fmt::Debug for Compiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compiler").field("disk", &self.disk).finish_non_exhaustive()
+    }
 }
 
 impl Compiler {
@@ -312,7 +318,6 @@ pub struct Provenance {
 }
 
 /// A map whose values are made at most once at a time each; a failure is not remembered.
-#[derive(Debug)]
 pub(crate) struct SingleFlight<K, V> {
     slots: Mutex<HashMap<K, Arc<Mutex<Option<V>>>>>,
 }

@@ -1,8 +1,9 @@
 //! Kernels declared with `#[spmv_kernel]`: the same plan, with its types known to the compiler.
 
+use std::fmt;
 use std::marker::PhantomData;
 
-use spmv_codegen::KernelConfig;
+use spmv_codegen::{KernelConfig, Operation};
 
 use crate::device::{Device, Stream};
 use crate::error::Error;
@@ -34,10 +35,16 @@ pub trait DeclaredKernel {
 }
 
 /// The plan of a declared kernel for one matrix: an [`Spmv`] whose vectors and scalars have the declared types.
-#[derive(Debug)]
 pub struct Plan<K> {
     spmv: Spmv,
     kernel: PhantomData<K>,
+}
+
+/// A derived one would ask for kernels that can be printed too.
+impl<K> fmt::Debug for Plan<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Plan").field(&self.spmv).finish()
+    }
 }
 
 impl<K: DeclaredKernel> Plan<K> {
@@ -47,6 +54,45 @@ impl<K: DeclaredKernel> Plan<K> {
     /// Those of [`Spmv::with`].
     pub fn new(device: &Device, a: &impl MatrixSource) -> Result<Self, Error> {
         Ok(Plan { spmv: Spmv::with(device, a, K::config())?, kernel: PhantomData })
+    }
+
+    /// As [`new`](Self::new), for this op(A): of a matrix in CSC, Aᵀ is what a kernel that is not for transposed products
+    /// computes. BiCG declares two kernels for one copy of A on the device:
+    ///
+    /// ```no_run
+    /// use std::sync::Arc;
+    /// use spmv_runtime::matrix::CscMatrix;
+    /// use spmv_runtime::{Device, DeviceMatrix, IndexType, Operation, Plan, Vector, spmv_kernel};
+    ///
+    /// #[spmv_kernel(algorithm = naive_t)]
+    /// struct Plain;
+    ///
+    /// #[spmv_kernel(algorithm = csr_vector)]
+    /// struct Transposed;
+    ///
+    /// // [[1, 3, 2], [0, 5, 0]], column by column.
+    /// let a = CscMatrix::new(2, 3, vec![0u32, 1, 3, 4], vec![0, 0, 1, 0], vec![1.0f32, 3.0, 5.0, 2.0])?;
+    /// let device = Device::open()?;
+    /// let a = Arc::new(DeviceMatrix::upload_csc(&device, &a, IndexType::U32)?);
+    /// let mut plain = Plain::plan(&device, &a)?;
+    /// let mut transposed = Plan::<Transposed>::with_operation(&device, &a, Operation::Transpose)?;
+    /// let mut y = Vector::<f32>::zeros(&device, 2)?;
+    /// plain.apply(1.0, &Vector::from_slice(&device, &[2.0f32, 1.0, 4.0])?, 0.0, &mut y)?;
+    /// assert_eq!(y.to_vec()?, [13.0, 5.0]);
+    /// let mut z = Vector::<f32>::zeros(&device, 3)?;
+    /// transposed.apply(1.0, &y, 0.0, &mut z)?;
+    /// assert_eq!(z.to_vec()?, [13.0, 64.0, 26.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Spmv::with_operation`].
+    pub fn with_operation(
+        device: &Device,
+        a: &impl MatrixSource,
+        operation: Operation,
+    ) -> Result<Self, Error> {
+        Ok(Plan { spmv: Spmv::with_operation(device, a, operation, K::config())?, kernel: PhantomData })
     }
 
     /// y ← α·op(A)·x + β·y, as [`Spmv::apply`].

@@ -1,5 +1,6 @@
 //! A device: memory, kernels loaded into it, and the stream that they run on.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -19,13 +20,20 @@ use crate::nvrtc::Nvrtc;
 use crate::planner::analysis::AnalysisWorkspace;
 use crate::simulator::{ARCH, MEMORY_BYTES, Simulated};
 
-/// A device. Clones are handles to the same one.
-#[derive(Clone, Debug)]
+/// A device. Clones are handles to the same one; whatever opens one makes another, with a stream and kernels of its own, and what
+/// lives on one is not for the other, of the same GPU too. Open one, and clone it.
+#[derive(Clone)]
 pub struct Device {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+/// Most of what is printed anywhere has a device in it.
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({:?}, {})", self.backend(), self.properties().arch)
+    }
+}
+
 struct Inner {
     products: SingleFlight<KernelConfig, Arc<Kernel>>,
     vectors: SingleFlight<ValueType, Arc<VectorKernels>>,
@@ -49,11 +57,17 @@ pub(crate) enum Native {
 }
 
 /// A product's program, compiled and loaded into a device.
-#[derive(Debug)]
 pub struct Kernel {
     program: Program,
     artifact: Arc<Artifact>,
     pub(crate) module: Arc<dyn Module>,
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let passes: Vec<_> = self.program.multiply.iter().map(|pass| &pass.kernel).collect();
+        f.debug_struct("Kernel").field("multiply", &passes).field("artifact", &self.artifact).finish()
+    }
 }
 
 impl Kernel {

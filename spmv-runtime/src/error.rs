@@ -137,11 +137,14 @@ pub enum Error {
     },
     /// No kernel keeps the constraints that a choice is under.
     #[error(
-        "no kernel for the {operation} product keeps the constraints; allow more extra bytes, or sums in any order"
+        "no kernel for the {operation} product keeps the constraints{}",
+        refused.as_ref().map_or("; allow more extra bytes, or sums in any order".into(), |refused| format!(": {refused}"))
     )]
     Constraints {
         /// op(A) that was asked for.
         operation: Operation,
+        /// The last that was asked, and why it does not; `None` where none was.
+        refused: Option<String>,
     },
     /// The algorithm is for matrices that are stored in another way: with both triangles, or with one.
     #[error(
@@ -244,8 +247,10 @@ pub enum Error {
         /// Those of the matrix that the values come with.
         got: (usize, usize, usize),
     },
-    /// A matrix or vector lives on another device than the plan.
-    #[error("{what} lives on another device than {with}; upload it to that one")]
+    /// A matrix or vector lives on another device than the plan. Each that is opened is another, of the same GPU too.
+    #[error(
+        "{what} lives on another device than {with}; upload it to that one, or share clones of one `Device`"
+    )]
     OtherDevice {
         /// What was passed.
         what: &'static str,

@@ -1,5 +1,6 @@
 //! Sparse matrices on a device.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +16,6 @@ use crate::scalar::Element;
 use crate::vector::{Vector, check_length};
 
 /// A matrix in device memory, in CSR or CSC, or one triangle of it in CSR. Several plans share one through an [`Arc`].
-#[derive(Debug)]
 pub struct DeviceMatrix {
     device: Device,
     num_rows: usize,
@@ -34,6 +34,17 @@ pub struct DeviceMatrix {
 
 /// The most nonzeros that 32-bit offsets serve: strides past the end of a row then stay in range.
 const MAX_NNZ_U32: u64 = i32::MAX as u64;
+
+impl fmt::Debug for DeviceMatrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DeviceMatrix { device, num_rows, num_cols, nnz, storage, value, offset, index, .. } = self;
+        write!(
+            f,
+            "DeviceMatrix of {num_rows} x {num_cols} with {nnz} nonzeros in {storage}, value={value} offset={offset} \
+             index={index}, on {device:?}"
+        )
+    }
+}
 
 impl DeviceMatrix {
     /// Copies a matrix to a device, with row offsets of type `offset` and 32-bit column indices; with narrower ones,

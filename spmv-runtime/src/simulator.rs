@@ -1,6 +1,7 @@
 //! The embedded device: PTX run by `ptx-sim`, on the CPU.
 
 use std::cell::Cell;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ptx_sim::{Arg, Counters, Schedule, Simulator};
@@ -24,14 +25,18 @@ pub(crate) const MEMORY_BYTES: u64 = 16 << 30;
 type Kernel = (Arc<ptx_sim::Module>, String);
 
 /// A simulated device.
-#[derive(Debug)]
 pub(crate) struct Simulated {
     properties: DeviceProperties,
     state: Mutex<State>,
     functions: Arc<Mutex<Vec<Kernel>>>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.properties.name)
+    }
+}
+
 struct State {
     simulator: Simulator,
     schedule: Schedule,
@@ -121,8 +126,12 @@ impl Backend for Simulated {
     }
 
     unsafe fn zero(&self, address: u64, bytes: u64) -> Result<(), Error> {
-        let zeros = vec![0; bytes as usize];
-        self.state().simulator.write(address, &zeros).map_err(|problem| error("zero", problem))
+        let zeros = [0; 1 << 16];
+        let mut state = self.state();
+        (0..bytes).step_by(zeros.len()).try_for_each(|done| {
+            let part = &zeros[..(bytes - done).min(zeros.len() as u64) as usize];
+            state.simulator.write(address + done, part).map_err(|problem| error("zero", problem))
+        })
     }
 
     fn synchronize(&self, _: StreamHandle) -> Result<(), Error> {

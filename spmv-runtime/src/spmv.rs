@@ -1,5 +1,6 @@
 //! The plan for one matrix on one device, and the product.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,6 @@ use crate::vector::{Vector, check_length};
 /// assert_eq!(y.to_vec()?, [13.0, 5.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Spmv {
     /// The handle that the plan was made with.
     device: Device,
@@ -58,6 +58,16 @@ pub struct Spmv {
     pub(crate) pending: Option<Box<Pending>>,
 }
 
+impl fmt::Debug for Spmv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spmv")
+            .field("config", &format_args!("{}", self.config))
+            .field("operation", &self.operation)
+            .field("matrix", &self.matrix)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Spmv {
     /// Makes the plan for `a` with this configuration: generates and compiles the kernel or takes it from the
     /// cache, brings the matrix to the device where it is not there, runs the program's `prepare` passes.
@@ -75,7 +85,10 @@ impl Spmv {
     /// and both are stored, or computes transposed products alone and one is; those of [`MatrixSource::to_device`] and
     /// [`Device::kernel`];
     /// [`Error::OutOfMemory`] for the workspace; [`Error::Fill`] where the algorithm's layout would be mostly fill;
-    /// [`Error::IndexRange`] where there are more columns than the configuration's indices serve.
+    /// [`Error::Misfit`] where the matrix is not what the layout is for, as with `special` and `row_patterns`;
+    /// [`Error::IndexRange`] where there are more columns than the configuration's indices serve; [`Error::SharedMemory`] where
+    /// a block needs more than the device has; [`Error::GridTooLarge`] where it cannot have as many blocks. Where
+    /// [`Error::is_of_one_kernel`], another configuration may do.
     pub fn with(device: &Device, a: &impl MatrixSource, config: KernelConfig) -> Result<Spmv, Error> {
         Self::with_operation(device, a, Self::usual_operation(a.storage(), &config), config)
     }

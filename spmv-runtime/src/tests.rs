@@ -485,9 +485,9 @@ fn operands_that_do_not_fit_are_refused_before_anything_is_launched() {
         "x has 2 entries and must have 3",
         "y has 3 entries and must have 2",
         "y holds f64 and the kernel was generated for f32; set `y` in the configuration, or convert",
-        "a vector lives on another device than the plan; upload it to that one",
+        "a vector lives on another device than the plan; upload it to that one, or share clones of one `Device`",
         "a vector has 2 entries and must have 3",
-        "a vector lives on another device than the vector it is combined with; upload it to that one",
+        "a vector lives on another device than the vector it is combined with; upload it to that one, or share clones of one `Device`",
         "the slice has 2 entries and must have 3",
     ];
     assert_eq!(messages.map(|error| error.to_string()), expected);

@@ -192,8 +192,8 @@ impl Spmv {
         Ok(tuned)
     }
 
-    /// As [`tune_with`](Self::tune_with), among these candidates, in their order. Nothing is kept, and nothing that was is
-    /// looked at.
+    /// As [`tune_with`](Self::tune_with), among these candidates, in their order; the matrix is stored with the types of the first,
+    /// and those for others are refused. Nothing is kept, and nothing that was is looked at.
     ///
     /// # Errors
     /// As [`tune_with`](Self::tune_with); [`Error::Constraints`] where there are no candidates, too.
@@ -217,7 +217,9 @@ impl Spmv {
         entrants: Entrants,
         budget: Budget,
     ) -> Result<Tuned, Error> {
-        let Some(first) = candidates.first() else { return Err(Error::Constraints { operation }) };
+        let Some(first) = candidates.first() else {
+            return Err(Error::Constraints { operation, refused: None });
+        };
         let matrix = a.to_device(device, first.config.types())?;
         let race = Race::new(limit(budget), device.backend().counts_cost());
         let mut contest = Contest::new(device, &matrix, operation, *constraints, candidates, entrants, race)?;

@@ -301,7 +301,7 @@ fn plans() {
             Spmv::with_operation(&device, &a, Operation::Transpose, named("csr_vector")) => "Operation", "this configuration of csr_vector does not compute the transpose product of a matrix in csr; set `operation = transpose` in it";
             Spmv::pair(&device, &a, named("csr_vector"), named("csr_vector")) => "Operation", "this configuration of csr_vector does not compute the transpose product of a matrix in csr; set `operation = transpose` in it";
             Spmv::pair(&device, &a, named("hola_t"), named("hola_t")) => "Operation", "hola_t does not compute the non_transpose product of a matrix in csr; these do: csr_scalar, csr_vector, …";
-            Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&other, &a, IndexType::U32).expect("room")), named("csr_vector")) => "OtherDevice", "the matrix lives on another device than the plan; upload it to that one";
+            Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&other, &a, IndexType::U32).expect("room")), named("csr_vector")) => "OtherDevice", "the matrix lives on another device than the plan; upload it to that one, or share clones of one `Device`";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U64).expect("room")), named("csr_vector")) => "OffsetType", "the matrix on the device has u64 offsets and the kernel was generated for u32; set `offset` in the configuration";
             Spmv::with(&device, &Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32).expect("room")), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexType", "the matrix on the device has u32 column indices and the kernel was generated for u16; set `index` in the configuration";
             Spmv::with(&device, &given(StorageFormat::Csr), set("csr_vector", &[("index", "u16")]).expect("it is right")) => "IndexType", "the matrix on the device has u32 column indices and the kernel was generated for u16; set `index` in the configuration";
@@ -358,7 +358,7 @@ fn products() {
             plan(named("csr_vector")).and_then(|mut plan| plan.apply(1.0, &three, 0.0, &mut vector(3))) => "Length", "y has 3 entries and must have 2";
             plan(named("naive_t")).and_then(|mut plan| plan.apply(1.0, &three, 0.0, &mut vector(2))) => "Length", "x has 3 entries and must have 2";
             plan(named("csr_vector")).and_then(|mut plan| plan.apply(1.0, &wide, 0.0, &mut vector(2))) => "ValueType", "x holds f64 and the kernel was generated for f32; set `x` in the configuration, or convert";
-            plan(named("csr_vector")).and_then(|mut plan| plan.apply(1.0, &elsewhere, 0.0, &mut vector(2))) => "OtherDevice", "a vector lives on another device than the plan; upload it to that one";
+            plan(named("csr_vector")).and_then(|mut plan| plan.apply(1.0, &elsewhere, 0.0, &mut vector(2))) => "OtherDevice", "a vector lives on another device than the plan; upload it to that one, or share clones of one `Device`";
             plan(named("csr_vector")).and_then(|mut plan| plan.apply(imaginary, &three, 0.0, &mut vector(2))) => "ScalarType", "alpha = 1+2i is no number of type f32, which sums are in; allowed: real numbers";
             product(named("csr_vector").to_builder().beta(Coefficient::Zero).build().expect("right"), 1.0, 0.5) => "Scaling", "the kernel was generated for beta = 0 and the product asks for 0.5; set `beta = any` in the configuration";
             product(named("csr_vector").to_builder().alpha(Coefficient::MinusOne).build().expect("right"), 1.0, 0.0) => "Scaling", "the kernel was generated for alpha = -1 and the product asks for 1; set `alpha = any` in the configuration";
@@ -376,7 +376,7 @@ fn products() {
             epilogue().set_vector("c", &two) => "UnknownOperand", "the kernel takes no vector `c`; it takes b";
             epilogue().set_vector("b", &three) => "OperandLength", "the vector `b` has 3 entries and must have 2, one a row";
             epilogue().set_vector("b", &wide) => "OperandType", "the vector `b` holds f64 and must hold f32, as y does";
-            epilogue().set_vector("b", &elsewhere) => "OtherDevice", "a vector that the kernel takes lives on another device than the plan; upload it to that one";
+            epilogue().set_vector("b", &elsewhere) => "OtherDevice", "a vector that the kernel takes lives on another device than the plan; upload it to that one, or share clones of one `Device`";
             epilogue().set_scalar("b", 1.0) => "UnknownOperand", "the kernel takes no scalar `b`; it takes c";
             epilogue().set_scalar("d", 1.0) => "UnknownOperand", "the kernel takes no scalar `d`; it takes c";
             epilogue().set_scalar("c", imaginary) => "OperandScalar", "the scalar `c` takes a number of type f32, and 1+2i is none";
@@ -420,12 +420,12 @@ fn devices_and_vectors() {
             zeros(4).copy_to_slice(&mut [0.0; 3]) => "Length", "the slice has 3 entries and must have 4";
             zeros(4).copy_from_slice(&[0.0; 5]) => "Length", "the slice has 5 entries and must have 4";
             zeros(4).copy_from(&zeros(3)) => "Length", "a vector has 3 entries and must have 4";
-            zeros(4).axpy(1.0, &elsewhere) => "OtherDevice", "a vector lives on another device than the vector it is combined with; upload it to that one";
+            zeros(4).axpy(1.0, &elsewhere) => "OtherDevice", "a vector lives on another device than the vector it is combined with; upload it to that one, or share clones of one `Device`";
             zeros(4).multiply(&zeros(0)) => "Length", "a vector has 0 entries and must have 4";
-            zeros(4).dot(&elsewhere) => "OtherDevice", "a vector lives on another device than the vector it is combined with; upload it to that one";
+            zeros(4).dot(&elsewhere) => "OtherDevice", "a vector lives on another device than the vector it is combined with; upload it to that one, or share clones of one `Device`";
             on_device.update_values(&[0.0f32; 3]) => "Length", "the slice of values has 3 entries and must have 4";
             on_device.update_values(&[0.0f64; 4]) => "NewValueType", "the matrix on the device holds f32 and the new values are f64; convert them";
-            on_device.update_values_from(&elsewhere) => "OtherDevice", "the vector of values lives on another device than the matrix; upload it to that one";
+            on_device.update_values_from(&elsewhere) => "OtherDevice", "the vector of values lives on another device than the matrix; upload it to that one, or share clones of one `Device`";
             on_device.update_values_from(&zeros(5)) => "Length", "the vector of values has 5 entries and must have 4";
             on_device.update_values_from(&Vector::<f64>::zeros(&device, 4).expect("there is room")) => "NewValueType", "the matrix on the device holds f32 and the new values are f64; convert them";
             on_device.update_from(&transposed) => "Structure", "the matrix on the device has 2 rows, 3 columns and 4 entries, and values come with another structure (3 x 2, 4 entries); upload that matrix";

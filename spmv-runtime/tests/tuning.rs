@@ -159,7 +159,48 @@ fn candidates_of_the_caller_keep_the_constraints() {
     };
     assert!(tune(&constraints).is_ok());
     constraints.deterministic = true;
-    assert!(matches!(tune(&constraints), Err(Error::Constraints { operation: Operation::Transpose })));
+    let Err(error @ Error::Constraints { .. }) = tune(&constraints) else { panic!("sums in any order") };
+    let told =
+        "no kernel for the transpose product keeps the constraints: hola_t: its sums have no fixed order";
+    assert_eq!(error.to_string(), told);
+}
+
+#[test]
+fn candidates_of_the_caller_are_for_values_that_change() {
+    let device = forgetful();
+    let a = generated("stencil_5", &[("nx", 12.0), ("ny", 12.0)]);
+    let config = |algorithm, encoding: &str| {
+        let settings = [("value", "f64"), ("encoding", encoding)];
+        KernelConfig::from_settings(algorithm, settings.into_iter().filter(|(_, value)| !value.is_empty()))
+    };
+    let mut constraints = Constraints::default();
+    let mut tune = |values_change| {
+        constraints.values_change = values_change;
+        let configs = [("row_patterns", ""), ("dia", "3"), ("csr5", "1"), ("csr_vector", ""), ("dia", "0")];
+        let configs = configs.map(|(algorithm, encoding)| config(algorithm, encoding).unwrap());
+        let candidates = configs.map(|config| planner::Candidate::new(config, "asked for")).to_vec();
+        let operation = Operation::NonTranspose;
+        let tuned =
+            Spmv::tune_among(&device, &a, operation, &constraints, candidates, Budget::default()).unwrap();
+        let tried = tuned.report.tried.into_iter();
+        tried.map(|tried| matches!(tried.outcome, Outcome::Refused(_))).collect::<Vec<_>>()
+    };
+    assert_eq!(tune(true), [true, true, true, false, false]);
+    assert_eq!(tune(false), [false; 5]);
+}
+
+/// The matrix is stored with the types of the first.
+#[test]
+fn candidates_of_the_caller_for_other_types_are_refused() {
+    let a = generated("stencil_5", &[("nx", 12.0), ("ny", 12.0)]);
+    let named = [("csr_vector", "f64"), ("csr_scalar", "f32")];
+    let configs = named.map(|(name, value)| KernelConfig::from_settings(name, [("value", value)]).unwrap());
+    let candidates = configs.map(|config| planner::Candidate::new(config, "asked for")).to_vec();
+    let (operation, constraints) = (Operation::NonTranspose, Constraints::default());
+    let tuned =
+        Spmv::tune_among(&forgetful(), &a, operation, &constraints, candidates, Budget::default()).unwrap();
+    assert_eq!(*tuned.plan.config(), configs[0]);
+    assert!(matches!(tuned.report.tried[1].outcome, Outcome::Refused(_)));
 }
 
 #[test]
@@ -312,6 +353,39 @@ fn an_upgrade_leaves_a_kernel_that_cannot_have_the_values() {
         check(&mut spmv, &new);
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+}
+
+/// A kernel whose values took a byte each was taken, and then they are replaced by others, which take more than may be taken.
+#[test]
+fn an_upgrade_leaves_a_kernel_that_takes_too_much_with_new_values() {
+    let device = forgetful();
+    let a =
+        generated("stencil_5", &[("nx", 100.0), ("ny", 100.0)]).map_values(|value| value.clamp(-4.0, 4.0));
+    let matrix = Arc::new(DeviceMatrix::upload(&device, &a, IndexType::U32).unwrap());
+    let mut constraints = Constraints::default();
+    (constraints.products, constraints.max_extra_bytes) = (1_000_000_000, Some(150_000));
+    let (operation, budget) = (Operation::NonTranspose, Budget::default());
+    let mut spmv = Spmv::tune_in_background(&device, &matrix, operation, &constraints, budget).unwrap();
+    let is_encoded = |spmv: &Spmv| spmv.config().algorithm().encoding().unwrap_or(0) != 0;
+    while spmv.is_tuning() && !is_encoded(&spmv) {
+        spmv.upgrade().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(is_encoded(&spmv) && spmv.workspace_bytes() <= 150_000, "with {}", spmv.config());
+    let mut new = a.clone();
+    new.values_mut().iter_mut().enumerate().for_each(|(place, value)| *value = place as f64);
+    matrix.update_from(&new).unwrap();
+    let mut swapped = 0;
+    loop {
+        swapped += u32::from(spmv.upgrade().unwrap());
+        assert!(spmv.workspace_bytes() <= 150_000, "with {}", spmv.config());
+        check(&mut spmv, &new);
+        if !spmv.is_tuning() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(swapped > 0);
 }
 
 /// A device whose kernels and choices are kept in this folder.

@@ -234,6 +234,20 @@ fn what_is_not_in_the_language_is_refused_where_it_stands() {
     }
 }
 
+/// A declared kernel's function is one of Rust's too, so no name may be a strict or reserved word of edition 2024.
+#[test]
+fn words_of_rusts_are_no_names() {
+    let strict = "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod \
+                  move mut pub ref return self Self static struct super trait true type unsafe use where while";
+    let reserved = "abstract become box do final gen macro override priv try typeof unsized virtual yield";
+    for word in strict.split_whitespace().chain(reserved.split_whitespace()) {
+        for text in [format!("|{word}, x| x"), format!("|a, x| {{ let {word} = a; x }}")] {
+            let (found, said) = refused(&text);
+            assert_eq!(found, word, "{text}: {said}");
+        }
+    }
+}
+
 #[test]
 fn no_text_is_too_much() {
     for text in [

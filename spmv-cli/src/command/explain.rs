@@ -210,7 +210,7 @@ impl Explain {
             let fingerprint = Fingerprint::of(&a, O::TYPE);
             let storage = StorageFormat::Csr;
             let question = Question::of(&device, fingerprint, storage, operation, types, &constraints);
-            choice::tuned(&device, &question)
+            choice::tuned_for(&device, &question, &features)
         });
         self.output.print(&ExplainReport {
             path: self.matrix.display().to_string(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, StorageFormat, ValueKind, ValueType};
 use spmv_runtime::matrix::format::{Fit, FormatKind};
-use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics, features};
+use spmv_runtime::matrix::{Complex64, CsrMatrix, Entry, Statistics, Value, features};
 use spmv_runtime::tuning::Question;
 use spmv_runtime::{Constraints, DeviceMatrix, Element, Fingerprint};
 
@@ -89,13 +89,14 @@ impl Inspect {
         let header = reading::header(&self.matrix)?;
         memory::check(header.as_ref(), memory::READING_ROW_BYTES, memory::READING_ROW_BYTES)?;
         let report = match reading::is_complex(header.as_ref()) {
-            true => self.look::<Complex64>(header)?,
-            false => self.look::<f64>(header)?,
+            true => self.look::<Complex64, Complex64>(header)?,
+            false => self.look::<f64, f32>(header)?,
         };
         self.output.print(&report)
     }
 
-    fn look<V: Element>(&self, header: Option<Header>) -> Result<InspectReport, Failure> {
+    /// Values are read as `V`, and a kernel is chosen for them as `Usual`, as `spmv run` reads them.
+    fn look<V: Element, Usual: Element>(&self, header: Option<Header>) -> Result<InspectReport, Failure> {
         let (a, read_ms) = reading::read::<V, u64>(&self.matrix)?;
         let offset = reading::offset_type(header.as_ref());
         let bytes = |value| DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), value, offset, IndexType::U32);
@@ -114,17 +115,19 @@ impl Inspect {
         let constraints = Constraints::default();
         let device = device_of_run();
         let operation = Operation::NonTranspose;
+        let usual = |part: V::Real| <Usual::Real as Value>::from_f64(part.to_f64());
+        let features =
+            features(&a.map_values(|value| Usual::from_parts(usual(value.re()), usual(value.im()))));
         let tuned = device.as_ref().and_then(|device| {
             let fingerprint = Fingerprint::of(&a, offset);
             let storage = StorageFormat::Csr;
             let question = Question::of(device, fingerprint, storage, operation, types, &constraints);
-            choice::tuned(device, &question)
+            choice::tuned_for(device, &question, &features)
         });
         let chosen = match tuned {
             Some((choice, reason)) => ChosenFacts { config: config_text(&choice.config), reason },
             None => {
-                let (features, settings) = (features(&a), SettingArgs::default());
-                let l2_bytes = l2_bytes(device.as_ref());
+                let (l2_bytes, settings) = (l2_bytes(device.as_ref()), SettingArgs::default());
                 let found = choice::choose(operation, &features, types, l2_bytes, &constraints, &settings)?;
                 ChosenFacts { config: config_text(&found[0].config), reason: found[0].reason() }
             }

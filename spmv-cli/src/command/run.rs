@@ -749,17 +749,22 @@ impl Run {
             let program = config.program();
             let source_bytes = program.source.len();
             times.generate = Some(quantity::in_ms(started.elapsed()));
-            let (kernel, provenance) = device.kernel(&config)?;
-            times.compile = Some(quantity::in_ms(provenance.compile));
-            times.load_module = Some(quantity::in_ms(provenance.load));
-            let plan = match Spmv::with_operation(device, matrix, operation, config) {
-                Ok(plan) => plan,
-                Err(error) if chosen_by != "user" && error.is_of_one_kernel() => {
+            let made = device.kernel(&config).and_then(|compiled| {
+                Ok((compiled, Spmv::with_operation(device, matrix, operation, config)?))
+            });
+            let ((kernel, provenance), plan) = match made {
+                Ok(made) => made,
+                Err(error)
+                    if chosen_by != "user"
+                        && (error.is_of_one_kernel() || matches!(error, Error::Compile(_))) =>
+                {
                     passed_over.push(format!("{}: {error}", config_text(&config)));
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
+            times.compile = Some(quantity::in_ms(provenance.compile));
+            times.load_module = Some(quantity::in_ms(provenance.load));
             let refusal = planner::broken(&plan, &self.constraints.constraints());
             if let Some(why) = refusal.filter(|_| chosen_by != "user") {
                 passed_over.push(format!("{}: {why}", config_text(&config)));
@@ -768,7 +773,8 @@ impl Run {
             let warning = (!program.guarantees.splits_rows).then(|| giant_row(longest_row, nnz)).flatten();
             let facts = KernelFacts {
                 algorithm: config.algorithm().name(),
-                chosen_by,
+                // What was tuned is the first to be asked.
+                chosen_by: if passed_over.is_empty() { chosen_by } else { "planner" },
                 reason,
                 passed_over,
                 warning,

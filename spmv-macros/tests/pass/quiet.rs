@@ -14,6 +14,10 @@ struct OnlySource;
 pub struct Old;
 
 #[spmv_kernel(algorithm = csr_scalar)]
+#[cfg_attr(all(), deprecated)]
+pub struct OldHere;
+
+#[spmv_kernel(algorithm = csr_scalar)]
 #[cfg(any())]
 pub struct NotThere;
 

@@ -141,15 +141,21 @@ impl<V: Entry, O: Offset> Format<V, O> for DiaMatrix<V> {
         }
         parallel::for_each(tiles.into_iter().enumerate(), |(index, mut tile)| {
             let rows = index * TILE_ROWS..num_rows.min((index + 1) * TILE_ROWS);
+            let mut order: Vec<usize> = Vec::new();
             for row in rows.clone() {
                 let (place, (cols, values)) = (row - rows.start, a.row(row));
-                for (&col, &value) in cols.iter().zip(values) {
-                    let mut layer = firsts[diagonal_of(num_rows, row, col)];
-                    while tile.mask[layer][place / 32] >> (place % 32) & 1 == 1 {
-                        layer += 1;
+                order.clear();
+                order.extend(0..cols.len());
+                if !cols.is_sorted() {
+                    // Stable: entries of the same place keep their order.
+                    order.sort_by_key(|&entry| cols[entry]);
+                }
+                for same in order.chunk_by(|&a, &b| cols[a] == cols[b]) {
+                    let first = firsts[diagonal_of(num_rows, row, cols[same[0]])];
+                    for (layer, &entry) in (first..).zip(same) {
+                        tile.mask[layer][place / 32] |= 1 << (place % 32);
+                        tile.values[layer][place] = values[entry];
                     }
-                    tile.mask[layer][place / 32] |= 1 << (place % 32);
-                    tile.values[layer][place] = value;
                 }
             }
         });

@@ -172,7 +172,7 @@ impl<R: Read + Seek> Parts<R> {
             false => (block * height + row) * width + col,
         };
         // In Fortran order what is used lies between what is not.
-        let used = if fortran { usize::MAX } else { used.saturating_mul(height * width) };
+        let used = if fortran { usize::MAX } else { used.saturating_mul(height.saturating_mul(width)) };
         let data: Vec<V> = self.values(used, options)?;
         let range = |row: usize| {
             let block_row = row / height;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spmv_codegen::{Coefficient, ConfigError, Features, KernelConfig, Operand, Operation, Types};
+use spmv_codegen::{Algorithm, Coefficient, ConfigError, Features, KernelConfig, Operand, Operation, Types};
 
 use super::{Candidate, Constraints, candidates, l2_bytes};
 use crate::device::Device;
@@ -47,16 +47,20 @@ impl Spmv {
         constraints: &Constraints,
     ) -> Result<Spmv, Error> {
         let (matrix, found) = ranked(device, a, operation, constraints, candidates)?;
-        let mut refused = None;
+        let (mut without_plan, mut refused) = (None, None);
         for candidate in found {
             match Self::with_operation(device, &matrix, operation, candidate.config) {
-                Ok(plan) if refusal(&plan, constraints).is_none() => return Ok(plan),
-                Ok(_) => {}
-                Err(error) if error.is_of_one_kernel() => refused = Some(error),
+                Ok(plan) => match refusal(&plan, constraints) {
+                    None => return Ok(plan),
+                    Some(reason) => {
+                        refused = Some(format!("{}: {reason}", candidate.config.algorithm().name()));
+                    }
+                },
+                Err(error) if error.is_of_one_kernel() => without_plan = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Err(refused.unwrap_or(Error::Constraints { operation }))
+        Err(without_plan.unwrap_or(Error::Constraints { operation, refused }))
     }
 }
 
@@ -81,6 +85,12 @@ pub fn broken(plan: &Spmv, constraints: &Constraints) -> Option<String> {
     }
     if constraints.deterministic && !plan.program().guarantees.bit_reproducible {
         return Some("its sums have no fixed order".into());
+    }
+    let algorithm = plan.config().algorithm();
+    if constraints.values_change
+        && (matches!(algorithm, Algorithm::RowPatterns(_)) || algorithm.encoding().unwrap_or(0) != 0)
+    {
+        return Some("it is for the values that the matrix has, and they change".into());
     }
     let multiplies_fill = plan.program().guarantees.fill_touches_x && !constraints.fill_touches_x;
     let fill = plan.fill().unwrap_or(u64::MAX);

@@ -74,9 +74,9 @@ pub(crate) struct Contest {
     runners: Vec<usize>,
     /// The candidate whose plan somebody else has, who lends it.
     lent: Option<usize>,
-    /// Why the last candidate that has no plan has none, and whether constraints left one out that has.
+    /// Why the last candidate that has no plan has none, and why the last does not race that has one and keeps no constraints.
     refused: Option<Error>,
-    is_constrained: bool,
+    constrained: Option<String>,
     race: Race,
     /// Whether plans were made or freed since.
     is_unsettled: bool,
@@ -182,7 +182,7 @@ impl Contest {
             runners: Vec::new(),
             lent: None,
             refused: None,
-            is_constrained: false,
+            constrained: None,
             race,
             is_unsettled: true,
             spent: 0.0,
@@ -316,8 +316,8 @@ impl Contest {
     }
 
     /// Gives the plan of the fastest candidate for the one that is lent, where that is another: whether it did. A plan that
-    /// cannot have the values by which those of the matrix were replaced since is refused, the one that is lent too, and the next
-    /// fastest is asked.
+    /// cannot have the values by which those of the matrix were replaced since, or does not keep the constraints with them, is
+    /// refused, the one that is lent too, and the next fastest is asked.
     pub(super) fn swap_best(&mut self, lent: &mut Spmv) -> Result<bool, Error> {
         while let (Some(runner), Some(before)) = (self.race.best(), self.lent) {
             let best = self.runners[runner];
@@ -328,18 +328,19 @@ impl Contest {
                 true => matches!(error, Error::Misfit { .. }),
                 false => error.is_of_one_kernel(),
             };
-            match plan.as_mut().unwrap_or(lent).refresh() {
-                Ok(()) if is_lent => return Ok(false),
-                Ok(()) => {}
-                Err(error) if gives_way(&error) => {
-                    self.entries[best].outcome = Outcome::Refused(error.to_string());
-                    self.race.withdraw(runner);
-                    continue;
-                }
+            let asked = plan.as_mut().unwrap_or(lent);
+            let reason = match asked.refresh() {
+                Ok(()) => refusal(asked, &self.constraints),
+                Err(error) if gives_way(&error) => Some(error.to_string()),
                 Err(error) => {
                     self.entries[best].plan = plan;
                     return Err(error);
                 }
+            };
+            if let Some(reason) = reason {
+                self.entries[best].outcome = Outcome::Refused(reason);
+                self.race.withdraw(runner);
+                continue;
             }
             let Some(mut plan) = plan else { return Ok(false) };
             std::mem::swap(lent, &mut plan);
@@ -351,7 +352,11 @@ impl Contest {
             return Ok(true);
         }
         // Nobody is left in the race: the kernel that does for any structure can have any values.
-        if self.lent.is_some() && matches!(lent.refresh(), Err(Error::Misfit { .. })) {
+        let can_stay = |lent: &mut Spmv| match lent.refresh() {
+            Ok(()) => refusal(lent, &self.constraints).is_none(),
+            Err(error) => !matches!(error, Error::Misfit { .. }),
+        };
+        if self.lent.is_some() && !can_stay(lent) {
             let config = self.entries[0].candidate.config;
             *lent = Spmv::with_operation(&self.device, &self.matrix, self.operation, config)?;
             self.lent = Some(0);
@@ -408,14 +413,21 @@ impl Contest {
         }
         let plan = match made.expect("the plan was made, or not, above") {
             Ok(plan) => plan,
-            Err(error) if error.is_of_one_kernel() => {
+            // The matrix may be stored with other types than those of a caller's candidate.
+            Err(error)
+                if error.is_of_one_kernel()
+                    || matches!(
+                        error,
+                        Error::ValueType { .. } | Error::OffsetType { .. } | Error::IndexType { .. }
+                    ) =>
+            {
                 self.refuse(index, error);
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
         if let Some(reason) = refusal(&plan, &self.constraints) {
-            self.is_constrained = true;
+            self.constrained = Some(format!("{}: {reason}", config.algorithm().name()));
             self.entries[index].outcome = Outcome::Refused(reason);
             return Ok(());
         }
@@ -438,8 +450,8 @@ impl Contest {
 
     /// Why there is no plan where nothing was measured: that none keeps the constraints, or the last candidate's reason.
     pub(super) fn nothing(&mut self) -> Error {
-        let refused = self.refused.take().filter(|_| !self.is_constrained);
-        refused.unwrap_or(Error::Constraints { operation: self.operation })
+        let refused = self.refused.take().filter(|_| self.constrained.is_none());
+        refused.unwrap_or(Error::Constraints { operation: self.operation, refused: self.constrained.take() })
     }
 
     /// What each of so many products of a runner takes, after one that is not timed: others ran since its last, or its arrays are in

@@ -190,20 +190,29 @@ impl Race {
         }
     }
 
-    /// What so many products of a runner took, each. Whoever is clearly behind by now runs no more.
+    /// What so many products of a runner took, each. Whoever is clearly behind by now runs no more. The very first turn is repeated as
+    /// one that was disturbed is: there is none to compare it with, and the budget is counted in it.
     pub(crate) fn record(&mut self, runner: usize, products: u32, time: f64) {
+        let is_first = !self.exact && self.runners.iter().all(|runner| runner.turns.is_empty());
         let recorded = &mut self.runners[runner];
         recorded.products += products as usize;
         let before = recorded.turns.last().filter(|_| recorded.turns.len() <= LAST);
         let time = match recorded.disturbed.take() {
-            Some(disturbed) => time.min(disturbed),
-            None if before.is_some_and(|before| time > DISTURBED * before) => {
+            Some(disturbed) => {
+                let (lesser, longer) = (time.min(disturbed), time.max(disturbed));
+                // What disturbed it is no product's time.
+                if !self.is_of_time() {
+                    self.spent -= self.of_products(products, longer) - self.of_products(products, lesser);
+                }
+                lesser
+            }
+            None if is_first || before.is_some_and(|before| time > DISTURBED * before) => {
                 recorded.disturbed = Some(time);
                 return;
             }
             None => time,
         };
-        recorded.turns.push(time);
+        self.runners[runner].turns.push(time);
         self.leave_behind();
     }
 
@@ -259,8 +268,8 @@ impl Race {
 
     /// What a product of the fastest takes.
     fn fastest(&self) -> f64 {
-        let best = self.best().map(|best| &self.runners[best]);
-        best.map_or(f64::INFINITY, |best| (best.turns[0] - self.around()).max(0.0))
+        let measured = self.best().and_then(|best| self.measured(best));
+        measured.map_or(f64::INFINITY, |(product, _)| product)
     }
 
     /// What begins and ends a turn: the turns of the fastest with one product take longer by that, and those with several by a part.
@@ -271,7 +280,9 @@ impl Race {
             return 0.0;
         }
         let (one, several) = (f64::from(ROUNDS[0].products), f64::from(ROUNDS[round].products));
-        ((best.turns[0] - best.product(round)) / (1.0 / one - 1.0 / several)).max(0.0)
+        let around = (best.turns[0] - best.product(round)) / (1.0 / one - 1.0 / several);
+        // Nothing would be left of a product: the first turn was disturbed.
+        if around >= several * best.product(round) { 0.0 } else { around.max(0.0) }
     }
 
     /// What a product of a runner takes over what one of the fastest does, with their shares of making the plans, in the last round
@@ -390,11 +401,44 @@ mod tests {
         }
     }
 
+    /// The very first turn of a race, which is repeated.
+    fn record_first(race: &mut Race, runner: usize, time: f64) {
+        race.record(runner, 1, time);
+        assert_eq!(race.next(true), Next::Measure { runner, products: 1 });
+        race.record(runner, 1, time);
+    }
+
+    #[test]
+    fn a_first_turn_that_takes_long_does_not_end_the_race() {
+        // What begins a turn takes three times as long as a product, and the first turns more besides.
+        let race = |late: [f64; 2]| {
+            let mut race = Race::new(Limit::Products(200.0), false);
+            let (mut entered, mut turns) = (0, 0);
+            loop {
+                match race.next(entered < 32) {
+                    Next::Enter => entered = race.enter(0.0) + 1,
+                    Next::Measure { runner, products } => {
+                        let product = if runner == 31 { 0.9 } else { 1.4 };
+                        let around = 3.0 + late.get(turns).unwrap_or(&0.0);
+                        let time = product + around / f64::from(products);
+                        turns += 1;
+                        race.spend(race.of_products(products, time));
+                        race.record(runner, products, time);
+                    }
+                    Next::Stop(why) => return (race.best(), why, entered),
+                }
+            }
+        };
+        for late in [[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [1e3, 0.0], [0.0, 1e3]] {
+            assert_eq!(race(late), (Some(31), Stop::OneLeft, 32), "{late:?}");
+        }
+    }
+
     #[test]
     fn what_is_clearly_behind_has_one_turn() {
         let (best, why, products) = Device::new(&[1.3, 1.0, 1.6, 1.7], 0.01).race(Limit::Products(200.0));
         assert_eq!((best, why), (1, Stop::OneLeft));
-        assert_eq!(products, [5, 5, 1, 1]);
+        assert_eq!(products, [6, 5, 1, 1]);
     }
 
     #[test]
@@ -427,7 +471,7 @@ mod tests {
     #[test]
     fn those_that_do_not_differ_do_not_use_up_a_large_budget() {
         let (_, why, products) = Device::new(&[1.0, 1.001, 1.0005], 0.004).race(Limit::Products(1e6));
-        assert_eq!((why, products), (Stop::Alike, vec![1 + 4 + 3 * 12; 3]));
+        assert_eq!((why, products), (Stop::Alike, [2, 1, 1].map(|first| first + 4 + 3 * 12).to_vec()));
     }
 
     #[test]
@@ -442,7 +486,7 @@ mod tests {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (known, new, slower) = (race.enter(0.0), race.enter(0.0), race.enter(0.0));
         assert_eq!(race.of_products(1, 2.0), 4.0, "nothing is known of what begins a turn");
-        race.record(known, 1, 2.0);
+        record_first(&mut race, known, 2.0);
         race.record(known, 4, 1.25);
         race.record(slower, 1, 2.04);
         race.record(new, 1, 1.98);
@@ -461,7 +505,7 @@ mod tests {
         race.record(known, 12, 1.0 + 1.0 / 12.0);
         assert_eq!(race.best().unwrap(), known);
         // What is told, and what the budget is counted in, is without it.
-        for (runner, product, products) in [(known, 1.0, 17), (new, 1.09 - 1.0 / 12.0, 17), (slower, 1.05, 5)]
+        for (runner, product, products) in [(known, 1.0, 18), (new, 1.09 - 1.0 / 12.0, 17), (slower, 1.05, 5)]
         {
             let measured = race.measured(runner).unwrap();
             assert!((measured.0 - product).abs() < 1e-9 && measured.1 == products, "{measured:?}");
@@ -473,9 +517,8 @@ mod tests {
     fn a_disturbed_turn_is_repeated_once() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (known, other) = (race.enter(0.0), race.enter(0.0));
-        for (runner, time) in [(known, 1.0), (other, 0.99)] {
-            race.record(runner, 1, time);
-        }
+        record_first(&mut race, known, 1.0);
+        race.record(other, 1, 0.99);
         race.record(known, 4, 1.0);
         race.record(other, 4, 1.3);
         assert!(race.runs(other));
@@ -499,7 +542,8 @@ mod tests {
         let mut race = Race::new(Limit::Products(1e6), false);
         for runner in 0..20 {
             race.enter(0.0);
-            race.record(runner, 1, 1.0 + 1e-4 * runner as f64);
+            let time = 1.0 + 1e-4 * runner as f64;
+            if runner == 0 { record_first(&mut race, runner, time) } else { race.record(runner, 1, time) }
         }
         let running: Vec<_> = (0..20).filter(|runner| race.runs(*runner)).collect();
         assert_eq!(running, Vec::from_iter(0..MOST_RUNNERS));
@@ -509,9 +553,8 @@ mod tests {
     fn who_is_withdrawn_is_fastest_no_more() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (fast, slow) = (race.enter(0.0), race.enter(0.0));
-        for (runner, time) in [(fast, 1.0), (slow, 1.01)] {
-            race.record(runner, 1, time);
-        }
+        record_first(&mut race, fast, 1.0);
+        race.record(slow, 1, 1.01);
         assert_eq!(race.best(), Some(fast));
         race.withdraw(fast);
         assert_eq!(race.best(), Some(slow));
@@ -523,7 +566,7 @@ mod tests {
     fn the_share_of_making_a_plan_counts() {
         let mut race = Race::new(Limit::Products(200.0), false);
         let (dear, cheap) = (race.enter(0.5), race.enter(0.0));
-        race.record(dear, 1, 1.0);
+        record_first(&mut race, dear, 1.0);
         race.record(cheap, 1, 1.2);
         assert_eq!(race.best(), Some(cheap));
         assert!(!race.runs(dear));
