@@ -781,13 +781,3 @@ fn freed_memory_is_used_again() {
         assert_eq!(outside, Err(Error::BadAddress { address: address - 1, bytes: 1 }));
     }
 }
-
-#[test]
-fn neither_memory_nor_code_is_printed() {
-    let mut simulator = Simulator::new();
-    simulator.allocate(1 << 20).unwrap();
-    let text = ".version 8.0 .target sm_90 .address_size 64 .visible .entry k() { ret; }";
-    let module = Module::load(text).unwrap();
-    assert_eq!(format!("{simulator:?}"), "Simulator { capacity: 1099511627776, used: 1048576, .. }");
-    assert_eq!(format!("{module:?}"), "Module { kernels: [\"k\"], .. }");
-}

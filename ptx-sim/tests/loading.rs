@@ -410,3 +410,13 @@ fn a_text_may_be_edited_anywhere() {
     assert!(loaded > 2_000, "only {loaded} of the edited texts load");
     assert!(MOST.load(Relaxed) < MOST_ALLOWED, "{} bytes", MOST.load(Relaxed));
 }
+
+#[test]
+fn neither_memory_nor_code_is_printed() {
+    let mut simulator = Simulator::new();
+    simulator.allocate(1 << 20).unwrap();
+    let text = ".version 8.0 .target sm_90 .address_size 64 .visible .entry k() { ret; }";
+    let module = Module::load(text).unwrap();
+    assert_eq!(format!("{simulator:?}"), "Simulator { capacity: 17179869184, used: 1048576, .. }");
+    assert_eq!(format!("{module:?}"), "Module { kernels: [\"k\"], .. }");
+}
