@@ -1,6 +1,6 @@
 //! The contract of every kernel on every device: each algorithm, a pairwise cover of its settings, every
-//! structure, several α and β. NVRTC compiles all of it for the architectures in turn, and the simulator runs a part as
-//! that architecture. A device that is not there shows as ignored, and as failed with `SPMV_REQUIRE_GPU=1`. The program
+//! structure, several α and β. NVRTC compiles all of it for the architectures in turn, a part to machine code, and the
+//! simulator runs a part as that architecture. A device that is not there shows as ignored, and as failed with `SPMV_REQUIRE_GPU=1`. The program
 //! needs nothing beside itself, so it travels to a GPU machine alone.
 
 mod compiled;
@@ -81,6 +81,7 @@ fn main() -> ExitCode {
     // A third of the configurations in the natural schedule, a part of them in two adversarial ones.
     let every_structure = std::env::var("SPMV_EVERY_STRUCTURE").is_ok_and(|value| value == "1");
     let every_config = std::env::var("SPMV_EVERY_CONFIGURATION").is_ok_and(|value| value == "1");
+    let becomes_machine_code = |place: usize| every_config || place.is_multiple_of(MACHINE_CODE);
     let simulated = |name, schedule, covers| Target {
         name,
         devices: ARCHS
@@ -123,7 +124,8 @@ fn main() -> ExitCode {
         let ignored = target.devices[0].is_err() && target.may_be_missing;
         for configs in &configs {
             let covered = configs.iter().copied().enumerate().filter(|(index, _)| (target.covers)(*index));
-            for ((index, config), device) in covered.zip(target.devices.iter().cycle()) {
+            for (place, ((index, config), device)) in covered.zip(target.devices.iter().cycle()).enumerate() {
+                let to_machine_code = becomes_machine_code(place);
                 let numbers = if target.is_whole { |_, _| &NUMBERS[..] } else { numbers_in_turn };
                 let met = (0..structures.len()).filter(|structure| (target.meets)(index, *structure));
                 let met = met.map(|structure| numbers(index, structure).len()).sum::<usize>();
@@ -135,7 +137,7 @@ fn main() -> ExitCode {
                 let trial = Trial::test(format!("{}/{config}", target.name), move || {
                     let (device, roomy) = (device?, roomy?);
                     if device.is_simulator() {
-                        compiles(device.compiler(), &config, &device.properties().arch)?;
+                        compiles(device.compiler(), &config, &device.properties().arch, to_machine_code)?;
                     }
                     let mut met = structures.iter().enumerate().filter(|(number, _)| meets(index, *number));
                     met.try_for_each(|(number, structure)| {
@@ -163,11 +165,17 @@ fn main() -> ExitCode {
         // The defaults of the other architectures: what is no triangle's has known answers there.
         let is_triangular = configs[0].operation().is_of_triangle();
         let defaults = ARCHS[1..].iter().filter(|_| is_triangular).map(|arch| (&configs[0], *arch));
-        for (config, arch) in others.chain(defaults) {
+        for (place, (config, arch)) in others.chain(defaults).enumerate() {
             let config = *config;
+            let to_machine_code = becomes_machine_code(place);
             let trial = Trial::test(format!("nvrtc_{arch}/{config}"), move || {
                 // A compiler a program: nothing is kept that nobody asks for again.
-                compiles(&Compiler::new(DiskCache::open(&CacheLocation::off())), &config, arch)
+                compiles(
+                    &Compiler::new(DiskCache::open(&CacheLocation::off())),
+                    &config,
+                    arch,
+                    to_machine_code,
+                )
             });
             trials.push(trial);
         }
@@ -220,10 +228,23 @@ fn in_processes(count: usize) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether a configuration becomes machine code for an architecture.
-fn compiles(compiler: &Compiler, config: &KernelConfig, arch: &str) -> Result<(), Failed> {
-    let (artifact, _) = compiler.compile(config, arch)?;
-    Ok(compiled::check(config, arch, &artifact)?)
+/// One configuration in so many becomes machine code, the default among them: making it of PTX takes as long as all before it.
+/// Architectures take turns, and with this number each has those of all places.
+const MACHINE_CODE: usize = 5;
+
+/// Whether a configuration becomes PTX for an architecture that loads in the simulator, or machine code with such PTX.
+fn compiles(
+    compiler: &Compiler,
+    config: &KernelConfig,
+    arch: &str,
+    to_machine_code: bool,
+) -> Result<(), Failed> {
+    if to_machine_code {
+        let (artifact, _) = compiler.compile(config, arch)?;
+        return Ok(compiled::check(config, arch, &artifact)?);
+    }
+    let (artifact, _) = compiler.compile_ptx(config, arch)?;
+    Ok(compiled::check_ptx(&artifact.images[0].ptx, arch)?)
 }
 
 /// What is checked of an algorithm, its default first.
@@ -712,7 +733,7 @@ fn known_answers(device: &Device) -> Result<(), Failed> {
     let x = Vector::from_slice(device, &[2.0f32, 1.0, 4.0])?;
     for config in every_default() {
         if device.is_simulator() {
-            compiles(device.compiler(), &config, &device.properties().arch)?;
+            compiles(device.compiler(), &config, &device.properties().arch, true)?;
         }
         let mut product = match Spmv::with(device, &op(&a, config.operation()), config) {
             Err(error) if has_no_room(device, &error) => plan(device, &a, with_small_blocks(config)?)?,

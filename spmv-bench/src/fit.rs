@@ -130,6 +130,13 @@ struct Point {
     prepare_ms: Option<f64>,
 }
 
+impl Point {
+    /// What its error counts, relative to the time: the less the farther the kernel is from the fastest of the problem.
+    fn weight(&self) -> f64 {
+        self.best_ms / (self.ms * self.ms)
+    }
+}
+
 /// One configuration's measurements.
 #[derive(Clone)]
 struct Measured {
@@ -312,8 +319,10 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         let best_ms: Vec<f64> = own.iter().map(|problem| best[*problem].ms).collect();
         let is_bare = |measured: &Measured| measured.config.outline().prepare.is_empty();
         let bare: Vec<bool> = measured.iter().map(is_bare).collect();
+        let related = Related::new(&measured);
         let attempt = |most: f64| {
-            let table: Table = measured.par_iter().map(|measured| tried(measured, own.len(), most)).collect();
+            let tried = |measured| tried(measured, &related, own.len(), most);
+            let table: Table = measured.par_iter().map(tried).collect();
             let aims = Aims::new(&table, &best_ms, &bare);
             let selected = select(&table, &aims);
             (loss(&table, &selected, &aims), most, table, selected)
@@ -333,7 +342,7 @@ pub fn fit(records: impl IntoIterator<Item = Record>) -> Result<Fitted, FitError
         }
         let (added, left) = cover(&table, &selected, &best_ms);
         missed = missed.max(left);
-        let of = |index: &usize, purpose| priced(&measured[*index], purpose, footprint, most);
+        let of = |index: &usize, purpose| priced(&measured[*index], &related, purpose, footprint, most);
         model.priced.extend(selected.iter().map(|index| of(index, Purpose::Choose)));
         model.priced.extend(added.iter().map(|index| of(index, Purpose::Tune)));
         let candidates: Vec<usize> = selected.iter().chain(&added).copied().collect();
@@ -565,17 +574,63 @@ fn config(row: &Row, value: ValueType) -> Result<Option<KernelConfig>, ConfigErr
     Ok(builder.value(value).build().ok())
 }
 
+/// What was measured of all configurations of an algorithm. It counts beside the measurements of each of them as few of these do, so
+/// that a configuration that was measured on few matrices has a price for what none of these has much of.
+struct Related {
+    /// Sums for each matrix, and of how many measurements.
+    sums: BTreeMap<Kernels, BTreeMap<usize, (Sums<NUM_TERMS>, usize)>>,
+}
+
+/// An algorithm, and the size of the blocks that `special` was generated for.
+type Kernels = (&'static str, u32);
+
+impl Related {
+    /// As many measurements the others count as.
+    const COUNT: f64 = 3.0;
+
+    fn new(measured: &[Measured]) -> Related {
+        let mut related = Related { sums: BTreeMap::new() };
+        for Measured { config, points, .. } in measured {
+            let of_kernels = related.sums.entry(Self::kernels(*config)).or_default();
+            for point in points {
+                let (sums, count) = of_kernels.entry(point.matrix).or_default();
+                sums.add(&point.terms, point.ms, point.weight());
+                *count += 1;
+            }
+        }
+        related
+    }
+
+    fn kernels(config: KernelConfig) -> Kernels {
+        let block = match config.algorithm() {
+            Algorithm::Special(layout) => layout.block,
+            _ => 1,
+        };
+        (config.algorithm().name(), block)
+    }
+
+    /// Those that a configuration is fitted with, but for a matrix that is left out.
+    fn without(&self, left_out: Option<usize>, config: KernelConfig) -> Sums<NUM_TERMS> {
+        let of_kernels = self.sums.get(&Self::kernels(config)).into_iter().flatten();
+        let others = of_kernels.filter(|(matrix, _)| Some(**matrix) != left_out).map(|(_, sums)| sums);
+        let all: usize = others.clone().map(|(_, count)| count).sum();
+        let mut found = Sums::default();
+        others.for_each(|(sums, _)| found.add_all(sums, Self::COUNT / all as f64));
+        found
+    }
+}
+
 /// Predictions for every problem that the configuration was measured on. With a matrix left out, prices are fitted to the
 /// others; a configuration says nothing then that was measured on no other, or on none with anything near as much of a term.
-fn tried(measured: &Measured, problems: usize, most_weight: f64) -> Vec<Option<Tried>> {
+fn tried(measured: &Measured, related: &Related, problems: usize, most_weight: f64) -> Vec<Option<Tried>> {
     /// How many times the most that was measured is too far to say anything.
     const FAR: f64 = 10.0;
-    let all = prices(measured.points.iter(), most_weight);
+    let all = prices(measured.points.iter(), &related.without(None, measured.config), most_weight);
     let mut found = vec![None; problems];
     let matrices: BTreeSet<usize> = measured.points.iter().map(|point| point.matrix).collect();
     for matrix in matrices {
         let others = measured.points.iter().filter(|point| point.matrix != matrix);
-        let without = prices(others.clone(), most_weight);
+        let without = prices(others.clone(), &related.without(Some(matrix), measured.config), most_weight);
         let most = others.fold([0.0; NUM_TERMS], |most, point| {
             std::array::from_fn(|term| point.terms[term].max(most[term]))
         });
@@ -722,11 +777,19 @@ fn cover(table: &Table, selected: &[usize], best_ms: &[f64]) -> (Vec<usize>, f64
     (added, left.into_iter().fold(0.0, f64::max).exp())
 }
 
-fn priced(measured: &Measured, purpose: Purpose, footprint: Footprint, most: f64) -> Priced {
+fn priced(
+    measured: &Measured,
+    related: &Related,
+    purpose: Purpose,
+    footprint: Footprint,
+    most: f64,
+) -> Priced {
     let points = measured.points.iter();
-    let prices = prices(points.clone(), most).unwrap_or_default();
+    let prices = prices(points.clone(), &related.without(None, measured.config), most).unwrap_or_default();
     let prepared = points.filter_map(|point| Some(([1.0, point.terms[1]], point.prepare_ms?, 1.0)));
-    let prepare = nonnegative(prepared);
+    let mut sums = Sums::default();
+    prepared.for_each(|(terms, ms, weight)| sums.add(&terms, ms, weight));
+    let prepare = sums.nonnegative_prices();
     Priced {
         config: measured.config,
         purpose,
@@ -748,16 +811,22 @@ fn rounded(price: f64) -> f64 {
 /// Prices that come nearest to the measured times; `None` where there are no measurements. Errors are relative, and count the
 /// less the farther the kernel is from the fastest of the problem: what is twice as slow is not chosen for an error of a tenth.
 /// Where it would be chosen, they count in full, and more, up to so many times.
-fn prices<'p>(points: impl Iterator<Item = &'p Point>, most: f64) -> Option<[f64; NUM_TERMS]> {
+fn prices<'p>(
+    points: impl Iterator<Item = &'p Point>,
+    of_others: &Sums<NUM_TERMS>,
+    most: f64,
+) -> Option<[f64; NUM_TERMS]> {
     /// How often prices are fitted again where a slow kernel would be chosen, and how much more its errors count each time.
     const AGAIN: usize = 12;
     const MORE: f64 = 1.3;
     /// Times the fastest from which on a kernel is slow.
     const SLOW: f64 = 1.05;
     let points: Vec<&Point> = points.collect();
-    let mut weights: Vec<f64> = points.iter().map(|point| point.best_ms / (point.ms * point.ms)).collect();
+    let mut weights: Vec<f64> = points.iter().map(|point| point.weight()).collect();
     let fitted = |weights: &[f64]| {
-        nonnegative(points.iter().zip(weights).map(|(point, weight)| (point.terms, point.ms, *weight)))
+        let mut sums = *of_others;
+        points.iter().zip(weights).for_each(|(point, weight)| sums.add(&point.terms, point.ms, *weight));
+        sums.nonnegative_prices()
     };
     let mut prices = (!points.is_empty()).then(|| fitted(&weights))?;
     for _ in 0..AGAIN {
@@ -783,42 +852,74 @@ fn cost(prices: &[f64; NUM_TERMS], terms: &[f64; NUM_TERMS]) -> f64 {
     prices.iter().zip(terms).map(|(price, term)| price * term).sum()
 }
 
-/// Non-negative least squares of `weight * (terms · prices − ms)`, by coordinate descent on the normal equations.
-fn nonnegative<const N: usize>(points: impl Iterator<Item = ([f64; N], f64, f64)>) -> [f64; N] {
-    const SWEEPS: usize = 20_000;
-    let (mut gram, mut right) = ([[0.0; N]; N], [0.0; N]);
-    for (terms, ms, weight) in points {
+/// Weighted measurements, summed up as prices are fitted to them.
+#[derive(Clone, Copy)]
+struct Sums<const N: usize> {
+    gram: [[f64; N]; N],
+    right: [f64; N],
+}
+
+impl<const N: usize> Default for Sums<N> {
+    fn default() -> Self {
+        Sums { gram: [[0.0; N]; N], right: [0.0; N] }
+    }
+}
+
+impl<const N: usize> Sums<N> {
+    fn add(&mut self, terms: &[f64; N], ms: f64, weight: f64) {
         for i in 0..N {
             for j in 0..N {
-                gram[i][j] += terms[i] * terms[j] * weight * weight;
+                self.gram[i][j] += terms[i] * terms[j] * weight * weight;
             }
-            right[i] += terms[i] * ms * weight * weight;
+            self.right[i] += terms[i] * ms * weight * weight;
         }
     }
-    let mut prices = [0.0; N];
-    for _ in 0..SWEEPS {
-        let mut moved: f64 = 0.0;
+
+    /// Adds what others sum up, so many times.
+    fn add_all(&mut self, others: &Sums<N>, times: f64) {
         for i in 0..N {
-            if gram[i][i] <= 0.0 {
-                continue;
+            for j in 0..N {
+                self.gram[i][j] += others.gram[i][j] * times;
             }
-            let others: f64 = (0..N).filter(|j| *j != i).map(|j| gram[i][j] * prices[j]).sum();
-            let next = ((right[i] - others) / gram[i][i]).max(0.0);
-            // What the change does to the predictions, in units of their error.
-            moved = moved.max((next - prices[i]).abs() * gram[i][i].sqrt());
-            prices[i] = next;
-        }
-        if moved < 1e-9 {
-            break;
+            self.right[i] += others.right[i] * times;
         }
     }
-    prices
+
+    /// Non-negative least squares of `weight * (terms · prices − ms)`, by coordinate descent on the normal equations.
+    fn nonnegative_prices(&self) -> [f64; N] {
+        const SWEEPS: usize = 20_000;
+        let Sums { gram, right } = self;
+        let mut prices = [0.0; N];
+        for _ in 0..SWEEPS {
+            let mut moved: f64 = 0.0;
+            for i in 0..N {
+                if gram[i][i] <= 0.0 {
+                    continue;
+                }
+                let others: f64 = (0..N).filter(|j| *j != i).map(|j| gram[i][j] * prices[j]).sum();
+                let next = ((right[i] - others) / gram[i][i]).max(0.0);
+                // What the change does to the predictions, in units of their error.
+                moved = moved.max((next - prices[i]).abs() * gram[i][i].sqrt());
+                prices[i] = next;
+            }
+            if moved < 1e-9 {
+                break;
+            }
+        }
+        prices
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::Head;
+
+    fn nonnegative_prices<const N: usize>(points: impl Iterator<Item = ([f64; N], f64, f64)>) -> [f64; N] {
+        let mut sums = Sums::default();
+        points.for_each(|(terms, ms, weight)| sums.add(&terms, ms, weight));
+        sums.nonnegative_prices()
+    }
 
     #[test]
     fn prices_are_found_again() {
@@ -829,7 +930,7 @@ mod tests {
             let ms = terms.iter().zip(wanted).map(|(term, price)| term * price).sum();
             (terms, ms, 1.0 / ms)
         });
-        for (found, wanted) in nonnegative(points).into_iter().zip(wanted) {
+        for (found, wanted) in nonnegative_prices(points).into_iter().zip(wanted) {
             assert!((found - wanted).abs() < 1e-4, "{found} is not {wanted}");
         }
     }
@@ -878,10 +979,40 @@ mod tests {
         let record = Record { head, rows: vec![row("quick_stencil_5"), row("quick_stencil_5 integers")] };
         let found = measurements(&record, |_| true).unwrap();
         let [measured] = &found.measured[..] else { panic!("one configuration") };
-        for tried in tried(measured, found.problems.len(), 1.0) {
+        for tried in tried(measured, &Related::new(&found.measured), found.problems.len(), 1.0) {
             let [fitted, left_out] = tried.expect("it was measured on both").predicted;
             assert!(fitted.is_finite() && left_out.is_infinite(), "{fitted} {left_out}");
         }
+    }
+
+    /// What a configuration was not measured with has the price that it has for others of its algorithm, unless they were measured on
+    /// a matrix that is left out.
+    #[test]
+    fn other_configurations_of_an_algorithm_tell_prices() {
+        let point = |matrix: usize, terms: [f64; 2], ms: f64| {
+            let terms = std::array::from_fn(|term| terms.get(term).copied().unwrap_or(0.0));
+            Point { problem: Some(matrix), matrix, terms, ms, best_ms: ms, prepare_ms: None }
+        };
+        let measured = |unroll: &str, points: Vec<Point>| Measured {
+            config: KernelConfig::from_settings("csr_scalar", [("unroll", unroll)]).unwrap(),
+            label: unroll.to_owned(),
+            points,
+        };
+        let one = measured("4", vec![point(0, [1.0, 0.0], 2.0), point(2, [2.0, 0.0], 4.0)]);
+        let other = measured("8", vec![point(0, [1.0, 0.0], 2.0), point(1, [1.0, 1.0], 5.0)]);
+        let related = Related::new(&[one.clone(), other]);
+        let found = |left_out| {
+            prices(one.points.iter(), &related.without(left_out, one.config), 1.0).expect("there are points")
+        };
+        for (price, wanted) in found(None).into_iter().zip([2.0, 3.0]) {
+            assert!((price - wanted).abs() < 1e-4, "{price} is not {wanted}");
+        }
+        assert_eq!(found(Some(1))[1], 0.0);
+        let alone = prices(one.points.iter(), &Sums::default(), 1.0).expect("there are points");
+        assert_eq!(alone[1], 0.0);
+        // Another algorithm's say nothing.
+        let vector = KernelConfig::from_settings("csr_vector", [("unroll", "4")]).unwrap();
+        assert_eq!(related.without(None, vector).gram, [[0.0; NUM_TERMS]; NUM_TERMS]);
     }
 
     #[test]
@@ -944,7 +1075,7 @@ mod tests {
     #[test]
     fn no_price_is_negative() {
         let points = [([1.0, 1.0], 1.0, 1.0), ([1.0, 2.0], 0.5, 1.0), ([1.0, 3.0], 0.1, 1.0)];
-        let found = nonnegative(points.into_iter());
+        let found = nonnegative_prices(points.into_iter());
         assert_eq!(found[1], 0.0);
         assert!((found[0] - 1.6 / 3.0).abs() < 1e-6);
     }
@@ -1013,7 +1144,9 @@ mod tests {
         terms[0] = 1.0;
         let point =
             |ms: f64, best_ms: f64| Point { problem: None, matrix: 0, terms, ms, best_ms, prepare_ms: None };
-        let price = |best_ms: f64| prices([point(1.0, 1.0), point(4.0, best_ms)].iter(), 1.0).unwrap()[0];
+        let price = |best_ms: f64| {
+            prices([point(1.0, 1.0), point(4.0, best_ms)].iter(), &Sums::default(), 1.0).unwrap()[0]
+        };
         // Of weights 1 and 1/4 where the best takes 2 and so little is predicted; of 1 and 1/16 where it takes 1.
         let mean = |weight: f64| (1.0 + 4.0 * weight * weight) / (1.0 + weight * weight);
         assert!((price(2.0) - mean(0.25)).abs() < 1e-6, "{}", price(2.0));

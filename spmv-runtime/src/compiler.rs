@@ -162,6 +162,15 @@ impl Compiler {
         self.one_image(ProgramKey::Product(*config), arch)
     }
 
+    /// As [`Compiler::compile`], with PTX alone, which the simulator runs and a driver compiles on: half of the time that machine
+    /// code takes. The artifact has no machine code and says nothing of resources.
+    ///
+    /// # Errors
+    /// As [`Compiler::compile`], but for an architecture that NVRTC does not know there is the PTX of the newest that is no newer.
+    pub fn compile_ptx(&self, config: &KernelConfig, arch: &str) -> Result<(Arc<Artifact>, Origin), Error> {
+        self.images(ProgramKey::Product(*config), Target::Simulated(arch.to_owned()), Images::One)
+    }
+
     /// As [`Compiler::compile`], for the vector operations on entries of one type.
     ///
     /// # Errors
