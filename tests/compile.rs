@@ -71,9 +71,9 @@ fn every_configuration_compiles() {
 }
 
 /// Choices at random that are looked at, of an algorithm that has more.
-const MOST_CHOICES: usize = 20_000;
+const MOST_CHOICES: usize = 50_000;
 /// Choices without types of half precision that are all looked at.
-const MOST_ENUMERATED: usize = 400_000;
+const MOST_ENUMERATED: usize = 2_000_000;
 
 #[test]
 fn the_cover_covers() {
