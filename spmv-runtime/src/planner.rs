@@ -216,14 +216,14 @@ fn listed(
         }
     }
     if to_measure && has_prices && pays {
-        // What would be chosen is measured first.
-        let place = found.len().min(1);
         for (algorithm, reason) in blocks_without_fill(features) {
             let config = typed(KernelConfig::builder(algorithm).build()?, types, operation).ok();
-            let known = |config: &KernelConfig| found.iter().any(|candidate| candidate.config == *config);
-            let candidate =
-                config.filter(|config| !known(config)).map(|config| Candidate::new(config, reason));
-            found.splice(place..place, candidate).for_each(drop);
+            let Some(config) = config else { continue };
+            // What would be chosen comes before them.
+            match found.iter().position(|candidate| candidate.config == config) {
+                Some(known) => found[..=known].rotate_right(1),
+                None => found.insert(0, Candidate::new(config, reason)),
+            }
         }
     }
     let rules = rules(operation, features, types, constraints).into_iter();
