@@ -611,7 +611,7 @@ pub const COMMON_KEYS: &[CommonKey] = &[
     },
     CommonKey {
         name: "y",
-        doc: "Type of the entries of y.",
+        doc: "Type of the entries of y; that of the values, or of x where sums of both are of its kind.",
         allowed: value_types,
         get: |config| config.types.y.to_string(),
         is_allowed: |_| true,
@@ -744,7 +744,8 @@ impl KernelConfigBuilder {
         self
     }
 
-    /// Type of the entries of y.
+    /// Type of the entries of y; without it that of the values, or of x where sums of both cannot go into that: f32 where i8 is
+    /// multiplied with f32.
     pub fn y(mut self, y: ValueType) -> Self {
         self.y = Some(y);
         self
@@ -946,7 +947,9 @@ impl KernelConfigBuilder {
     }
 
     fn resolved(&self, threads_per_block: u32) -> KernelConfig {
-        let (x, y) = (self.x.unwrap_or(self.value), self.y.unwrap_or(self.value));
+        let x = self.x.unwrap_or(self.value);
+        let sums_into = |y: &ValueType| ValueType::narrowest_sum(&[self.value, x], *y).is_some();
+        let y = self.y.or_else(|| [self.value, x].into_iter().find(sums_into)).unwrap_or(self.value);
         // One that holds all that is named, so that naming `y = f64` alone does not lose digits.
         let narrowest = || ValueType::narrowest_sum(&[self.value, x], y);
         let accumulator = self.accumulator.or_else(narrowest).unwrap_or(self.value.narrowest_accumulator());
@@ -1151,11 +1154,32 @@ mod tests {
     }
 
     #[test]
+    fn y_is_of_a_type_that_sums_go_into() {
+        let y = |value, x| {
+            KernelConfig::builder(CsrVector::default()).value(value).x(x).build().unwrap().types().y
+        };
+        use ValueType::{Bool, C32, C64, F16, F32, F64, I8};
+        for (value, x, wanted) in [
+            (I8, F32, F32),
+            (Bool, F64, F64),
+            (F32, C64, C64),
+            (F64, F32, F64),
+            (F16, F32, F16),
+            (C32, F32, C32),
+        ] {
+            assert_eq!(y(value, x), wanted, "{value} and {x}");
+        }
+        let builder = KernelConfig::builder(CsrVector::default()).value(I8).x(F32).y(F64);
+        assert_eq!(builder.build().unwrap().types().y, F64);
+    }
+
+    #[test]
     fn sums_follow_what_is_named() {
         let sums = |settings: &[(&str, &str)]| {
             KernelConfig::from_settings("csr_vector", settings.iter().copied()).unwrap().types().accumulator
         };
         assert_eq!(sums(&[("value", "i8")]), ValueType::I32);
+        assert_eq!(sums(&[("value", "i8"), ("x", "f32")]), ValueType::F32);
         assert_eq!(sums(&[("value", "i8"), ("x", "f32"), ("y", "f32")]), ValueType::F32);
         assert_eq!(sums(&[("value", "i32"), ("x", "f32"), ("y", "f64")]), ValueType::F64);
         assert_eq!(sums(&[("value", "u32"), ("y", "i64")]), ValueType::I64);

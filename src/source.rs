@@ -361,7 +361,12 @@ mod tests {
             for kernel in text.split("__global__ ").skip(1) {
                 let (head, body) = kernel.split_once(") {\n").expect("a kernel has a body");
                 let first = body.lines().next().map(str::trim);
-                assert_eq!(first, Some("await_stream();"), "{}", head.split('(').nth(1).unwrap_or(head));
+                let head = head.split('(').nth(1).unwrap_or(head);
+                assert_eq!(
+                    first,
+                    Some("await_stream();"),
+                    "a kernel begins with the line await_stream(): {head}"
+                );
                 kernels += 1;
             }
         }

@@ -66,13 +66,36 @@ pub(crate) struct OnDevice<'a, V> {
     pub(crate) instruments: Option<&'a Instruments>,
 }
 
-/// Storage formats, made when they are first asked for, with the milliseconds that took.
+/// Storage formats that several contenders share, with the milliseconds that making them took.
 #[derive(Default)]
 pub(crate) struct Converted {
-    pub(crate) coo_rows: OnceCell<Result<(Memory, f64), String>>,
-    pub(crate) sell: OnceCell<Result<Slices, Absent>>,
-    pub(crate) blocks: OnceCell<Result<BlocksOnDevice, Absent>>,
-    pub(crate) triangle: OnceCell<Result<(Arc<DeviceMatrix>, f64), Absent>>,
+    pub(crate) coo_rows: MadeOnce<(Memory, f64)>,
+    pub(crate) sell: MadeOnce<Slices>,
+    pub(crate) blocks: MadeOnce<BlocksOnDevice>,
+    triangle: MadeOnce<(Arc<DeviceMatrix>, f64)>,
+}
+
+/// What is made when it is first asked for. Where there was no room for it, it is made when it is asked for again: others may have
+/// gone by then.
+pub(crate) struct MadeOnce<T>(OnceCell<Result<T, Absent>>);
+
+impl<T> Default for MadeOnce<T> {
+    fn default() -> MadeOnce<T> {
+        MadeOnce(OnceCell::new())
+    }
+}
+
+impl<T> MadeOnce<T> {
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T, Absent>) -> Result<&T, Absent> {
+        let made = match self.0.get() {
+            Some(made) => made,
+            None => match make() {
+                Err(no_room @ Absent::NoRoom(_)) => return Err(no_room),
+                made => self.0.get_or_init(|| made),
+            },
+        };
+        made.as_ref().map_err(Clone::clone)
+    }
 }
 
 /// Slices of rows on the device.
@@ -121,7 +144,7 @@ impl<V: RealElement> Task<'_, V> {
             let matrix = DeviceMatrix::upload_symmetric(device, &lower, IndexType::U32)?;
             Ok((Arc::new(matrix), started.elapsed().as_secs_f64() * 1e3))
         };
-        self.converted.triangle.get_or_init(make).clone()
+        self.converted.triangle.get_or_make(make).cloned()
     }
 
     /// Bytes of row offsets, column indices and values as CSR with 32-bit offsets.
@@ -187,4 +210,22 @@ pub(crate) trait Contender<V: RealElement> {
 /// beta and their sum, and a few for sums of parts that are split and joined again.
 pub(crate) fn any_order_depth(row_nnz: u64) -> u64 {
     row_nnz + 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_found_no_room_is_made_again() {
+        let no_room = || Absent::NoRoom("full".into());
+        let made = MadeOnce::default();
+        assert_eq!(made.get_or_make(|| Err(no_room())), Err(no_room()));
+        assert_eq!(made.get_or_make(|| Ok(1)), Ok(&1));
+        assert_eq!(made.get_or_make(|| Ok(2)), Ok(&1));
+        let skipped = || Absent::Skipped("too much fill".into());
+        let refused = MadeOnce::default();
+        assert_eq!(refused.get_or_make(|| Err(skipped())), Err(skipped()));
+        assert_eq!(refused.get_or_make(|| Ok(1)), Err(skipped()));
+    }
 }

@@ -3,12 +3,14 @@
 mod library;
 
 use std::ffi::{c_int, c_void};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::time::Instant;
 
 use spmv_runtime::RealElement;
 use spmv_runtime::codegen::ValueType;
+use spmv_runtime::matrix::CsrMatrix;
 
 use crate::contender::{
     Absent, BlocksOnDevice, Contender, Facts, Prepared, Product, Slices, Task, any_order_depth,
@@ -38,7 +40,7 @@ const MAX_PADDING: f64 = 3.0;
 /// The most entries over the nonzeros that blocks are made for.
 const MAX_FILL: f64 = 1.5;
 
-const BLOCK_SIZES: [usize; 3] = [2, 3, 4];
+const BLOCK_SIZES: RangeInclusive<usize> = 2..=8;
 
 /// How the matrix is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +152,7 @@ impl Loaded {
         };
         match made {
             Ok(()) => Ok(Loaded { library, handle }),
-            Err(CallError::Failed(text) | CallError::NotSupported(text)) => Err(text),
+            Err(error) => Err(error.into_text()),
         }
     }
 }
@@ -218,6 +220,7 @@ impl Coefficient {
 fn absent(error: CallError) -> Absent {
     match error {
         CallError::NotSupported(text) => Absent::Skipped(text),
+        CallError::NoRoom(text) => Absent::NoRoom(text),
         CallError::Failed(text) => Absent::Failed(text),
     }
 }
@@ -294,9 +297,8 @@ impl Way<'_> {
                     ),
                 ),
                 Format::Coo => {
-                    let made = task.converted.coo_rows.get_or_init(|| coo_rows(task, instruments));
-                    let (coo_rows, convert_ms) =
-                        made.as_ref().map_err(|error| Absent::Failed(error.clone()))?;
+                    let made = task.converted.coo_rows.get_or_make(|| coo_rows(task, instruments));
+                    let (coo_rows, convert_ms) = made?;
                     described.convert_ms = Some(*convert_ms);
                     described.extra_bytes = coo_rows.bytes();
                     described.matrix_bytes = task.a.nnz() as u64 * (8 + V::TYPE.size() as u64);
@@ -320,8 +322,7 @@ impl Way<'_> {
                     let Some(create) = library.create_sliced_ell else {
                         return Err(Absent::Skipped("this cuSPARSE has no sliced ELLPACK".into()));
                     };
-                    let made = task.converted.sell.get_or_init(|| slices(task, instruments));
-                    let slices = made.as_ref().map_err(Clone::clone)?;
+                    let slices = task.converted.sell.get_or_make(|| slices(task, instruments))?;
                     described.convert_ms = Some(slices.convert_ms);
                     described.extra_bytes =
                         slices.offsets.bytes() + slices.cols.bytes() + slices.values.bytes();
@@ -349,8 +350,7 @@ impl Way<'_> {
                     let Some(create) = library.create_bsr else {
                         return Err(Absent::Skipped("this cuSPARSE has no generic blocks".into()));
                     };
-                    let made = task.converted.blocks.get_or_init(|| blocks(task, instruments));
-                    let blocks = made.as_ref().map_err(Clone::clone)?;
+                    let blocks = task.converted.blocks.get_or_make(|| blocks(task, instruments))?;
                     described.params = format!("block={}", blocks.size);
                     described.convert_ms = Some(blocks.convert_ms);
                     described.extra_bytes =
@@ -646,9 +646,7 @@ impl<'t> Call<'t> {
 }
 
 fn told(library: &Library, call: &str, status: c_int) -> Result<(), String> {
-    library.check(call, status).map_err(|error| match error {
-        CallError::Failed(text) | CallError::NotSupported(text) => text,
-    })
+    library.check(call, status).map_err(CallError::into_text)
 }
 
 fn cuda_type(value: ValueType) -> c_int {
@@ -664,11 +662,11 @@ fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-fn coo_rows<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Result<(Memory, f64), String> {
+fn coo_rows<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Result<(Memory, f64), Absent> {
     let started = Instant::now();
     let rows = layout::coo_rows(task.a);
     let convert_ms = ms(started);
-    Ok((instruments.upload(&rows)?, convert_ms))
+    Ok((instruments.upload(&rows).map_err(Absent::NoRoom)?, convert_ms))
 }
 
 fn slices<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Result<Slices, Absent> {
@@ -694,17 +692,23 @@ fn slices<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Resu
     })
 }
 
+/// The size of blocks that store the fewest bytes, the larger of two that store as many, and how many they are.
+fn best_blocks<V: RealElement>(a: &CsrMatrix<V, u32>) -> Option<(usize, usize)> {
+    let fits = |size: &usize| a.num_rows().is_multiple_of(*size) && a.num_cols().is_multiple_of(*size);
+    let bytes = |&(size, blocks): &(usize, usize)| blocks * (size_of::<u32>() + size * size * V::TYPE.size());
+    let sizes = BLOCK_SIZES.rev().filter(fits);
+    sizes.map(|size| (size, layout::count_blocks(a, size))).min_by_key(bytes)
+}
+
 fn blocks<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Result<BlocksOnDevice, Absent> {
     let a = task.a;
-    let fits = |size: &usize| a.num_rows().is_multiple_of(*size) && a.num_cols().is_multiple_of(*size);
-    let fill = |size: usize| {
-        let entries = layout::count_blocks(a, size) * size * size;
-        (entries as f64 / a.nnz().max(1) as f64, size)
+    let Some((size, blocks)) = best_blocks(a) else {
+        let [first, last] = [BLOCK_SIZES.start(), BLOCK_SIZES.end()];
+        return Err(Absent::Skipped(format!(
+            "rows and columns have no divisor from {first} to {last} in common"
+        )));
     };
-    let best = BLOCK_SIZES.into_iter().filter(fits).map(fill).min_by(|a, b| a.0.total_cmp(&b.0));
-    let Some((fill, size)) = best else {
-        return Err(Absent::Skipped("rows and columns are no multiples of 2, 3 or 4".into()));
-    };
+    let fill = (blocks * size * size) as f64 / a.nnz().max(1) as f64;
     if fill > MAX_FILL {
         return Err(Absent::Skipped(format!(
             "blocks of {size}x{size} would hold {fill:.1} times the nonzeros, and {MAX_FILL} are the limit"
@@ -721,4 +725,29 @@ fn blocks<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Resu
         values: instruments.upload(&made.values).map_err(Absent::NoRoom)?,
         convert_ms,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Full blocks of `size` on the diagonal, `count` of them.
+    fn full_blocks(size: usize, count: usize) -> CsrMatrix<f32, u32> {
+        let rows = count * size;
+        let offsets = (0..=rows).map(|row| (row * size) as u32).collect();
+        let cols = (0..rows * size).map(|i| (i / (size * size) * size + i % size) as u32).collect();
+        CsrMatrix::new(rows, rows, offsets, cols, vec![1.0; rows * size]).unwrap()
+    }
+
+    #[test]
+    fn blocks_have_the_size_that_stores_the_fewest_bytes() {
+        for (size, best) in [(2, 2), (3, 3), (4, 4), (6, 6), (8, 8), (9, 3)] {
+            let blocks = 840;
+            let found = best_blocks(&full_blocks(size, blocks));
+            assert_eq!(found, Some((best, blocks * (size / best).pow(2))), "blocks of {size}");
+        }
+        // A diagonal is stored in 8 bytes an entry without blocks, in 10 with those of 2, in more with larger ones.
+        assert_eq!(best_blocks(&full_blocks(1, 840)), Some((2, 420)));
+        assert_eq!(best_blocks(&full_blocks(1, 11)), None);
+    }
 }

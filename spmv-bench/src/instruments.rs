@@ -25,6 +25,9 @@ const COPY_SAMPLES: usize = 15;
 /// Empty launches that follow one another in a sample.
 const LAUNCHES: u32 = 200;
 
+/// What the stream is kept busy for while the host launches a kernel, with what it records about it.
+const LAUNCH_NANOSECONDS: u64 = 20_000;
+
 /// A CUDA device with what measures on it. Everything runs on the device's own stream.
 pub(crate) struct Instruments {
     device: Device,
@@ -66,7 +69,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.address != 0 && self.context.bind_to_thread().is_ok() {
+        if self.address != 0 && binds_for_drop(&self.context) {
             // SAFETY: the address was allocated in this context and its owner goes away; cuMemFree waits for what
             // uses it. Where the context is lost there is nothing left to free.
             let _ = unsafe { result::free_sync(self.address) };
@@ -86,7 +89,7 @@ struct Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        if self.context.bind_to_thread().is_ok() {
+        if binds_for_drop(&self.context) {
             // SAFETY: the module was loaded in this context, and its functions go away with it.
             let _ = unsafe { result::module::unload(self.handle) };
         }
@@ -102,7 +105,7 @@ pub(crate) struct Stopwatch {
 
 impl Drop for Stopwatch {
     fn drop(&mut self) {
-        if self.context.bind_to_thread().is_ok() {
+        if binds_for_drop(&self.context) {
             for event in self.events {
                 // SAFETY: the events were created in this context and are destroyed once.
                 let _ = unsafe { result::event::destroy(event) };
@@ -127,7 +130,7 @@ impl<V: Copy + Default> Pinned<V> {
 
 impl<V> Drop for Pinned<V> {
     fn drop(&mut self) {
-        if self.context.bind_to_thread().is_ok() {
+        if binds_for_drop(&self.context) {
             // SAFETY: the memory came from cuMemHostAlloc, and nothing copies to it any more.
             let _ = unsafe { result::free_host(self.start.cast()) };
         }
@@ -278,10 +281,10 @@ impl Instruments {
         self.launch_shape(self.module.pause, 1, 1, &[nanoseconds])
     }
 
-    /// How many 32-bit words of two allocations differ. Waits.
+    /// How many 32-bit words of two allocations differ, which hold so many bytes, an even number. Waits.
     pub(crate) fn differing(&self, a: u64, b: u64, bytes: u64) -> Result<u32, String> {
         self.set(&self.sink, 0)?;
-        self.launch(self.module.differing, self.multiprocessors * 4, &[a, b, bytes / 4, self.sink.address])?;
+        self.launch(self.module.differing, self.multiprocessors * 4, &[a, b, bytes, self.sink.address])?;
         let mut found = [0u32];
         // SAFETY: the sink holds the word, and `found` outlives the copy: it is waited for.
         let copied =
@@ -304,6 +307,7 @@ impl Instruments {
             let mut times = Vec::with_capacity(COPY_SAMPLES);
             // The first one warms up.
             for sample in 0..=COPY_SAMPLES {
+                self.pause(LAUNCH_NANOSECONDS)?;
                 self.start(&watch)?;
                 self.launch(self.module.copy, grid, &[from.address, to.address, quads])?;
                 self.stop(&watch)?;
@@ -317,11 +321,12 @@ impl Instruments {
         Ok(2.0 * COPY_BYTES as f64 / (best * 1e6))
     }
 
-    /// Milliseconds of a launch of an empty kernel among launches that follow one another.
+    /// Milliseconds of a launch of an empty kernel among launches that follow one another, which the GPU has before it begins.
     pub(crate) fn launch_ms(&self) -> Result<f64, String> {
         let watch = self.stopwatch()?;
         let mut times = Vec::with_capacity(COPY_SAMPLES);
         for _ in 0..=COPY_SAMPLES {
+            self.pause(u64::from(LAUNCHES) * LAUNCH_NANOSECONDS)?;
             self.start(&watch)?;
             for _ in 0..LAUNCHES {
                 self.launch_shape(self.module.empty, 1, 32, &[])?;
@@ -368,6 +373,11 @@ impl Instruments {
         };
         check("cuLaunchKernel", launched)
     }
+}
+
+/// Makes the context current for a drop. A first call may return the error of a drop before it, which cudarc keeps until then.
+fn binds_for_drop(context: &CudaContext) -> bool {
+    context.bind_to_thread().or_else(|_| context.bind_to_thread()).is_ok()
 }
 
 fn allocate(context: &Arc<CudaContext>, bytes: u64) -> Result<Memory, String> {
@@ -456,16 +466,18 @@ mod tests {
         // As many of the bytes as a parameter has.
         let arg = |word: &u64| Arg::Bytes(word.to_le_bytes().to_vec());
         let launch = |args: &[u64]| args.iter().map(arg).fold(Launch::new(3, 128), Launch::arg);
-        let differing = |simulator: &mut Simulator| {
+        let differing = |simulator: &mut Simulator, bytes: u64| {
             simulator.write(sink, &[0; 4]).unwrap();
-            simulator.launch(&module, "bench_differing", &launch(&[from, to, 4000, sink])).unwrap();
+            simulator.launch(&module, "bench_differing", &launch(&[from, to, bytes, sink])).unwrap();
             let mut found = [0; 4];
             simulator.read(sink, &mut found).unwrap();
             u32::from_le_bytes(found)
         };
-        assert_eq!(differing(&mut simulator), 2);
+        assert_eq!(differing(&mut simulator, 16_000), 2);
+        assert_eq!(differing(&mut simulator, 4 * 1234 + 2), 1);
+        assert_eq!(differing(&mut simulator, 4 * 1234), 0);
         simulator.launch(&module, "bench_copy", &launch(&[from, to, 1000])).unwrap();
-        assert_eq!(differing(&mut simulator), 0);
+        assert_eq!(differing(&mut simulator, 16_000), 0);
         let report = simulator.launch(&module, "bench_flush", &launch(&[from, 1000, 1, sink])).unwrap();
         assert_eq!(report.counters.global_load_bytes, 16_000);
         simulator.launch(&module, "bench_empty", &launch(&[])).unwrap();

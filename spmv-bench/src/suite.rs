@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use spmv_runtime::matrix::generate::{GenerateError, Generator, Values};
 use spmv_runtime::matrix::matrix_market::{self, ReadError};
-use spmv_runtime::matrix::{CsrMatrix, Value, scipy};
+use spmv_runtime::matrix::{CsrMatrix, MatrixError, Value, scipy};
 
 use crate::memory;
 
@@ -126,6 +126,25 @@ pub enum SuiteError {
         /// What is wrong.
         source: Box<scipy::ReadError>,
     },
+}
+
+impl SuiteError {
+    /// Whether the host has too little memory for it.
+    pub fn is_of_memory(&self) -> bool {
+        let matrix = |error: &MatrixError| matches!(error, MatrixError::OutOfMemory { .. });
+        match self {
+            SuiteError::Memory { .. } => true,
+            SuiteError::Generate { source: GenerateError::Matrix(error), .. } => matrix(error),
+            SuiteError::Generate { source, .. } => matches!(source, GenerateError::TooLarge { .. }),
+            SuiteError::Read { source: ReadError::Matrix(error), .. } => matrix(error),
+            SuiteError::Read { source, .. } => matches!(source, ReadError::TooLarge { .. }),
+            SuiteError::ReadScipy { source, .. } => match &**source {
+                scipy::ReadError::Matrix(error) => matrix(error),
+                source => matches!(source, scipy::ReadError::TooLarge { .. }),
+            },
+            _ => false,
+        }
+    }
 }
 
 /// What is wrong with a file, after its name where that is not there already.

@@ -81,14 +81,29 @@ pub fn choose(
         return Ok(found);
     }
     let given: Vec<_> = settings.settings.iter().map(|(key, _)| format!("`{key}`")).collect();
-    let message = match &given[..] {
-        [] => "no kernel that would be chosen keeps these constraints and the semiring".to_owned(),
-        _ => format!(
-            "no kernel that would be chosen has all of {} and keeps the constraints",
-            given.join(", ")
-        ),
+    let constrained = *constraints != Constraints::default();
+    let has = format!("has all of {}", given.join(", "));
+    let wanted = match (given.is_empty(), constrained) {
+        (true, _) => "keeps the constraints".to_owned(),
+        (false, true) => format!("{has} and keeps the constraints"),
+        (false, false) => has,
     };
-    Err(Failure::new(Kind::Usage, message).help("name one with --algorithm, or allow more"))
+    let help = match constrained {
+        true => "allow more, or leave the constraints out and name a kernel with --algorithm",
+        false => "name one with --algorithm",
+    };
+    Err(Failure::new(Kind::Usage, format!("no kernel that would be chosen {wanted}")).help(help))
+}
+
+/// Refuses kernels whose products nothing verifies.
+pub fn check_verifiable(config: &KernelConfig) -> Result<(), Failure> {
+    if !config.user_functions().stores() {
+        return Ok(());
+    }
+    let message =
+        "what an epilogue or a dot makes of a row's rounding is its own, so nothing verifies such a product";
+    Err(Failure::new(Kind::Usage, message)
+        .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"))
 }
 
 /// The device that `spmv run` would take, where it could.

@@ -119,9 +119,11 @@ pub fn parse() -> Result<Cli, ExitCode> {
             let text = text.trim().trim_start_matches("error: ");
             return Failure::new(Kind::Usage, text).tell(true);
         }
-        // Where nobody listens there is nothing to tell.
-        let _ = error.print();
-        if error.use_stderr() { Kind::Usage.exit_code() } else { ExitCode::SUCCESS }
+        match error.print() {
+            _ if error.use_stderr() => Kind::Usage.exit_code(),
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failed) => Failure::from(failed).tell(false),
+        }
     })
 }
 

@@ -125,6 +125,17 @@ impl Failure {
         .help("`spmv run`, `explain` and `tune` take it with --value c32 or c64; `spmv inspect` and `spmv matrix convert` read it too")
     }
 
+    /// A value of a matrix that is beyond the type that it is read with.
+    fn too_large(message: String, value: &str) -> Failure {
+        let failure = Failure::new(Kind::Input, message);
+        match value {
+            "f64" | "c64" => failure,
+            "c32" => failure.help("--value c64 holds larger ones"),
+            "bool" => failure.help("allowed are 0 and 1; --value f64 holds other numbers"),
+            _ => failure.help("--value f64 holds larger ones"),
+        }
+    }
+
     /// What to do about it, where that is known.
     pub fn what_to_do(&self) -> Option<&str> {
         self.help.as_deref()
@@ -279,9 +290,12 @@ impl From<MatrixError> for Failure {
 
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
-        let complex = error.fault().is_some_and(|fault| matches!(fault.problem, Problem::Complex(_)));
+        match error.fault().map(|fault| &fault.problem) {
+            Some(Problem::Complex(_)) => return Failure::complex(),
+            Some(Problem::ValueTooLarge(value)) => return Failure::too_large(error.to_string(), value),
+            _ => {}
+        }
         match error {
-            _ if complex => Failure::complex(),
             ReadError::Matrix(error) => error.into(),
             ReadError::TooLarge { .. } => Failure::new(Kind::Memory, error.to_string()),
             ReadError::Io { path, source } => {
@@ -302,6 +316,7 @@ impl From<scipy::ReadError> for Failure {
         match error {
             scipy::ReadError::Complex { .. } => Failure::complex(),
             scipy::ReadError::Matrix(error) => error.into(),
+            scipy::ReadError::ValueTooLarge { into, .. } => Failure::too_large(error.to_string(), into),
             scipy::ReadError::TooLarge { .. } => Failure::new(Kind::Memory, error.to_string()),
             scipy::ReadError::Io { path, source } => {
                 let name = path.map_or_else(|| "the matrix".to_owned(), |path| path.display().to_string());

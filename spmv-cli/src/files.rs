@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use spmv_runtime::matrix::replace::{end_of_links, replace_file};
+
+use crate::failure::{Failure, Kind};
 
 const STDIN: &str = "/dev/stdin";
 const STDOUT: &str = "/dev/stdout";
@@ -62,6 +65,29 @@ pub fn prepare(path: &Path) -> io::Result<()> {
 /// Whether a file can be written, as far as it is known before.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     check(path, |folder| tempfile::tempfile_in(folder).map(drop))
+}
+
+/// Refuses an option's file that is one of those that are read, which it would replace.
+pub fn refuse_inputs<'p>(
+    option: &str,
+    output: &Path,
+    inputs: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<(), Failure> {
+    match inputs.into_iter().find(|input| is_same_file(input, output)) {
+        Some(input) => {
+            let message =
+                format!("{option} {} would replace {}, which is read", output.display(), input.display());
+            Err(Failure::new(Kind::Usage, message).help("name another file to write"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    match (fs::metadata(a), fs::metadata(b)) {
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
 }
 
 /// Whether a path is that of a file to write, and what there is to say of its folder.
@@ -130,6 +156,25 @@ mod tests {
         symlink("to_nothing.mtx", folder.path().join("to_a_link.mtx")).unwrap();
         write(&folder.path().join("to_a_link.mtx"), b"made").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"made");
+    }
+
+    #[test]
+    fn what_is_read_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b, link, new] =
+            ["a.mtx", "b.mtx", "link.mtx", "new.mtx"].map(|name| folder.path().join(name));
+        write(&a, b"a").unwrap();
+        write(&b, b"b").unwrap();
+        std::os::unix::fs::symlink(&a, &link).unwrap();
+        let inputs = [b.clone(), a.clone()];
+        for same in
+            [&a, &b, &link, &folder.path().join("../").join(folder.path().file_name().unwrap()).join("a.mtx")]
+        {
+            let refused = refuse_inputs("-o", same, &inputs).unwrap_err();
+            assert_eq!(refused.kind(), Kind::Usage, "{}", same.display());
+        }
+        refuse_inputs("-o", &new, &inputs).unwrap();
+        refuse_inputs("-o", Path::new("/dev/null"), &[PathBuf::from("/dev/null")]).unwrap();
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod reading;
 mod records;
 mod report;
 mod settings;
+mod stored;
 mod vectors;
 
 use std::process::ExitCode;

@@ -22,14 +22,20 @@ pub fn read(
     over: Option<&str>,
 ) -> Result<Vec<f64>, Failure> {
     let wanted = Wanted { name, length, value, over };
+    let is_complex = value.kind() == ValueKind::Complex;
+    if !is_complex && reading::is_complex(reading::header(path)?.as_ref()) {
+        let message =
+            format!("the entries are complex, and {value}, the type of {name}, has no imaginary part");
+        return Err(Failure::new(Kind::Input, message)
+            .in_file(path)
+            .help("--value c64 makes all types complex, --set x=c64 --set y=c64 those of the vectors"));
+    }
     match value {
         ValueType::C32 => dense(&reading::read::<Complex32, u64>(path)?.0, path, wanted),
         ValueType::F32 => dense(&reading::read::<f32, u64>(path)?.0, path, wanted),
         ValueType::F16 => dense(&reading::read::<f16, u64>(path)?.0, path, wanted),
         ValueType::Bf16 => dense(&reading::read::<bf16, u64>(path)?.0, path, wanted),
-        _ if value.kind() == ValueKind::Complex => {
-            dense(&reading::read::<Complex64, u64>(path)?.0, path, wanted)
-        }
+        _ if is_complex => dense(&reading::read::<Complex64, u64>(path)?.0, path, wanted),
         _ if value.kind() == ValueKind::Float => dense(&reading::read::<f64, u64>(path)?.0, path, wanted),
         _ => {
             if let Some(header) = reading::header(path)?.filter(|header| !header.whole) {

@@ -117,6 +117,29 @@ fn a_kernel_that_takes_too_much_gives_way() {
     assert!(better.iter().all(|why| why.as_str().unwrap().contains("are allowed")), "{kernel}");
 }
 
+#[test]
+fn a_choice_is_for_the_storage_that_was_tuned() {
+    let folder = TempDir::new().unwrap();
+    let cache = folder.path().join("cache");
+    let by_columns = &["--storage", "csc", "--max-extra-bytes", "0", "--device", "sim"][..];
+    let run = |arguments: &[&str]| json(&cache, &[&["run", MATRIX], arguments].concat())["kernel"].clone();
+    assert_eq!(run(by_columns)["chosen_by"], "planner");
+    let tuned = json(&cache, &[&["tune", MATRIX], by_columns].concat());
+    assert!(tuned["config"].as_str().unwrap().starts_with("naive_t"), "{tuned}");
+    assert_eq!(run(by_columns)["chosen_by"], "tuning");
+    let by_rows = run(&["--transpose", "--max-extra-bytes", "0", "--device", "sim"]);
+    assert_eq!((&by_rows["chosen_by"], &by_rows["algorithm"]), (&"planner".into(), &"naive_t".into()));
+
+    let first = |matrix: &str, storage: &[&str]| {
+        let explained =
+            json(&cache, &[&["explain", matrix, "--products", "1", "--storage"], storage].concat());
+        explained["candidates"][0]["config"].as_str().unwrap().to_owned()
+    };
+    assert!(first(MATRIX, &["csc"]).starts_with("hola_t"));
+    assert!(first(MATRIX, &["csc", "--transpose"]).starts_with("csr_"));
+    assert!(first("../tests/matrices/karate.mtx", &["symmetric"]).contains("operation=symmetric"));
+}
+
 /// A choice is for a structure, and a layout for rows that repeat does not go with all values of it.
 #[test]
 fn a_choice_that_does_not_fit_is_passed_over() {

@@ -138,7 +138,7 @@ pub enum Error {
     /// No kernel keeps the constraints that a choice is under.
     #[error(
         "no kernel for the {operation} product keeps the constraints{}",
-        refused.as_ref().map_or("; allow more extra bytes, or sums in any order".into(), |refused| format!(": {refused}"))
+        refused.as_ref().map_or("; allow more extra bytes or sums in any order, whichever they limit".into(), |refused| format!(": {refused}"))
     )]
     Constraints {
         /// op(A) that was asked for.

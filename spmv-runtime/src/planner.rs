@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use spmv_codegen::{
     Algorithm, Arg, Bsr, ConfigError, CsrScalar, CsrVector, Features, Hola, HolaT, KernelConfig, Loads,
-    Operation, PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, SymDia, Types, Variable,
-    special_layout,
+    NaiveT, Operation, PlannedT, Program, RowPatterns, Special, SpecialLayout, SymCsr, SymDia, Types,
+    Variable, special_layout,
 };
 
 use crate::device::Device;
@@ -447,12 +447,16 @@ fn rules(
                 (PlannedT::default().into(), "no copy of the values, the same bits every time".to_owned());
             let direct = (
                 HolaT::default().into(),
-                "equal shares for rows of any length, nothing to prepare".to_owned(),
+                "equal shares for rows of any length, no copy, little to prepare".to_owned(),
             );
-            match constraints.products {
+            let mut found = match constraints.products {
                 0..WORTH_A_COPY => vec![direct, planned],
                 _ => vec![planned, direct],
+            };
+            if constraints.max_extra_bytes.is_some() {
+                found.push((NaiveT::default().into(), "needs nothing beside the matrix".to_owned()));
             }
+            found
         }
         operation if operation.is_of_triangle() => {
             let rows = (SymCsr::default().into(), "no copy with both triangles".to_owned());

@@ -431,4 +431,8 @@ fn constraints_that_nothing_keeps_are_told() {
     let error = Spmv::auto_with(&device(), &a, Operation::Transpose, &constraints).unwrap_err();
     assert!(matches!(error, Error::Constraints { .. }), "{error}");
     assert!(error.to_string().contains("allow more extra bytes"), "{error}");
+    // In any order atomics add to y, and need nothing.
+    constraints.deterministic = false;
+    let plan = Spmv::auto_with(&device(), &a, Operation::Transpose, &constraints).unwrap();
+    assert_eq!(plan.config().algorithm().name(), "naive_t");
 }

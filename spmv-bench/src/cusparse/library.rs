@@ -19,14 +19,26 @@ type Status = c_int;
 
 /// `cusparseStatus_t`.
 const SUCCESS: Status = 0;
+const ALLOC_FAILED: Status = 2;
 const NOT_SUPPORTED: Status = 10;
+const INSUFFICIENT_RESOURCES: Status = 11;
 
 /// A call that did not succeed.
 #[derive(Clone, Debug)]
 pub(super) enum CallError {
     /// cuSPARSE does not do that.
     NotSupported(String),
+    /// It found no memory, or too little of something else.
+    NoRoom(String),
     Failed(String),
+}
+
+impl CallError {
+    pub(super) fn into_text(self) -> String {
+        match self {
+            CallError::NotSupported(text) | CallError::NoRoom(text) | CallError::Failed(text) => text,
+        }
+    }
 }
 
 /// `cusparseCreateCsr` and `cusparseCreateCsc`: descriptor, rows, cols, nnz, offsets, indices, values, types of offsets
@@ -361,7 +373,11 @@ impl Library {
             if name.is_null() { "".into() } else { CStr::from_ptr(name).to_string_lossy() }
         };
         let text = format!("{call} of cuSPARSE {}: {name} ({status})", self.version_text());
-        Err(if status == NOT_SUPPORTED { CallError::NotSupported(text) } else { CallError::Failed(text) })
+        Err(match status {
+            NOT_SUPPORTED => CallError::NotSupported(text),
+            ALLOC_FAILED | INSUFFICIENT_RESOURCES => CallError::NoRoom(text),
+            _ => CallError::Failed(text),
+        })
     }
 }
 

@@ -203,6 +203,7 @@ impl Bench {
             };
         }
         if let Some(file) = self.csv.as_deref().filter(|file| !files::is_stdout(file)) {
+            files::refuse_inputs("--csv", file, &self.files)?;
             files::prepare(file).map_err(|error| Failure::unwritable(file, error))?;
         }
         if let Some(folder) = &self.record {
@@ -305,7 +306,7 @@ impl Bench {
         }
         let mut entries = Vec::new();
         for name in &self.suites {
-            entries.extend(suite::named(name).map_err(unusable)?);
+            entries.extend(suite::named(name).map_err(|error| unusable(&error))?);
         }
         for class in &self.classes {
             entries.push(Entry::named(class)?);
@@ -322,7 +323,7 @@ impl Bench {
             return Err(Failure::new(Kind::Usage, message).help("a file of that name is ./-"));
         }
         if !self.files.is_empty() {
-            entries.extend(suite::files(&self.files).map_err(unusable)?);
+            entries.extend(suite::files(&self.files).map_err(|error| unusable(&error))?);
         }
         Ok(entries)
     }
@@ -368,7 +369,7 @@ impl Bench {
                     if tell && told.is_ok() {
                         told = writeln!(io::stdout().lock(), "{name:<24} left out: {message}");
                     }
-                    first_unreadable.get_or_insert(message);
+                    first_unreadable.get_or_insert_with(|| unusable(error));
                 }
                 // What cannot be written now is tried again at the end, and told then.
                 Event::Record(record) => drop(save_all(record)),
@@ -384,10 +385,10 @@ impl Bench {
             let message = format!("{} of {} {}: {}", row.label(), row.value, row.matrix, row.status);
             return Err(Failure::new(Kind::Verification, message));
         }
-        match first_unreadable {
-            Some(message) => Err(Failure::new(Kind::Input, message)),
-            None => told,
+        if let Some(failure) = first_unreadable {
+            return Err(failure);
         }
+        told.and_then(|()| check_measured(&record))
     }
 
     fn csv_takes_stdout(&self) -> bool {
@@ -419,9 +420,22 @@ impl Bench {
     }
 }
 
-fn unusable(error: SuiteError) -> Failure {
-    let kind = match &error {
+/// Refuses a record in which nothing was measured or checked.
+fn check_measured(record: &Record) -> Result<(), Failure> {
+    if record.rows.iter().any(|row| row.err_over_bound.is_some()) {
+        return Ok(());
+    }
+    let why = match record.rows.first() {
+        Some(row) => row.status.split_once(": ").map_or(&*row.status, |(_, why)| why),
+        None => record.head.notes.first().map_or("nobody takes part", |note| note),
+    };
+    Err(Failure::new(Kind::Usage, format!("nothing was measured: {why}")))
+}
+
+fn unusable(error: &SuiteError) -> Failure {
+    let kind = match error {
         SuiteError::UnknownSuite { .. } | SuiteError::UnknownMatrix { .. } => Kind::Usage,
+        error if error.is_of_memory() => Kind::Memory,
         _ => Kind::Input,
     };
     Failure::new(kind, error.to_string())
@@ -429,7 +443,7 @@ fn unusable(error: SuiteError) -> Failure {
 
 fn no_experiment(error: ExperimentError) -> Failure {
     match error {
-        ExperimentError::Suite(error) => unusable(error),
+        ExperimentError::Suite(error) => unusable(&error),
         ExperimentError::Unknown { .. } => Failure::new(Kind::Usage, error.to_string()),
         error => Failure::new(Kind::Input, error.to_string()),
     }

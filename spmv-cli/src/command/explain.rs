@@ -4,13 +4,11 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
-use spmv_runtime::codegen::{
-    Features, IndexType, KernelConfig, Operation, StorageFormat, UnknownName, ValueType,
-};
-use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16, features, features_of_transpose};
+use spmv_runtime::codegen::{Features, IndexType, KernelConfig, Operation, UnknownName, ValueType};
+use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16};
 use spmv_runtime::planner::{Candidate, TERMS};
 use spmv_runtime::tuning::Question;
-use spmv_runtime::{DeviceOffset, Element, Fingerprint};
+use spmv_runtime::{DeviceOffset, Element};
 
 use crate::choice::{self, ConstraintArgs, by_default, device_of_run, l2_bytes};
 use crate::failure::{Failure, Kind};
@@ -21,6 +19,7 @@ use crate::quantity::significant;
 use crate::reading;
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{SettingArgs, with_types};
+use crate::stored::{Read, StorageArgs, of_arrays};
 
 /// Bytes of memory that counting the entries of columns takes for each.
 const COL_BYTES: u64 = 4;
@@ -36,6 +35,8 @@ pub struct Explain {
     settings: SettingArgs,
     #[command(flatten)]
     constraints: ConstraintArgs,
+    #[command(flatten)]
+    storage: StorageArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -55,6 +56,7 @@ changed by --set. What `spmv tune` found for this product comes before all of th
 Examples:
   spmv explain A.mtx
   spmv explain A.mtx --value f64 --deterministic --products 50
+  spmv explain A.mtx --storage symmetric
 
 JSON (--json), one object:
   path, features (num_rows, num_cols, nnz, longest_row, row_lengths: rows with 0 entries, 1,
@@ -179,20 +181,22 @@ impl Explain {
     }
 
     fn explain<V: Element, O: DeviceOffset>(self, operation: Operation) -> Result<(), Failure> {
-        let (a, _) = reading::read::<V, O>(&self.matrix)?;
+        let storage = self.storage.storage;
+        let Read { by_rows: a, stored, .. } = storage.read::<V, O>(&self.matrix)?;
+        let of_arrays = of_arrays(stored.format(), operation)?;
         let types = self.settings.types(O::TYPE)?;
-        let features = match operation {
-            Operation::Transpose => features_of_transpose(&a),
-            _ => features(&a),
-        };
+        let features = stored.features(&a, of_arrays);
         let constraints = self.constraints.constraints();
         let device = device_of_run();
         let l2_bytes = l2_bytes(device.as_ref());
-        let found = choice::choose(operation, &features, types, l2_bytes, &constraints, &self.settings)?;
+        let found = choice::choose(of_arrays, &features, types, l2_bytes, &constraints, &self.settings)?;
         let configured = |candidate: &Candidate| {
             let mut builder = by_default(&candidate.config).offset(O::TYPE);
             self.settings.apply(&mut builder)?;
-            Ok(CandidateFacts::new(candidate, &builder.operation(operation).build()?))
+            let config = builder.operation(of_arrays).build()?;
+            choice::check_verifiable(&config)?;
+            storage.check(&config)?;
+            Ok(CandidateFacts::new(candidate, &config))
         };
         let mut candidates: Vec<CandidateFacts> = Vec::with_capacity(found.len());
         let mut problem: Option<Failure> = None;
@@ -207,8 +211,7 @@ impl Explain {
             return Err(problem);
         }
         let tuned = device.filter(|_| self.settings.are_plain()).and_then(|device| {
-            let fingerprint = Fingerprint::of(&a, O::TYPE);
-            let storage = StorageFormat::Csr;
+            let (fingerprint, storage) = (stored.fingerprint(&a), stored.format());
             let question = Question::of(&device, fingerprint, storage, operation, types, &constraints);
             choice::tuned_for(&device, &question, &features)
         });

@@ -72,6 +72,9 @@ impl Fit {
     pub fn run(self) -> Result<(), Failure> {
         let failed =
             |error: FitError, path: &Path| Failure::new(Kind::Input, error.to_string()).in_file(path);
+        if let Some(path) = &self.out {
+            files::refuse_inputs("-o", path, self.records.iter().chain(&self.judge))?;
+        }
         let mut opened =
             self.records.iter().map(|path| records::open(path)).collect::<Result<Vec<_>, _>>()?;
         self.since.iter().for_each(|since| since.leave_out_older(&mut opened));

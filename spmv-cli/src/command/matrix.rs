@@ -66,7 +66,8 @@ struct Make {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u64>)]
     seed: u64,
     /// What the entries are: random, single (random numbers that f32 holds), ones, integers from -4 to 4, or laplacian (-1
-    /// beside the diagonal, on it the number of these in the longest row: definite where the structure is symmetric)
+    /// beside the diagonal, on it the number of these in the longest row: definite where the structure is symmetric). Without
+    /// signs integers from 1 to 4, and 1 beside the diagonal
     #[arg(long, default_value = "random", value_parser = PossibleValuesParser::new(Values::NAMES.map(|(name, _)| name)))]
     values: String,
     /// Type of the entries

@@ -81,6 +81,9 @@ impl Plot {
             return Err(Failure::new(Kind::Usage, message)
                 .help("name one that `spmv bench --csv` wrote; with --output, --matrix needs none"));
         }
+        if let Some(path) = &self.report {
+            files::refuse_inputs("--report", path, self.records.iter().chain(&self.matrices))?;
+        }
         let record = if self.records.is_empty() { None } else { Some(self.record()?) };
         let mut gallery = record.as_ref().map_or_else(Gallery::default, plot::gallery);
         for heat in &self.heat {

@@ -7,18 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spmv_runtime::codegen::{
-    AlgorithmSpec, ConfigError, CsrScalar, Features, IndexType, KernelConfig, KernelConfigBuilder, Operation,
-    Semiring, StorageFormat, Types, ValueType,
+    AlgorithmSpec, ConfigError, CsrScalar, IndexType, KernelConfig, KernelConfigBuilder, Operation, Semiring,
+    StorageFormat, Types, ValueType,
 };
-use spmv_runtime::matrix::{
-    Complex32, Complex64, CscMatrix, CsrMatrix, Statistics, SymmetricCsr, bf16, cpu_parallel, f16, features,
-    features_of_transpose,
-};
+use spmv_runtime::matrix::{Complex32, Complex64, CsrMatrix, Statistics, bf16, cpu_parallel, f16};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::Question;
-use spmv_runtime::{
-    Device, DeviceMatrix, DeviceOffset, Error, Fingerprint, MatrixSource, Nvrtc, Spmv, planner,
-};
+use spmv_runtime::{Device, DeviceMatrix, DeviceOffset, Error, Nvrtc, Spmv, planner};
 
 use crate::choice::{self, ConstraintArgs, by_default, l2_bytes};
 use crate::counters::CounterFacts;
@@ -31,12 +26,13 @@ use crate::measure::{Effort, Performance};
 use crate::memory;
 use crate::on_cpu::OnCpu;
 use crate::on_device::OnDevice;
-use crate::operands::{Operands, parts};
+use crate::operands::{Operands, number_of, parts};
 use crate::product::{Computed, compute};
 use crate::quantity;
 use crate::reading::{self, Header, MatrixFacts};
 use crate::report::{OutputArgs, Report, fact};
 use crate::settings::{SettingArgs, algorithm_names, with_types};
+use crate::stored::{Read, Storage, StorageArgs, Stored, of_arrays};
 use crate::vectors;
 
 /// Bytes of memory that a product and its verification take for each row: what reading takes, y before, y twice after, the
@@ -62,10 +58,8 @@ pub struct Run {
     settings: SettingArgs,
     #[command(flatten)]
     constraints: ConstraintArgs,
-    /// How the kernel gets the matrix: by rows, by columns, or the lower triangle alone of one that is symmetric,
-    /// skew-symmetric or hermitian
-    #[arg(long, value_name = "csr|csc|symmetric", default_value = "csr", hide_possible_values = true)]
-    storage: Storage,
+    #[command(flatten)]
+    storage: StorageArgs,
     /// Where to compute: a GPU, the simulator, which runs the same kernel without one, or the CPU, which runs
     /// none. `auto` takes the first GPU, and the simulator where there is none or an option asks for it
     #[arg(long, value_name = "auto|cuda[:N]|sim|cpu", default_value = "auto", value_parser = parse_device)]
@@ -171,74 +165,6 @@ JSON (--json), one object; numbers that are not finite are null:
                 global_store_efficiency, bytes_moved, shared_requests, shared_bank_conflicts,
                 global_atomic_requests, global_atomics, shared_atomics, barriers, blocks;
                 else null";
-
-/// What `--storage` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Storage {
-    Csr,
-    Csc,
-    Symmetric,
-}
-
-/// The matrix as a kernel gets it, beside the whole of it by rows.
-enum Stored<V, O> {
-    ByRows,
-    ByColumns(CscMatrix<V, O>),
-    Triangle(SymmetricCsr<V, O>),
-}
-
-/// What came of reading, and the milliseconds that it took.
-struct Read<V, O> {
-    by_rows: CsrMatrix<V, O>,
-    stored: Stored<V, O>,
-    ms: f64,
-}
-
-impl<V: Multiplied, O: DeviceOffset> Stored<V, O> {
-    fn format(&self) -> StorageFormat {
-        match self {
-            Stored::ByRows => StorageFormat::Csr,
-            Stored::ByColumns(a) => a.storage(),
-            Stored::Triangle(a) => a.storage(),
-        }
-    }
-
-    /// The features of the arrays, or of their transpose where that is multiplied with; of the whole matrix where a triangle is
-    /// stored.
-    fn features(&self, by_rows: &CsrMatrix<V, O>, of_arrays: Operation) -> Features {
-        let features = match of_arrays {
-            Operation::Transpose => features_of_transpose,
-            _ => features,
-        };
-        match self {
-            Stored::ByRows => features(by_rows),
-            Stored::ByColumns(a) => features(a.transpose()),
-            Stored::Triangle(_) => features(by_rows),
-        }
-    }
-
-    /// The fingerprint of the arrays, with offsets as they are.
-    fn fingerprint(&self, by_rows: &CsrMatrix<V, O>) -> Fingerprint {
-        match self {
-            Stored::ByRows => Fingerprint::of(by_rows, O::TYPE),
-            Stored::ByColumns(a) => Fingerprint::of(a.transpose(), O::TYPE),
-            Stored::Triangle(a) => Fingerprint::of(a.lower(), O::TYPE),
-        }
-    }
-
-    fn upload(
-        &self,
-        device: &Device,
-        by_rows: &CsrMatrix<V, O>,
-        types: Types,
-    ) -> Result<Arc<DeviceMatrix>, Error> {
-        match self {
-            Stored::ByRows => by_rows.to_device(device, types),
-            Stored::ByColumns(a) => a.to_device(device, types),
-            Stored::Triangle(a) => a.to_device(device, types),
-        }
-    }
-}
 
 /// Everything that `spmv run` tells.
 #[derive(Debug, Serialize)]
@@ -386,7 +312,7 @@ impl Run {
                 Failure::new(Kind::Usage, message).help("with --device sim the kernel runs, on any machine")
             );
         }
-        if self.device == DeviceChoice::Cpu && self.storage != Storage::Csr {
+        if self.device == DeviceChoice::Cpu && self.storage.storage != Storage::Csr {
             let message = "--storage says how a kernel gets the matrix, and --device cpu runs none";
             return Err(
                 Failure::new(Kind::Usage, message).help("with --device sim the kernel runs, on any machine")
@@ -410,6 +336,8 @@ impl Run {
         }
         self.settings.check_keys()?;
         if let Some(file) = self.file.as_deref().filter(|file| !files::is_stdout(file)) {
+            // A vector may be replaced by what it becomes.
+            files::refuse_inputs("-o", file, [&self.matrix])?;
             files::check_writable(file).map_err(|error| Failure::unwritable(file, error))?;
         }
         // Wrong names and values are told before a large file is read.
@@ -423,7 +351,7 @@ impl Run {
     /// wrong is told elsewhere.
     fn operation(&self) -> Operation {
         let set = self.settings.get("operation").and_then(|name| name.parse().ok());
-        if self.storage != Storage::Csr {
+        if self.storage.storage != Storage::Csr {
             return set.unwrap_or(Operation::NonTranspose);
         }
         let spec = self.algorithm.as_deref().and_then(AlgorithmSpec::find);
@@ -443,7 +371,7 @@ impl Run {
     }
 
     fn run_typed<V: Multiplied, O: DeviceOffset>(self, header: Option<Header>) -> Result<(), Failure> {
-        let Read { by_rows: a, stored, ms: read } = self.read::<V, O>()?;
+        let Read { by_rows: a, stored, ms: read } = self.storage.storage.read::<V, O>(&self.matrix)?;
         let statistics = Statistics::of(&a);
         let path = self.matrix.display().to_string();
         let matrix = MatrixFacts::new(path, header.as_ref(), statistics);
@@ -519,19 +447,6 @@ impl Run {
         printed
     }
 
-    fn read<V: Multiplied, O: DeviceOffset>(&self) -> Result<Read<V, O>, Failure> {
-        if self.storage == Storage::Symmetric {
-            let (triangle, read) = reading::read_symmetric::<V, O>(&self.matrix)?;
-            return Ok(Read { by_rows: triangle.to_csr()?, stored: Stored::Triangle(triangle), ms: read });
-        }
-        let (a, read) = reading::read::<V, O>(&self.matrix)?;
-        let stored = match self.storage {
-            Storage::Csc => Stored::ByColumns(CscMatrix::from_csr(&a)?),
-            _ => Stored::ByRows,
-        };
-        Ok(Read { by_rows: a, stored, ms: read })
-    }
-
     /// The configurations: what the user says, else what was tuned before, else the planner; alpha and beta where the text is
     /// shorter for knowing them.
     fn choose<V: Multiplied, O: DeviceOffset>(
@@ -576,7 +491,8 @@ impl Run {
         let Some((config, _)) = configs.first() else {
             return Err(problem.expect("a configuration that was found is one, or why not was told"));
         };
-        let operation = if self.storage == Storage::Csr { config.operation() } else { self.operation() };
+        let operation =
+            if self.storage.storage == Storage::Csr { config.operation() } else { self.operation() };
         Ok(Chosen { configs, operation, chosen_by, longest_row })
     }
 
@@ -625,26 +541,22 @@ impl Run {
         storage: StorageFormat,
     ) -> Result<KernelConfig, Failure> {
         builder.set("offset", O::TYPE.name())?;
+        let sums = self.settings.types(O::TYPE)?.accumulator;
         for (key, value) in [("alpha", self.alpha), ("beta", self.beta)] {
-            let known = ["1", "-1", "0"].into_iter().find(|known| known.parse() == Ok(value));
+            // What is no number of sums is refused with those that are.
+            let is_one = number_of(sums, value).is_some();
+            let known = ["1", "-1", "0"].into_iter().find(|known| is_one && known.parse() == Ok(value));
             // Kernels for alpha = 0 do not exist: there is nothing to gain.
             if let Some(known) = known.filter(|known| key == "beta" || *known != "0") {
                 builder.set(key, known)?;
             }
         }
         self.settings.apply(&mut builder)?;
-        if self.storage != Storage::Csr {
-            let operation = self.operation();
-            let Some(of_arrays) = storage.of_arrays(operation) else {
-                let message = format!("there is no {operation} product of a matrix in {storage} storage");
-                return Err(
-                    Failure::new(Kind::Usage, message).help("leave out --transpose and --set operation")
-                );
-            };
-            builder = builder.operation(of_arrays);
+        if self.storage.storage != Storage::Csr {
+            builder = builder.operation(of_arrays(storage, self.operation())?);
         }
         let config = builder.build().map_err(|error| match error {
-            ConfigError::Operation { operation: of_arrays, .. } if self.storage == Storage::Csc => {
+            ConfigError::Operation { operation: of_arrays, .. } if self.storage.storage == Storage::Csc => {
                 Failure::from(error).help(format!(
                     "with --storage csc the {} product is the {of_arrays} product of the arrays: name an \
                      algorithm of that",
@@ -653,20 +565,8 @@ impl Run {
             }
             error => error.into(),
         })?;
-        if config.user_functions().stores() {
-            let message = "what an epilogue or a dot makes of a row's rounding is its own, so nothing verifies such a product";
-            return Err(Failure::new(Kind::Usage, message)
-                .help("`spmv gen` prints the kernel, `spmv compile` compiles it, and the library runs it"));
-        }
-        if self.storage == Storage::Csr && config.operation().is_of_triangle() {
-            let (spec, operation) = (config.algorithm().spec(), config.operation());
-            let who = match spec.takes_a_copy(operation) {
-                true => format!("{} with operation = {operation}", spec.name),
-                false => spec.name.to_owned(),
-            };
-            let message = format!("{who} multiplies with one triangle of a matrix");
-            return Err(Failure::new(Kind::Usage, message).help("with --storage symmetric it gets one"));
-        }
+        choice::check_verifiable(&config)?;
+        self.storage.storage.check(&config)?;
         if let (Some((what, got, allowed)), Some(over)) =
             (config.refused_scaling(self.alpha, self.beta), config.replaces_sums())
         {

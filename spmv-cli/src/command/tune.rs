@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use spmv_runtime::cache::DiskCache;
-use spmv_runtime::codegen::{IndexType, Operation, ValueType};
+use spmv_runtime::codegen::{IndexType, KernelConfig, Operation, ValueType};
 use spmv_runtime::matrix::{Complex32, Complex64, bf16, f16};
 use spmv_runtime::ptx_sim::Schedule;
 use spmv_runtime::tuning::{Choice, Outcome, Question, Stop, Tried, Tuned};
@@ -24,15 +23,17 @@ use crate::quantity;
 use crate::reading::{self, Header};
 use crate::report::{OutputArgs, Report, fact, print_table, table};
 use crate::settings::{summed_types, with_types};
+use crate::stored::{Read, StorageArgs};
 
 /// What says how to tune, which is not done where choices are written or read.
-const TUNING: [&str; 10] = [
+const TUNING: [&str; 11] = [
     "value",
     "transpose",
     "deterministic",
     "values_change",
     "products",
     "max_extra_bytes",
+    "storage",
     "budget",
     "time_limit",
     "again",
@@ -41,7 +42,10 @@ const TUNING: [&str; 10] = [
 
 /// Find the fastest kernel for a matrix by measuring, and keep it for `spmv run`
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(
+    after_help = AFTER_HELP,
+    override_usage = "spmv tune [OPTIONS] <A.mtx>\n       spmv tune --export <FILE>\n       spmv tune --import <FILE>"
+)]
 pub struct Tune {
     /// A Matrix Market file, plain or compressed with gzip, or a .npz file of SciPy's; - is standard input
     #[arg(value_name = "A.mtx", value_parser = files::input(), required_unless_present_any = ["export", "import"])]
@@ -54,6 +58,8 @@ pub struct Tune {
     transpose: bool,
     #[command(flatten)]
     constraints: ConstraintArgs,
+    #[command(flatten)]
+    storage: StorageArgs,
     /// Spend the time of so many products of the fastest kernel on measuring; on the simulator every candidate multiplies
     /// once, whatever this says
     #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true, value_parser = quantity::parse_whole::<u32>)]
@@ -202,7 +208,7 @@ impl Tune {
 
 impl Tune {
     fn tune<V: Element, O: DeviceOffset>(&self, path: &Path, header: Option<Header>) -> Result<(), Failure> {
-        let (a, _) = reading::read::<V, O>(path)?;
+        let Read { by_rows: a, stored, .. } = self.storage.storage.read::<V, O>(path)?;
         drop(header);
         let Opened::Device(device, facts) = open(self.device, Schedule::Natural)? else {
             unreachable!("--device cpu was refused");
@@ -212,7 +218,8 @@ impl Tune {
             let matrix = DeviceMatrix::predict_bytes(a.num_rows(), a.nnz(), V::TYPE, O::TYPE, index);
             memory::check_simulated(matrix)?;
         }
-        let matrix = Arc::new(DeviceMatrix::upload(&device, &a, O::TYPE)?);
+        let types = KernelConfig::named("csr_vector")?.value(V::TYPE).offset(O::TYPE).build()?.types();
+        let matrix = stored.upload(&device, &a, types)?;
         let operation = if self.transpose { Operation::Transpose } else { Operation::NonTranspose };
         let constraints = self.constraints.constraints();
         let budget = match self.time_limit {
@@ -328,7 +335,7 @@ impl Report for TuneReport {
         }
         match self.kept {
             true => {
-                let asked = "the same types, operation, --products and constraints";
+                let asked = "the same types, operation, --storage, --products and constraints";
                 fact(out, "kept", format_args!("spmv run with {asked} takes it from now on"))
             }
             false => fact(out, "kept", "not: there is no cache (`spmv doctor` says why)"),
