@@ -123,12 +123,15 @@ pub fn head(name: &str, device: &Device) -> Result<serde_json::Value, Box<dyn st
     }))
 }
 
-/// `SPMV_COMMIT` where a binary travels without its repository, else what git says.
+/// `SPMV_COMMIT` where a binary travels without its repository, else what git says of the sources, with `-dirty` behind it where they
+/// are others than those of the commit.
 fn commit() -> String {
     if let Ok(commit) = std::env::var("SPMV_COMMIT") {
         return commit;
     }
-    let git = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let describe = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"];
+    let git =
+        std::process::Command::new("git").args(["-C", env!("CARGO_MANIFEST_DIR")]).args(describe).output();
     let text = git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".into())
 }

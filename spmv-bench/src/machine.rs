@@ -43,12 +43,14 @@ pub(crate) fn head(request: &Request) -> Head {
     head
 }
 
-/// `SPMV_COMMIT` where a binary travels without its repository, else what git says.
+/// `SPMV_COMMIT` where a binary travels without its repository, else what git says of the sources that it was built from, with
+/// `-dirty` behind it where they are others than those of the commit.
 fn commit() -> String {
     if let Some(commit) = std::env::var("SPMV_COMMIT").ok().filter(|commit| !commit.is_empty()) {
         return commit;
     }
-    let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let describe = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"];
+    let git = Command::new("git").args(["-C", env!("CARGO_MANIFEST_DIR")]).args(describe).output();
     let text = git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".into())
 }

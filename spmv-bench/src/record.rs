@@ -14,7 +14,7 @@ use crate::request::Operation;
 pub struct Head {
     /// Coordinated universal time, RFC 3339.
     pub date: String,
-    /// The commit that was measured.
+    /// The commit that was measured, with `-dirty` behind it where its sources had been changed.
     pub commit: String,
     /// The GPU's name; `simulator` or `cpu` where there was none.
     pub gpu: String,
@@ -44,6 +44,14 @@ pub struct Head {
     pub wall_s: f64,
     /// What the run had to say: contenders that were left out and why.
     pub notes: Vec<String>,
+}
+
+impl Head {
+    /// The first digits of the commit, with what stands behind all of them.
+    pub fn short_commit(&self, digits: usize) -> String {
+        let (hash, state) = self.commit.split_at(self.commit.find('-').unwrap_or(self.commit.len()));
+        hash.chars().take(digits).chain(state.chars()).collect()
+    }
 }
 
 /// One contender on one matrix. Times are medians in milliseconds; what was not measured is empty.

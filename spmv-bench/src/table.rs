@@ -91,7 +91,7 @@ pub fn provenance(head: &Head) -> String {
         known("cuSPARSE ", &head.cusparse.join(" and ")),
         (head.copy_gb_per_s > 0.0).then(|| format!("copy roof {:.0} GB/s", head.copy_gb_per_s)),
         known("", head.date.split('T').next().unwrap_or("")),
-        known("commit ", &head.commit.chars().take(12).collect::<String>()),
+        known("commit ", &head.short_commit(12)),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { "Of unknown origin.".to_owned() } else { format!("{}.", parts.join(", ")) }

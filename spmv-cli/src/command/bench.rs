@@ -464,7 +464,7 @@ fn new_file(folder: &Path, head: &Head) -> Result<PathBuf, Failure> {
     let gpu = head.gpu.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let folder = folder.join(gpu);
     let date = head.date.trim_end_matches('Z').replace(':', "-");
-    let commit: String = head.commit.chars().take(7).collect();
+    let commit = head.short_commit(7);
     let mut number = 1;
     loop {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
@@ -719,6 +719,9 @@ mod tests {
         assert_eq!(first, named("2026-01-31T12-00-00-0123456.csv"));
         assert_eq!(second, named("2026-01-31T12-00-00-0123456-2.csv"));
         assert_eq!(third, named("2026-01-31T12-00-00-0123456-3.csv"));
+        let changed = Head { commit: "0123456789-dirty".into(), ..head };
+        let changed = new_file(folder.path(), &changed).unwrap();
+        assert_eq!(changed, named("2026-01-31T12-00-00-0123456-dirty.csv"));
     }
 
     #[test]
