@@ -76,9 +76,12 @@ __device__ __forceinline__ void tell(Counters* counters, uint64_t* told) {
     numbers[place] = 0;
   }
   if (threadIdx.x == 0) counters->finished = 0;
-  __threadfence_system();
   __syncthreads();
-  if (threadIdx.x == 0) *static_cast<volatile uint64_t*>(told + kNumbers) = 1;
+  // Behind the barrier: a fence holds for what its thread knows of, and of the others' numbers it knows by the barrier.
+  if (threadIdx.x == 0) {
+    __threadfence_system();
+    *static_cast<volatile uint64_t*>(told + kNumbers) = 1;
+  }
 }
 
 // Zeroes words, every thread of the launch some.

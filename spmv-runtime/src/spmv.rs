@@ -298,7 +298,8 @@ impl Spmv {
     /// not read. α = 0 leaves β·y, whatever A and x hold.
     ///
     /// A captured graph holds addresses: the plan, the matrix, x, y and whatever else the product takes from memory must outlive
-    /// the graph's launches, which nothing checks.
+    /// the graph's launches, which nothing checks. After a product that failed on its way the next one makes the plan's memory
+    /// anew, for which it waits and which it cannot do while it is captured; graphs of before must be captured again then.
     ///
     /// Where the configuration has an epilogue, its result is stored: α is 1 and β 0, and what it takes by name is bound
     /// before ([`set_vector`](Self::set_vector), [`set_scalar`](Self::set_scalar)). So it is with a dot, whose sum over the
