@@ -13,7 +13,8 @@
 //!
 //! `abs`, `sqrt`, `recip`, `floor`, `ceil`, `trunc`, `round`, `min`, `max`, `clamp`, `mul_add`, `powi`, `signum` and
 //! `copysign` give the same bits on the CPU and on every device. `exp`, `ln`, `sin` and the other functions that are not
-//! algebraic come from libraries that differ in their last bits. Of two zeros of different signs `min` gives −0 and `max`
+//! algebraic come from libraries that differ in their last bits. `clamp` with its bounds the wrong way round, or with NaN for one,
+//! panics in Rust; a kernel takes the lower bound of what is below it, the upper of what is above, and lets a NaN for one be. Of two zeros of different signs `min` gives −0 and `max`
 //! +0, which Rust leaves open.
 
 mod check;

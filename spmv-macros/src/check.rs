@@ -67,10 +67,26 @@ pub(crate) fn check(settings: &[Setting]) -> (Checked, Vec<Error>) {
         ([builder], true) => others.iter().filter_map(|setting| written(setting, builder)).collect(),
         _ => Vec::new(),
     };
-    let config = builders.swap_remove(0).build().unwrap_or_else(|_| {
-        KernelConfig::builder((Algorithm::ALL[0].default)()).build().expect("defaults are allowed")
-    });
+    let config = builders.swap_remove(0).build().unwrap_or_else(|_| with_types_of(&others));
     (Checked { config, runtime, functions }, check.errors)
+}
+
+/// A configuration in place of one that is not allowed, with the types of that as far as they are: what uses the kernel is not wrong
+/// for it.
+fn with_types_of(settings: &[&Setting]) -> KernelConfig {
+    let mut builder = KernelConfig::builder((Algorithm::ALL[0].default)());
+    for key in ["value", "x", "y", "accumulator", "offset", "index"] {
+        let Some(text) =
+            settings.iter().find(|setting| setting.key == key).and_then(|s| s.value.text.as_ref())
+        else {
+            continue;
+        };
+        let mut with_key = builder.clone();
+        if with_key.set(key, text).is_ok() && with_key.clone().build().is_ok() {
+            builder = with_key;
+        }
+    }
+    builder.build().expect("it was allowed")
 }
 
 /// The function that a setting is, where it is one.

@@ -32,7 +32,7 @@ use proc_macro2::TokenStream;
 /// | `algorithm` | one of `spmv_codegen::Algorithm::ALL`; `spmv algorithms` prints them |
 /// | a parameter of the algorithm | as its entry there says |
 /// | a common setting | one of `spmv_codegen::COMMON_KEYS`: types, operation, block size, what is known of `alpha` and `beta`, and how the matrix is loaded |
-/// | `combine`, `reduce`, `map_value`, `map_x`, `epilogue`, `dot` | a closure, `\|a, x\| a * x`, of the part of Rust that `spmv_codegen::function` tells of |
+/// | `combine = \|a, x\| …`, `reduce = \|s, t\| …`, `map_value = \|a\| …`, `map_x = \|x, col\| …`, `epilogue = \|row, sum, y, …\| …`, `dot = \|row, result, …\| …` | a closure with these parameters, by any names, of the part of Rust that `spmv_codegen::function` tells of; sums are in `f32` or `f64` |
 /// | `identity` | a number of the same part of Rust |
 /// | `vectors`, `scalars` | names of parameters of `epilogue` and `dot`, `[d, b]` |
 /// | `crate` | the path of `spmv-runtime`, where it is not `::spmv_runtime` |

@@ -1,6 +1,6 @@
 use proc_macro2::TokenStream;
 use quote::quote;
-use spmv_codegen::{Algorithm, COMMON_KEYS, KernelConfig};
+use spmv_codegen::{Algorithm, COMMON_KEYS, KernelConfig, ValueType};
 
 use mutation::{Outcome, Target, mutate_text};
 
@@ -145,6 +145,25 @@ fn a_misspelt_value_still_counts_in_combinations() {
     assert_eq!(config.threads_per_block(), 64);
     let (_, errors) = checked("algorithm = csr_scalar, min_blocks = 16, threads_per_block = 512u32");
     assert_eq!(errors.len(), 2, "{errors:?}");
+}
+
+/// What uses the kernel has its types, and is not wrong because something else of it is.
+#[test]
+fn what_is_not_allowed_leaves_the_types_as_they_are() {
+    for (arguments, types) in [
+        ("algorithm = csr_vector, value = f64, epilogue = |row, sum, y| sum.sqr()", [ValueType::F64; 3]),
+        ("value = f64, algorithm = csr_vectr", [ValueType::F64; 3]),
+        (
+            "algorithm = csr_vector, x = c32, threads_per_block = 3",
+            [ValueType::F32, ValueType::C32, ValueType::C32],
+        ),
+        ("algorithm = csr_vector, value = f64, y = i32", [ValueType::F64; 3]),
+    ] {
+        let (config, errors) = checked(arguments);
+        assert!(!errors.is_empty(), "{arguments}");
+        let found = config.types();
+        assert_eq!([found.value, found.x, found.y], types, "{arguments}");
+    }
 }
 
 #[test]

@@ -37,6 +37,14 @@ fn sprs_moves_and_borrows() {
     assert_eq!(CsrMatrix::<f64, u32>::try_from(&wide.to_csc()).unwrap(), matrix);
     let narrow: CsMatI<f64, u32, u32> = CsMatI::try_from(matrix.clone()).unwrap();
     assert_eq!(CsrMatrix::try_from(narrow.to_csc()).unwrap(), matrix);
+
+    // What is owned of a slice counts from where that begins in the whole.
+    let rows = CsrMatrix::<f64, u32>::try_from(narrow.slice_outer(1..3).to_owned()).unwrap();
+    let entries = (rows.row_offsets(), rows.col_indices(), rows.values());
+    assert_eq!((rows.num_rows(), entries), (2, (&[0, 0, 2][..], &[0, 3][..], &[3.0, 4.0][..])));
+    let cols = CsrMatrix::<f64, u32>::try_from(narrow.to_csc().slice_outer(1..4).to_owned()).unwrap();
+    let entries = (cols.row_offsets(), cols.col_indices(), cols.values());
+    assert_eq!((cols.num_cols(), entries), (3, (&[0, 2, 2, 3][..], &[0, 2, 2][..], &[2.0, 1.0, 4.0][..])));
 }
 
 #[test]

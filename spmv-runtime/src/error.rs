@@ -237,9 +237,14 @@ pub enum Error {
     },
     /// Values come with another structure than the matrix has.
     #[error(
-        "the matrix on the device has {} rows, {} columns and {} entries, and values come with another structure ({} x {}, \
-         {} entries); upload that matrix",
-        expected.0, expected.1, expected.2, got.0, got.1, got.2
+        "the matrix on the device has {} rows, {} columns and {} entries, and values come with {}; upload that matrix",
+        expected.0,
+        expected.1,
+        expected.2,
+        match got == expected {
+            true => "as many that are elsewhere".to_owned(),
+            false => format!("another structure ({} x {}, {} entries)", got.0, got.1, got.2),
+        }
     )]
     Structure {
         /// Rows, columns and entries of the matrix.

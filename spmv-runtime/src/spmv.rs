@@ -417,7 +417,7 @@ impl Spmv {
 
     /// Copies the matrix's values again, where the plan keeps copies and they were replaced since: runs the program's `prepare`
     /// passes into workspace of its own, and frees that of before. Graphs that captured products before it must be captured
-    /// again then. Does nothing otherwise.
+    /// again then, and what a [`dot`](Self::dot) added up before is to be read before. Does nothing otherwise.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for the workspace, and [`Error::Misfit`] where the layout is for values that repeat

@@ -38,7 +38,8 @@ mod store;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Budget {
-    /// The time of so many products of the fastest kernel; making the plans comes on top.
+    /// The time of so many products of the fastest kernel; making the plans comes on top. On the simulator, which has no time and
+    /// counts the same every time, every candidate multiplies once, whatever this says.
     Products(u32),
     /// So long on the host's clock, plans that are made and products; the first candidate is measured in any case.
     Time(Duration),
@@ -205,6 +206,12 @@ impl Spmv {
         candidates: Vec<Candidate>,
         budget: Budget,
     ) -> Result<Tuned, Error> {
+        if candidates.is_empty() {
+            return Err(Error::Constraints {
+                operation,
+                refused: Some("there are no candidates".to_owned()),
+            });
+        }
         Self::raced(device, a, operation, constraints, candidates, Entrants::Listed, budget)
     }
 
@@ -261,11 +268,13 @@ impl TuningReport {
         }
     }
 
-    /// What is worth keeping: the kernel that was taken, and its time.
+    /// What is worth keeping: the kernel that was taken, and its time. None where it was not measured, and where its configuration
+    /// has a semiring, functions of the user's or a known α or β: a question is that for sums of products.
     pub fn choice(&self, question: Question) -> Option<Choice> {
         let taken = self.tried.iter().find(|tried| tried.config == self.config)?;
         let Outcome::Measured { product, prepare, .. } = taken.outcome else { return None };
-        Some(Choice { question, config: self.config, product, prepare, unit: self.unit })
+        let choice = Choice { question, config: self.config, product, prepare, unit: self.unit };
+        choice.can_be_kept().then_some(choice)
     }
 }
 

@@ -320,7 +320,7 @@ fn plans() {
             Spmv::auto_with(&device, &a, Operation::Symmetric, &Constraints::default()) => "Operation", "no algorithm computes the symmetric product of a matrix in csr; allowed: non_transpose, transpose";
             Spmv::auto_with(&device, &a, Operation::Transpose, &nothing_extra) => "Constraints", "no kernel for the transpose product keeps the constraints; allow more extra bytes or sums in any order, whichever they limit";
             Spmv::tune_with(&device, &a, Operation::Transpose, &nothing_extra, Budget::Products(0)) => "Constraints", "no kernel for the transpose product keeps the constraints; allow more extra bytes or sums in any order, whichever they limit";
-            Spmv::tune_among(&device, &a, Operation::NonTranspose, &Constraints::default(), vec![], Budget::default()) => "Constraints", "no kernel for the non_transpose product keeps the constraints; allow more extra bytes or sums in any order, whichever they limit";
+            Spmv::tune_among(&device, &a, Operation::NonTranspose, &Constraints::default(), vec![], Budget::default()) => "Constraints", "no kernel for the non_transpose product keeps the constraints: there are no candidates";
             Compiler::shared().compile(&named("csr_vector"), "sm_42") => "Nvrtc/Arch", "NVRTC V does not compile for sm_42; allowed: sm_75, …";
             Compiler::shared().compile(&named("csr_vector"), "") => "Nvrtc/Arch", "NVRTC V does not compile for ; allowed: sm_75, …";
         },

@@ -204,6 +204,31 @@ fn candidates_of_the_caller_for_other_types_are_refused() {
 }
 
 #[test]
+fn candidates_of_the_caller_for_another_product_are_refused() {
+    let a = generated("stencil_5", &[("nx", 12.0), ("ny", 12.0)]);
+    let tune = |names: &[&str], semiring| {
+        let config = |name: &&str| {
+            KernelConfig::from_settings(name, [("value", "f64"), ("semiring", semiring)]).unwrap()
+        };
+        let candidates = names.iter().map(config).map(|config| planner::Candidate::new(config, "asked for"));
+        let (operation, constraints) = (Operation::NonTranspose, Constraints::default());
+        let candidates = candidates.collect();
+        Spmv::tune_among(&forgetful(), &a, operation, &constraints, candidates, Budget::default())
+    };
+    let tuned = tune(&["hola_t", "csr_scalar", "sym_csr"], "plus_times").unwrap();
+    let outcomes = tuned.report.tried.iter().map(|tried| matches!(tried.outcome, Outcome::Refused(_)));
+    assert_eq!(outcomes.collect::<Vec<_>>(), [true, false, true]);
+    let question = |plan: &Spmv| {
+        Question::new(plan.device(), plan.matrix(), Operation::NonTranspose, &Constraints::default()).unwrap()
+    };
+    assert!(tuned.report.choice(question(&tuned.plan)).is_some());
+    let shortest = tune(&["csr_vector", "csr_scalar"], "min_plus").unwrap();
+    assert_eq!(shortest.report.choice(question(&shortest.plan)), None);
+    let error = tune(&[], "plus_times").unwrap_err().to_string();
+    assert!(error.ends_with("there are no candidates"), "{error}");
+}
+
+#[test]
 fn what_a_kernel_multiplies_fill_with_is_found_out() {
     let device = forgetful();
     let blocks = generated("fem", &[("nx", 5.0), ("ny", 4.0), ("nz", 4.0), ("unknowns", 2.0)]);
@@ -532,6 +557,26 @@ fn choices_are_exported_and_imported() {
     narrow.config = narrow.config.to_builder().index(IndexType::U16).build().unwrap();
     narrow.question.types = narrow.config.types();
     assert_eq!(Choice::import(&Choice::export(std::slice::from_ref(&narrow))).unwrap(), [narrow]);
+    // What no question asks for is not lost on the way: it is not kept at all.
+    let root = TempDir::new().unwrap();
+    let disk = DiskCache::open(&CacheLocation::folder(root.path()));
+    for (key, value) in [("semiring", "min_plus"), ("alpha", "1"), ("map_x", "|x, col| x.abs()")] {
+        let mut builder = KernelConfig::named("csr_scalar").unwrap().value(spmv_runtime::ValueType::F64);
+        builder.set(key, value).unwrap();
+        let other = Choice { config: builder.build().unwrap(), ..choice.clone() };
+        assert!(!other.keep(&disk) && Choice::kept(&disk).unwrap().is_empty(), "{key}");
+        assert_eq!(Choice::export(&[other]), Choice::export(&[]), "{key}");
+        let with_key = text.replacen("threads_per_vector=", &format!("{key}={value} threads_per_vector="), 1);
+        assert!(
+            with_key != text
+                && matches!(
+                    error(&with_key),
+                    ChoiceError::Value { line: 2, .. } | ChoiceError::Config { .. }
+                ),
+            "{key}"
+        );
+    }
+    assert!(choice.keep(&disk));
     assert!(matches!(
         error(&format!("{}\nfew\tvalues\n", lines[0])),
         ChoiceError::Values { line: 2, found: 2 }

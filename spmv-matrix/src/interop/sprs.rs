@@ -53,7 +53,14 @@ impl<V: Entry, O: Offset + SpIndex> TryFrom<CsMatI<V, u32, O>> for CsrMatrix<V, 
     /// Moves the arrays; what is stored by columns is sorted anew.
     fn try_from(a: CsMatI<V, u32, O>) -> Result<Self, MatrixError> {
         let ((num_rows, num_cols), is_csr) = (a.shape(), a.is_csr());
-        let (offsets, indices, values) = a.into_raw_storage();
+        let (mut offsets, indices, values) = a.into_raw_storage();
+        // Those of a slice count from where it begins in the whole.
+        let first = offsets.first().map_or(0, |first| first.index());
+        if first > 0 {
+            offsets
+                .iter_mut()
+                .for_each(|offset| *offset = <O as SpIndex>::from_usize(offset.index() - first));
+        }
         match is_csr {
             true => CsrMatrix::new(num_rows, num_cols, offsets, indices, values),
             false => CscMatrix::new(num_rows, num_cols, offsets, indices, values)?.to_csr(),

@@ -413,12 +413,16 @@ impl Contest {
         }
         let plan = match made.expect("the plan was made, or not, above") {
             Ok(plan) => plan,
-            // The matrix may be stored with other types than those of a caller's candidate.
+            // The matrix may be stored with other types, or in another way, than those of a caller's candidate.
             Err(error)
                 if error.is_of_one_kernel()
                     || matches!(
                         error,
-                        Error::ValueType { .. } | Error::OffsetType { .. } | Error::IndexType { .. }
+                        Error::ValueType { .. }
+                            | Error::OffsetType { .. }
+                            | Error::IndexType { .. }
+                            | Error::Operation { .. }
+                            | Error::Storage { .. }
                     ) =>
             {
                 self.refuse(index, error);

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use spmv_codegen::{ConfigError, IndexType, KernelConfig, Operation, StorageFormat, Types, ValueType};
+use spmv_codegen::{
+    AlgorithmSpec, ConfigError, IndexType, KernelConfig, Operation, StorageFormat, Types, ValueType,
+};
 
 use crate::cache::{CacheProblem, DiskCache};
 use crate::device::Device;
@@ -174,9 +176,10 @@ impl Question {
 }
 
 impl Choice {
-    /// Keeps the choice in this cache, and says whether it is on disk now.
+    /// Keeps the choice in this cache, and says whether it is on disk now. One whose kernel has a semiring, functions of the user's or
+    /// a known α or β is not kept: questions are those for sums of products.
     pub fn keep(&self, disk: &DiskCache) -> bool {
-        disk.note(self.question.text().as_bytes(), self.answer().as_bytes())
+        self.can_be_kept() && disk.note(self.question.text().as_bytes(), self.answer().as_bytes())
     }
 
     /// All that this cache keeps.
@@ -191,9 +194,11 @@ impl Choice {
         Ok(disk.notes()?.into_iter().filter_map(choice).collect())
     }
 
-    /// Choices as text: a line of names, then a line each, values with tabs between them.
+    /// Choices as text: a line of names, then a line each, values with tabs between them. Those that no cache
+    /// [keeps](Self::keep) are left out.
     pub fn export(choices: &[Choice]) -> String {
-        let lines = choices.iter().map(|choice| format!("{}\t{}", choice.question.text(), choice.answer()));
+        let kept = choices.iter().filter(|choice| choice.can_be_kept());
+        let lines = kept.map(|choice| format!("{}\t{}", choice.question.text(), choice.answer()));
         std::iter::once(NAMES.join("\t")).chain(lines).map(|line| line + "\n").collect()
     }
 
@@ -210,19 +215,20 @@ impl Choice {
         lines.map(|(index, line)| Choice::parse(index + 1, line)).collect()
     }
 
+    /// Whether its kernel is the same when it is read again: it is not where it has a semiring, functions of the user's or a known α
+    /// or β, which no question asks for.
+    pub(super) fn can_be_kept(&self) -> bool {
+        let untimed = Choice { product: 0.0, prepare: 0.0, ..self.clone() };
+        let text = format!("{}\t{}", untimed.question.text(), untimed.answer());
+        Choice::parse(1, &text).is_ok_and(|read| read == untimed)
+    }
+
     fn answer(&self) -> String {
-        let own = self.config.algorithm().spec().parameters.len();
-        let settings = self.config.settings();
-        // The question has the types.
-        let told = |index: usize, key: &str| {
-            index < own || ["threads_per_block", "operation", "loads"].contains(&key)
-        };
-        let settings: Vec<String> = (settings.iter().enumerate())
-            .filter(|(index, (key, _))| told(*index, key))
-            .map(|(_, (key, value))| format!("{key}={value}"))
-            .collect();
+        let spec = self.config.algorithm().spec();
+        let settings = self.config.settings().into_iter().filter(|(key, _)| is_told(spec, key));
+        let settings: Vec<String> = settings.map(|(key, value)| format!("{key}={value}")).collect();
         let unit = self.unit.name();
-        let (algorithm, settings) = (self.config.algorithm().name(), settings.join(" "));
+        let (algorithm, settings) = (spec.name, settings.join(" "));
         format!("{algorithm}\t{settings}\t{}\t{}\t{unit}", self.product, self.prepare)
     }
 
@@ -253,9 +259,13 @@ impl Choice {
         let types =
             typed(KernelConfig::named("csr_vector").map_err(failed)?)?.build().map_err(failed)?.types();
         let mut builder = typed(KernelConfig::named(values[NUM_ASKED]).map_err(failed)?)?;
+        let spec = AlgorithmSpec::find(values[NUM_ASKED]).ok_or_else(|| wrong(NUM_ASKED))?;
         for setting in values[NUM_ASKED + 1].split_whitespace() {
             let (key, value) = setting.split_once('=').ok_or_else(|| wrong(NUM_ASKED + 1))?;
             builder.set(key, value).map_err(failed)?;
+            if !is_told(spec, key) {
+                return Err(wrong(NUM_ASKED + 1));
+            }
         }
         let unit = Unit::ALL.into_iter().find(|unit| unit.name() == values[NUM_ASKED + 4]);
         let max_extra_bytes = if values[9] == "any" { None } else { Some(whole(9)?) };
@@ -282,6 +292,12 @@ impl Choice {
             unit: unit.ok_or_else(|| wrong(NUM_ASKED + 4))?,
         })
     }
+}
+
+/// Whether a choice has this setting of its kernel: the question has the types, and products are sums, scaled by any α and β.
+fn is_told(spec: &AlgorithmSpec, key: &str) -> bool {
+    ["threads_per_block", "operation", "loads"].contains(&key)
+        || spec.parameters.iter().any(|parameter| parameter.name == key)
 }
 
 impl fmt::Display for Choice {
