@@ -16,6 +16,8 @@ pub enum VectorOp {
     Scale,
     /// y ← α·x + y.
     Axpy,
+    /// y ← α·y + x.
+    Aypx,
     /// y ← y·x, entry by entry.
     Multiply,
     /// (α·x)·(α·y), summed in double precision in an order that depends on the length alone.
@@ -33,6 +35,7 @@ impl VectorOp {
         VectorOp::Copy,
         VectorOp::Scale,
         VectorOp::Axpy,
+        VectorOp::Aypx,
         VectorOp::Multiply,
         VectorOp::Dot,
         VectorOp::DotImaginary,
@@ -46,6 +49,7 @@ impl VectorOp {
             VectorOp::Copy => "copy",
             VectorOp::Scale => "scale",
             VectorOp::Axpy => "axpy",
+            VectorOp::Aypx => "aypx",
             VectorOp::Multiply => "multiply",
             VectorOp::Dot => "dot",
             VectorOp::DotImaginary => "dot_imaginary",
@@ -90,7 +94,7 @@ impl VectorProgram {
         match op {
             VectorOp::Fill | VectorOp::Scale => elementwise(vec![length(), Arg::X, alpha]),
             VectorOp::Copy | VectorOp::Multiply => elementwise(vec![length(), Arg::X, Arg::Y]),
-            VectorOp::Axpy => elementwise(vec![length(), Arg::X, Arg::Y, alpha]),
+            VectorOp::Axpy | VectorOp::Aypx => elementwise(vec![length(), Arg::X, Arg::Y, alpha]),
             VectorOp::Dot => {
                 let partial =
                     vec![length(), Arg::X, Arg::Y, Arg::Alpha(ValueType::F64), Arg::Buffer(PARTIALS)];

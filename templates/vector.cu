@@ -1,6 +1,6 @@
 // vector: the operations on vectors that an iterative solver needs beside the product.
 //
-// Formula:   fill x <- alpha; copy y <- x; scale x <- alpha * x; axpy y <- alpha * x + y; dot x . y, of complex ones both parts of conj(x) . y; amax max |x|
+// Formula:   fill x <- alpha; copy y <- x; scale x <- alpha * x; axpy y <- alpha * x + y; aypx y <- alpha * y + x; dot x . y, of complex ones both parts of conj(x) . y; amax max |x|
 // Bytes:     every operand once
 // Guarantee: bit-reproducible: dot adds in an order that depends on the length alone, in double precision
 // Launch:    grid stride; dot and amax in two passes over at most 1,024 partial results
@@ -91,6 +91,14 @@ spmv_axpy(uint64_t length, const XT* x, XT* y, AccumT alpha) {
   await_stream();
   for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
     y[i] = XT(scaled_add(alpha, AccumT(x[i]), AccumT(y[i])));
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_aypx(uint64_t length, const XT* x, XT* y, AccumT alpha) {
+  await_stream();
+  for (uint64_t i = first_entry(); i < length; i += grid_stride()) {
+    y[i] = XT(scaled_add(alpha, AccumT(y[i]), AccumT(x[i])));
   }
 }
 

@@ -151,7 +151,7 @@ fn vector_operations_compile() {
     for &entry in ValueType::ALL {
         for arch in ARCHS {
             let (artifact, _) = compiler().compile_vector(entry, arch).unwrap();
-            assert_eq!(artifact.kernels.len(), 10, "{entry} for {arch}");
+            assert_eq!(artifact.kernels.len(), 11, "{entry} for {arch}");
             assert!(artifact.kernels.iter().all(|kernel| kernel.spill_store_bytes == 0));
             check_ptx(&artifact.images[0].ptx, arch)
                 .unwrap_or_else(|problem| panic!("{entry} for {arch}: {problem}"));

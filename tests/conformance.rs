@@ -984,6 +984,10 @@ fn vector_operations(device: &Device) -> Result<(), Failed> {
             let quarters = Vector::from_slice(device, &typed(&|_| 0.25))?;
             y.multiply(&quarters)?;
             expect_eq(y.to_vec()?, typed(&|i| entries[i] * 0.25))?;
+            let mut copy = y.try_clone()?;
+            copy.aypx(T::from_f64(-8.0), &quarters)?;
+            expect_eq(copy.to_vec()?, typed(&|i| 0.25 - 2.0 * entries[i]))?;
+            expect_eq(y.to_vec()?, typed(&|i| entries[i] * 0.25))?;
         }
         Ok(())
     }

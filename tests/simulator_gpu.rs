@@ -195,6 +195,7 @@ fn compare_vectors<T: RealElement>(gpu: &Device, simulator: &Device, len: usize)
         let mut z = Vector::from_slice(device, &entries(3))?;
         y.axpy(T::from_f64(0.3), &x)?;
         y.scale(T::from_f64(-1.7))?;
+        y.aypx(T::from_f64(0.7), &x)?;
         let numbers = vec![x.dot(&y)?, y.norm()?, x.norm()?, y.amax()?];
         let mut all = y.to_vec()?;
         z.copy_from(&y)?;

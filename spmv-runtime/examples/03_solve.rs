@@ -57,8 +57,7 @@ fn solve(device: &Device, a: &CsrMatrix<f64>, b: &[f64]) -> Result<(Vec<f64>, us
         x.axpy(step, &direction)?;
         residual.axpy(-step, &image)?;
         let previous = std::mem::replace(&mut squares, residual.dot(&residual)?);
-        direction.scale(squares / previous)?;
-        direction.axpy(1.0, &residual)?;
+        direction.aypx(squares / previous, &residual)?;
         iterations += 1;
     }
     Ok((x.to_vec()?, iterations))

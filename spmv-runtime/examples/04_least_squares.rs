@@ -69,8 +69,7 @@ fn solve(device: &Device, a: &CsrMatrix<f64>, b: &[f64]) -> Result<(Vec<f64>, us
         let (cosine, sine) = (rho / length, beta / length);
         let theta = sine * alpha;
         x.axpy(cosine * phi / length, &direction)?;
-        direction.scale(-theta / length)?;
-        direction.axpy(1.0, &v)?;
+        direction.aypx(-theta / length, &v)?;
         rho = -cosine * alpha;
         phi *= sine;
         iterations += 1;

@@ -207,6 +207,16 @@ impl<T: Element> Vector<T> {
         self.run(VectorOp::Scale, alpha.to_scalar(), self.address, 0, &[])
     }
 
+    /// Another vector with the same entries, in memory of its own.
+    ///
+    /// # Errors
+    /// As [`Vector::zeros`].
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let mut copy = Self::zeros(&self.device, self.len)?;
+        copy.copy_from(self)?;
+        Ok(copy)
+    }
+
     /// This vector becomes a copy of `x`.
     ///
     /// # Errors
@@ -223,6 +233,15 @@ impl<T: Element> Vector<T> {
     pub fn axpy(&mut self, alpha: T, x: &Vector<T>) -> Result<(), Error> {
         self.check(x)?;
         self.run(VectorOp::Axpy, alpha.to_scalar(), x.address, self.address, &[])
+    }
+
+    /// y ← α·y + x, where y is this vector: the next direction of a conjugate-gradient method. Each entry is rounded once.
+    ///
+    /// # Errors
+    /// As [`Vector::copy_from`].
+    pub fn aypx(&mut self, alpha: T, x: &Vector<T>) -> Result<(), Error> {
+        self.check(x)?;
+        self.run(VectorOp::Aypx, alpha.to_scalar(), x.address, self.address, &[])
     }
 
     /// y ← x · y, entry by entry, where y is this vector.
