@@ -692,12 +692,27 @@ fn slices<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Resu
     })
 }
 
-/// The size of blocks that store the fewest bytes, the larger of two that store as many, and how many they are.
+/// The size of blocks that store the fewest bytes of those that do not hold too much fill, and how many they are. Larger blocks than some that hold too much fill hold no
+/// less, where they are made of these.
 fn best_blocks<V: RealElement>(a: &CsrMatrix<V, u32>) -> Option<(usize, usize)> {
     let fits = |size: &usize| a.num_rows().is_multiple_of(*size) && a.num_cols().is_multiple_of(*size);
-    let bytes = |&(size, blocks): &(usize, usize)| blocks * (size_of::<u32>() + size * size * V::TYPE.size());
-    let sizes = BLOCK_SIZES.rev().filter(fits);
-    sizes.map(|size| (size, layout::count_blocks(a, size))).min_by_key(bytes)
+    let mut counted: Vec<(usize, usize)> = Vec::new();
+    for size in BLOCK_SIZES.filter(fits) {
+        let is_filled = |&(smaller, blocks): &(usize, usize)| {
+            size.is_multiple_of(smaller) && fill(a, smaller, blocks) > MAX_FILL
+        };
+        if !counted.iter().any(is_filled) {
+            counted.push((size, layout::count_blocks(a, size)));
+        }
+    }
+    let bytes = |size: usize, blocks: usize| blocks * (size_of::<u32>() + size * size * V::TYPE.size());
+    let cost = |&(size, blocks): &(usize, usize)| (fill(a, size, blocks) > MAX_FILL, bytes(size, blocks));
+    counted.into_iter().min_by_key(cost)
+}
+
+/// Entries of so many blocks over the nonzeros.
+fn fill<V: RealElement>(a: &CsrMatrix<V, u32>, size: usize, blocks: usize) -> f64 {
+    (blocks * size * size) as f64 / a.nnz().max(1) as f64
 }
 
 fn blocks<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Result<BlocksOnDevice, Absent> {
@@ -708,7 +723,7 @@ fn blocks<V: RealElement>(task: &Task<'_, V>, instruments: &Instruments) -> Resu
             "rows and columns have no divisor from {first} to {last} in common"
         )));
     };
-    let fill = (blocks * size * size) as f64 / a.nnz().max(1) as f64;
+    let fill = fill(a, size, blocks);
     if fill > MAX_FILL {
         return Err(Absent::Skipped(format!(
             "blocks of {size}x{size} would hold {fill:.1} times the nonzeros, and {MAX_FILL} are the limit"
