@@ -521,6 +521,7 @@ impl<'a> Scheduler<'a> {
                 continue;
             }
             let repeats = match self.random {
+                _ if self.context.kernel.reads_clock => false,
                 Some(_) => idle > ADVERSARIAL_IDLE && watch.knows(&self.active[ran]),
                 None if turn < self.active.len() => false,
                 None => {

@@ -42,6 +42,8 @@ pub(crate) struct Kernel {
     pub(crate) shared_cell: u32,
     /// Whether the result can depend on the order in which blocks run: then they run one after another.
     pub(crate) order_matters: bool,
+    /// Whether it looks at a clock, which goes on when nothing else does.
+    pub(crate) reads_clock: bool,
 }
 
 impl Kernel {
@@ -319,6 +321,7 @@ impl<'a> Decoder<'a> {
             param_bytes: self.param_bytes,
             shared_cell: self.ops.iter().filter_map(unit).fold(4, u32::min).trailing_zeros(),
             order_matters: self.ops.iter().any(ordered),
+            reads_clock: self.ops.iter().any(|op| matches!(op, Op::Clock { .. })),
             ops: self.ops,
             guards: self.guards,
             places: self.places,

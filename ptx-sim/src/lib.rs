@@ -495,12 +495,12 @@ impl Simulator {
         };
         match block::run(&context, limits, &self.spare) {
             Ok(counters) => {
-                self.clock += counters.warp_instructions;
+                self.clock = self.clock.wrapping_add(counters.warp_instructions);
                 Ok(Report { counters })
             }
             Err(fault) => {
                 // It went no further than that.
-                self.clock = self.clock.saturating_add(self.instruction_limit);
+                self.clock = self.clock.wrapping_add(self.instruction_limit);
                 Err(Error::Fault(Box::new(describe(module, kernel, *fault))))
             }
         }

@@ -64,6 +64,8 @@ impl Memory {
         self.data.resize_with(words, || AtomicU64::new(0));
         self.shadow.resize_with(words, || AtomicU64::new(0));
         self.len = len;
+        // What was longer before may have had these.
+        self.mark_free(len, 8 * words as u64 - len);
     }
 
     /// Marks bytes as allocated and not initialised, whatever they were.

@@ -484,8 +484,17 @@ impl Parser {
         let line = self.line();
         let bits = match self.operand()? {
             Operand::Int(value) => value,
-            Operand::F32(bits) => bits.into(),
-            Operand::F64(bits) => bits,
+            Operand::F32(bits) if element_bytes == 4 => bits.into(),
+            Operand::F64(bits) if element_bytes == 8 => bits,
+            Operand::F32(bits) if element_bytes == 8 => f64::from(f32::from_bits(bits)).to_bits(),
+            // A decimal number is one of double precision until it is known what it is for.
+            Operand::F64(bits) if element_bytes == 4 => (f64::from_bits(bits) as f32).to_bits().into(),
+            Operand::F32(_) | Operand::F64(_) => {
+                return Err(LoadError::syntax(
+                    line,
+                    format!("a variable of {element_bytes} bytes holds no such number"),
+                ));
+            }
             _ => return Err(LoadError::syntax(line, "only numbers are understood in an initialiser")),
         };
         into.extend(bits.to_le_bytes().iter().take(element_bytes as usize));

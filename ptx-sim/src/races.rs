@@ -204,8 +204,9 @@ impl RaceDetector {
     fn tick(&mut self) -> u32 {
         let now = self.order.now.checked_add(1).unwrap_or_else(|| {
             self.cells.fill(Cell::default());
-            self.order = Order::new();
-            1
+            // Cells are as nobody touched them, at a time before all have met.
+            self.order = Order { met: 1, ..Order::new() };
+            2
         });
         self.order.now = now;
         now
@@ -322,6 +323,18 @@ mod tests {
     /// Warps that meet at a barrier of a number of threads.
     fn meet(detector: &mut RaceDetector, warps: &[usize]) {
         detector.warps_meet(warps.iter().copied(), &mut Arrived::default());
+    }
+
+    #[test]
+    fn time_that_begins_anew_makes_no_race() {
+        let mut detector = detector();
+        assert!(!races(&mut detector, 0, Write, 1));
+        detector.order.now = u32::MAX;
+        detector.lanes_meet(0, u32::MAX);
+        for at in [0, 4] {
+            assert!(!races(&mut detector, at, Read, 40), "{at}");
+            assert!(races(&mut detector, at, Write, 70), "{at}");
+        }
     }
 
     #[test]

@@ -326,7 +326,7 @@ impl Warp {
                     break Ok(Stop::Barrier);
                 }
                 Ok(Next::Clock) => {
-                    let now = context.clock + counters.warp_instructions + slice - left;
+                    let now = context.clock.wrapping_add(counters.warp_instructions + slice - left);
                     self.read_clock(&ops[at], now, exec);
                     self.pc += 1;
                 }

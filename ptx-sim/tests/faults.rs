@@ -567,6 +567,39 @@ fn a_spin_on_a_flag_that_nobody_sets_is_reported_soon() {
 }
 
 #[test]
+fn a_wait_for_a_clock_ends() {
+    // Registers that nobody reads again hold the same in every round.
+    let body = "L: mov.u32 %r1, %clock; setp.lt.u32 %p1, %r1, 3000000; mov.u32 %r2, 5; setp.ne.u32 %p2, %r2, 5; @%p1 bra L;
+                st.global.u32 [%slot], 1;";
+    assert_eq!(kernel(body).run_natural().words(), [1; 32]);
+    // Whatever a fault before has made of the clock.
+    let mut simulator = Simulator::new().instruction_limit(u64::MAX);
+    let [input, out] = [4, 512].map(|bytes| simulator.allocate(bytes).unwrap());
+    let mut launch = |body: &str| {
+        let module = Module::load(&kernel(body).ptx()).unwrap();
+        simulator.launch(&module, "kernel", &Launch::new(1, 32).arg(Arg::U64(input)).arg(Arg::U64(out)))
+    };
+    for _ in 0..2 {
+        launch("trap;").unwrap_err();
+        launch("mov.u32 %r1, %clock; st.global.u32 [%slot], %r1;").unwrap();
+    }
+}
+
+#[test]
+fn shared_memory_of_a_launch_before_is_out_of_bounds() {
+    let mut simulator = Simulator::new();
+    let [input, out] = [4, 512].map(|bytes| simulator.allocate(bytes).unwrap());
+    let mut launch = |body: &str| {
+        let module = Module::load(&kernel(body).ptx()).unwrap();
+        simulator.launch(&module, "kernel", &Launch::new(1, 1).arg(Arg::U64(input)).arg(Arg::U64(out)))
+    };
+    launch(".shared .align 4 .b32 all[16]; st.shared.u32 [all+12], 7;").unwrap();
+    let error = launch(".shared .align 4 .b32 few[3]; ld.shared.u32 %r1, [few+12];").unwrap_err();
+    let Error::Fault(fault) = error else { panic!("{error}") };
+    assert!(matches!(fault.kind, FaultKind::OutOfBounds { .. }), "{fault}");
+}
+
+#[test]
 fn a_spin_on_a_flag_that_a_later_block_sets_ends() {
     // Every block but the last waits for the next one: the first is done last.
     let body = "mul.wide.u32 %rd1, %bid, 4; add.s64 %rd1, %rd1, %in; mov.u32 %r9, %nctaid.x; sub.u32 %r9, %r9, 1;

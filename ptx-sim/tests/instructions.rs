@@ -360,6 +360,11 @@ fn module_variables_keep_their_initial_values() {
                 st.global.v4.b32 [%slot], {%f1, %r1, %r2, %r3};";
     let out = Kernel::new(body).module(module).run();
     assert_eq!(out.out, [[1.5f32.to_bits(), -2i32 as u32, 0x0403_0201, 3]; 32]);
+    let module = ".const .align 4 .f32 bias[2] = {-1.5, 2.5}; .global .align 8 .f64 wide = 0f3F800000;";
+    let body = "ld.const.f32 %f1, [bias]; ld.const.f32 %f2, [bias+4]; ld.global.f64 %d1, [wide];
+                cvt.rn.f32.f64 %f3, %d1; st.global.v4.b32 [%slot], {%f1, %f2, %f3, %f3};";
+    let out = Kernel::new(body).module(module).run();
+    assert_eq!(out.out, [[-1.5f32, 2.5, 1.0, 1.0].map(f32::to_bits); 32]);
     // Stores to a variable last.
     let body = "add.u32 %r1, %tid, 5; mov.u64 %rd1, cell; mad.wide.u32 %rd1, %tid, 4, %rd1;
                 st.global.u32 [%rd1], %r1; ld.global.u32 %r2, [%rd1]; st.global.u32 [%slot], %r2;";

@@ -75,7 +75,7 @@ pub fn of_arrays(storage: StorageFormat, operation: Operation) -> Result<Operati
         let message = format!("there is no {operation} product of a matrix in {storage} storage");
         Failure::new(Kind::Usage, message).help(match (storage, operation) {
             (StorageFormat::SkewSymmetric, Operation::Transpose) => {
-                "the transpose is -A: leave out --transpose and negate --alpha"
+                "leave out --transpose and --set operation, and negate --alpha: the transpose is -A"
             }
             (StorageFormat::Hermitian, Operation::Transpose) => {
                 "leave out --storage, or --transpose for the conjugate transpose"

@@ -199,7 +199,7 @@ fn a_matrix_by_columns_and_one_triangle_are_right() {
             said.contains("there is no transpose product of a matrix in skew_symmetric storage"),
             "{said}"
         );
-        assert!(said.contains("leave out --transpose and --set operation"), "{said}");
+        assert!(said.contains("leave out --transpose and --set operation, and negate --alpha"), "{said}");
     }
     let said = refused("lp_afiro.mtx", &["--storage", "csc", "--algorithm", "hola_t", "--transpose"]);
     let wanted = "with --storage csc the transpose product is the non_transpose product of the arrays";
