@@ -44,7 +44,7 @@
 //! In the natural schedule blocks run in order, lanes that are apart run from the lowest instruction and meet
 //! again at the first common one. An adversarial schedule, from a seed, runs lanes, warps and blocks in a random
 //! order, to find what depends on it. Either gives the same result every time, on any number of cores, unless blocks
-//! race on global memory with plain loads and stores.
+//! race on global memory with plain loads and stores, or by atomics of different kinds or widths on one word.
 //!
 //! # What differs from a GPU
 //!
