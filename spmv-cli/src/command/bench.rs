@@ -136,7 +136,7 @@ Time:
 
 Verification:
   As `spmv run`; for cuSPARSE and the CPU with the depth of a sum in any order. Exit code 1 if a
-  result of ours is wrong. -v tells of every contender.
+  result of ours is wrong, 2 if nothing was measured or checked. -v tells of every contender.
 
 JSON (--json), one object; figures that were not measured are null:
   head          date, commit, gpu, arch, driver, cuda, nvrtc, cusparse, cpu, cpu_threads,
