@@ -235,7 +235,7 @@ impl<T: Element> Vector<T> {
         self.run(VectorOp::Axpy, alpha.to_scalar(), x.address, self.address, &[])
     }
 
-    /// y ← α·y + x, where y is this vector: the next direction of a conjugate-gradient method. Each entry is rounded once.
+    /// y ← α·y + x, where y is this vector: the next direction of a conjugate-gradient method.
     ///
     /// # Errors
     /// As [`Vector::copy_from`].
