@@ -1,6 +1,6 @@
 //! Blocks: shared memory, barriers, and the order in which warps and blocks run.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -40,18 +40,81 @@ pub(crate) struct Arrival {
     pub(crate) d: R,
 }
 
+/// What is wrong with an operation on a barrier in shared memory or with a bulk copy.
+pub(crate) enum Trouble {
+    Bad(Bad),
+    Race { at: u64, race: Race },
+    Operand { what: &'static str, value: u64 },
+}
+
+impl From<Bad> for Trouble {
+    fn from(bad: Bad) -> Trouble {
+        Trouble::Bad(bad)
+    }
+}
+
+/// A bulk copy that has not arrived.
+struct BulkInFlight {
+    at: u64,
+    bytes: Vec<u8>,
+    by: Access,
+}
+
+/// A barrier in shared memory.
+struct MemoryBarrier {
+    /// The same for the same address.
+    number: u32,
+    /// Arrivals of a phase, and those that are missing in this one.
+    expected: u32,
+    pending: u32,
+    /// Bytes that copies are to bring in this phase.
+    bytes: i64,
+    /// Its parity.
+    phase: u32,
+    /// Those who have arrived in this phase, and in the one that was completed last.
+    arrived: Arrived,
+    completed: Arrived,
+    copies: Vec<BulkInFlight>,
+}
+
+impl MemoryBarrier {
+    /// Begins the next phase, where this one is complete.
+    fn advance(&mut self) {
+        if self.pending == 0 && self.bytes == 0 {
+            self.phase ^= 1;
+            self.pending = self.expected;
+            std::mem::swap(&mut self.arrived, &mut self.completed);
+            self.arrived.clear();
+        }
+    }
+}
+
+/// Most arrivals of a phase, and most bytes.
+const MOST_ARRIVALS: u32 = (1 << 20) - 1;
+const MOST_BYTES: i64 = (1 << 20) - 1;
+/// What the bytes of a barrier in shared memory hold: whoever stores anything else there ends it.
+const BARRIER_VALUE: u64 = 0x6d62_6172_7269_6572;
+
 /// A block's shared memory and who touched it.
 pub(crate) struct Shared {
     memory: Memory,
     pub(crate) races: RaceDetector,
     race: Option<Race>,
+    /// By their addresses.
+    barriers: BTreeMap<u64, MemoryBarrier>,
     /// Whether any memory changed since this was last cleared.
     pub(crate) progress: bool,
 }
 
 impl Shared {
     fn new() -> Shared {
-        Shared { memory: Memory::new(0), races: RaceDetector::new(), race: None, progress: false }
+        Shared {
+            memory: Memory::new(0),
+            races: RaceDetector::new(),
+            race: None,
+            barriers: BTreeMap::new(),
+            progress: false,
+        }
     }
 
     fn fit(&mut self, context: &Context<'_>) {
@@ -63,6 +126,7 @@ impl Shared {
     fn start(&mut self) {
         self.races.block_meets();
         self.race = None;
+        self.barriers.clear();
         self.memory.mark_allocated(0, self.memory.len());
     }
 
@@ -103,6 +167,155 @@ impl Shared {
         self.memory.write_bytes(at, bytes);
         self.progress = true;
         self.touch(at, bytes.len() as u32, AccessKind::Write, access)
+    }
+
+    /// As [`Shared::touch`], with the race as trouble.
+    fn touch_alone(&mut self, at: u64, bytes: u32, kind: AccessKind, by: Access) -> Result<(), Trouble> {
+        self.touch(at, bytes, kind, by).map_or(Ok(()), |race| Err(Trouble::Race { at, race }))
+    }
+
+    /// Makes a barrier of eight bytes, for so many arrivals a phase.
+    pub(crate) fn init_barrier(&mut self, at: u64, count: u32, by: Access) -> Result<(), Trouble> {
+        let was_one = self.memory.load(at, 8) == Ok(BARRIER_VALUE) && self.barriers.contains_key(&at);
+        self.memory.store(at, 8, BARRIER_VALUE)?;
+        self.touch_alone(at, 8, AccessKind::Write, by)?;
+        if count == 0 || count > MOST_ARRIVALS {
+            return Err(Trouble::Operand { what: "a barrier for arrivals:", value: count.into() });
+        }
+        let old = self.barriers.get(&at);
+        if was_one || old.is_some_and(|old| !old.copies.is_empty()) {
+            return Err(Trouble::Operand { what: "to make a barrier of one that is in use, at", value: at });
+        }
+        let number = old.map_or(self.barriers.len() as u32, |old| old.number);
+        let barrier = MemoryBarrier {
+            number,
+            expected: count,
+            pending: count,
+            bytes: 0,
+            phase: 0,
+            arrived: Arrived::default(),
+            completed: Arrived::default(),
+            copies: Vec::new(),
+        };
+        self.barriers.insert(at, barrier);
+        self.progress = true;
+        Ok(())
+    }
+
+    /// Looks for a barrier on behalf of a thread.
+    fn touch_barrier(&mut self, at: u64, by: Access) -> Result<(), Trouble> {
+        let holds = self.memory.load(at, 8)?;
+        self.touch_alone(at, 8, AccessKind::Atomic, by)?;
+        if holds != BARRIER_VALUE || !self.barriers.contains_key(&at) {
+            return Err(Trouble::Operand { what: "shared memory that holds no barrier, at", value: at });
+        }
+        Ok(())
+    }
+
+    /// A thread arrives at a barrier, together with its whole warp or not, and tells of so many more bytes.
+    pub(crate) fn arrive(&mut self, at: u64, bytes: u32, whole: bool, by: Access) -> Result<(), Trouble> {
+        self.touch_barrier(at, by)?;
+        let Some(barrier) = self.barriers.get_mut(&at) else { return Ok(()) };
+        barrier.bytes += i64::from(bytes);
+        if barrier.bytes > MOST_BYTES {
+            let value = barrier.bytes as u64;
+            return Err(Trouble::Operand { what: "a barrier for bytes:", value });
+        }
+        if barrier.pending == 0 {
+            return Err(Trouble::Operand { what: "an arrival at a barrier that misses none, at", value: at });
+        }
+        match whole {
+            true => self.races.warp_arrives(by.warp, &mut barrier.arrived),
+            false => self.races.lane_arrives(&by, &mut barrier.arrived),
+        }
+        barrier.pending -= 1;
+        barrier.advance();
+        self.progress = true;
+        Ok(())
+    }
+
+    /// Whether the phase of a parity is complete. Copies arrive where that is all that is missing: one, chosen at random,
+    /// in an adversarial schedule, else as many as are needed.
+    pub(crate) fn wait(
+        &mut self,
+        at: u64,
+        parity: u32,
+        by: Access,
+        mut random: Option<&mut Random>,
+    ) -> Result<bool, Trouble> {
+        self.touch_barrier(at, by)?;
+        if parity > 1 {
+            return Err(Trouble::Operand { what: "a parity of", value: parity.into() });
+        }
+        let Some(barrier) = self.barriers.get_mut(&at) else { return Ok(false) };
+        while barrier.phase == parity
+            && barrier.pending == 0
+            && barrier.bytes > 0
+            && !barrier.copies.is_empty()
+        {
+            let index = random.as_mut().map_or(0, |random| random.below(barrier.copies.len()));
+            let copy = barrier.copies.remove(index);
+            let bytes = copy.bytes.len() as u64;
+            // What was written meanwhile is a race.
+            if let Some(at) = self.memory.first_initialised(copy.at, bytes)
+                && let Some(race) = self.races.last_write(at, &by)
+            {
+                return Err(Trouble::Race { at, race });
+            }
+            self.memory.write_bytes(copy.at, &copy.bytes);
+            self.races.copy_arrives(copy.at, bytes, &copy.by, barrier.number, &mut barrier.arrived);
+            barrier.bytes -= bytes as i64;
+            barrier.advance();
+            self.progress = true;
+            if random.is_some() {
+                break;
+            }
+        }
+        let is_complete = barrier.phase != parity;
+        if is_complete {
+            // The whole warp follows, where only some of its lanes wait too.
+            self.races.follow(by.warp, &barrier.completed);
+        }
+        Ok(is_complete)
+    }
+
+    /// Whether bytes lie in here, at a multiple of 16.
+    pub(crate) fn takes_bulk(&self, at: u64, bytes: u32) -> Result<(), Bad> {
+        if !at.is_multiple_of(16) {
+            return Err(Bad::Misaligned);
+        }
+        match at.checked_add(bytes.into()) {
+            Some(end) if end <= self.memory.len() => Ok(()),
+            _ => Err(Bad::OutOfBounds),
+        }
+    }
+
+    /// Begins a bulk copy by a thread to where [`Shared::takes_bulk`] says. Until it arrives, the bytes hold nothing.
+    pub(crate) fn begin_bulk(
+        &mut self,
+        at: u64,
+        bytes: Vec<u8>,
+        barrier: u64,
+        by: Access,
+    ) -> Result<(), Trouble> {
+        self.touch_barrier(barrier, by)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.memory.mark_allocated(at, bytes.len() as u64);
+        self.touch_alone(at, bytes.len() as u32, AccessKind::Write, by)?;
+        if let Some(barrier) = self.barriers.get_mut(&barrier) {
+            barrier.copies.push(BulkInFlight { at, bytes, by });
+        }
+        self.progress = true;
+        Ok(())
+    }
+
+    /// How many bulk copies have not arrived, and who began the first of them.
+    fn bulk_in_flight(&self) -> Option<(u64, Access)> {
+        let mut copies = self.barriers.values().flat_map(|barrier| &barrier.copies);
+        let first = copies.next()?.by;
+        Some((1 + copies.count() as u64, first))
     }
 
     fn remember(&mut self, race: Option<Race>) {
@@ -273,6 +486,11 @@ impl Block {
         loop {
             let Some(index) = self.choose() else {
                 if self.done.iter().all(|done| *done) {
+                    if let Some((value, Access { warp, lane, pc })) = self.shared.bulk_in_flight() {
+                        let kind =
+                            FaultKind::BadOperand { what: "a block that ends before bulk copies:", value };
+                        return Err((warp as usize, WarpFault { kind, pc, lane, other_pc: None }));
+                    }
                     counters.blocks += 1;
                     return Ok(BlockStop::Done);
                 }

@@ -866,6 +866,7 @@ impl<'a> Decoder<'a> {
                 self.emit(guard, Op::Copy64 { d, a });
                 Ok(())
             }
+            ("mbarrier", _) => self.memory_barrier(guard, instruction, &modifiers),
             ("cp", _) => self.cp_async(guard, instruction, &modifiers),
             ("bra", _) => {
                 let Operand::Name(label) = self.operand(instruction, 0)? else {
@@ -1666,6 +1667,47 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
+    /// `mbarrier`: initialisation, arrivals whose state nobody keeps, and waits for a parity.
+    fn memory_barrier(
+        &mut self,
+        guard: Guard,
+        instruction: &Instruction,
+        modifiers: &[&str],
+    ) -> Result<(), LoadError> {
+        let [modifiers @ .., "shared" | "shared::cta", "b64"] = modifiers else {
+            return Err(self.wrong(instruction, "a barrier in other than shared memory"));
+        };
+        // The kind, where its address stands, and how many operands there are.
+        let (kind, at, count) = match modifiers {
+            ["init"] => (MemoryBarrierKind::Init, 0, 2),
+            ["arrive"] | ["arrive", "release", "cta"] => (MemoryBarrierKind::Arrive, 1, 2),
+            ["arrive", "expect_tx"] | ["arrive", "expect_tx", "release", "cta"] => {
+                (MemoryBarrierKind::Arrive, 1, 3)
+            }
+            ["try_wait" | "test_wait", "parity"] | ["try_wait" | "test_wait", "parity", "acquire", "cta"] => {
+                (MemoryBarrierKind::Wait, 1, 3)
+            }
+            _ => return Err(self.wrong(instruction, "")),
+        };
+        if instruction.operands.len() != count {
+            return Err(self.wrong(instruction, format!("{} operands", instruction.operands.len())));
+        }
+        if kind == MemoryBarrierKind::Arrive && instruction.operands[0] != Operand::Sink {
+            return Err(self.wrong(instruction, "a state of a barrier that is kept"));
+        }
+        let d = match kind {
+            MemoryBarrierKind::Wait => self.target(instruction, &instruction.operands[0], Class::Pred)?,
+            _ => NONE,
+        };
+        let (address, _) = self.address(instruction, &instruction.operands[at], Space::Shared)?;
+        let a = match instruction.operands.get(at + 1) {
+            Some(operand) => self.source32(instruction, operand)?,
+            None => NONE,
+        };
+        self.emit(guard, Op::MemoryBarrier(MemoryBarrier { kind, address, a, d }));
+        Ok(())
+    }
+
     fn cp_async(
         &mut self,
         guard: Guard,
@@ -1709,6 +1751,23 @@ impl<'a> Decoder<'a> {
                     self.address(instruction, self.operand(instruction, 1)?, Space::Global)?;
                 let copy = AsyncCopy { to, from, from_space, bytes: bytes as u32, source_bytes };
                 self.emit(guard, Op::AsyncCopy(copy));
+                Ok(())
+            }
+            [
+                "async",
+                "bulk",
+                "shared::cluster" | "shared::cta",
+                "global",
+                "mbarrier::complete_tx::bytes",
+            ] => {
+                let [to, from, bytes, barrier] = instruction.operands.as_slice() else {
+                    return Err(self.wrong(instruction, format!("{} operands", instruction.operands.len())));
+                };
+                let (to, _) = self.address(instruction, to, Space::Shared)?;
+                let (from, from_space) = self.address(instruction, from, Space::Global)?;
+                let bytes = self.source32(instruction, bytes)?;
+                let (barrier, _) = self.address(instruction, barrier, Space::Shared)?;
+                self.emit(guard, Op::BulkCopy(BulkCopy { to, from, from_space, bytes, barrier }));
                 Ok(())
             }
             _ => Err(self.wrong(instruction, "")),

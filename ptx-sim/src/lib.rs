@@ -50,9 +50,10 @@
 //!
 //! Time: there is no model of it, clocks count warp instructions of all launches. Memory is sequentially consistent, and
 //! plain accesses of global memory that race are not reported: what depends on their order shows in adversarial schedules.
-//! On shared memory only barriers order: accesses of two threads, one of which writes, without a barrier between are
-//! reported as a race even if they are strong (`volatile`, `relaxed`, `acquire`, `release`), unless both are atomic
-//! operations.
+//! On shared memory only barriers order, those of the block and those that lie in shared memory (`mbarrier`): accesses of
+//! two threads, one of which writes, without a barrier between are reported as a race even if they are strong
+//! (`volatile`, `relaxed`, `acquire`, `release`), unless both are atomic operations. Copies to shared memory arrive when
+//! somebody waits for them, and not before.
 //! Registers that nobody wrote hold anything. `.approx`
 //! functions are computed in double precision and rounded, so their last bits differ from the hardware's. The order
 //! in which `mma.sync` adds is not documented: here products are added to C one after another, each by a fused

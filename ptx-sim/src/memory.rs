@@ -164,6 +164,22 @@ impl Memory {
         Ok(value)
     }
 
+    /// Initialised bytes; offset and number are multiples of 8.
+    pub(crate) fn load_bytes(&self, at: u64, bytes: u64) -> Result<Vec<u8>, Bad> {
+        let mut loaded = Vec::with_capacity(bytes as usize);
+        for word in (0..bytes).step_by(8) {
+            loaded.extend_from_slice(&self.load(at.wrapping_add(word), 8)?.to_le_bytes());
+        }
+        Ok(loaded)
+    }
+
+    /// The first byte that is initialised, of bytes inside; offset and number are multiples of 8.
+    pub(crate) fn first_initialised(&self, at: u64, bytes: u64) -> Option<u64> {
+        let shadow = |at: u64| self.u64_at(&self.shadow, at) & 0x0202_0202_0202_0202;
+        let found = (at..at + bytes).step_by(8).find(|at| shadow(*at) != 0)?;
+        Some(found + u64::from(shadow(found).trailing_zeros() / 8))
+    }
+
     /// An aligned, initialised value of 4 or 8 bytes; none where anything about the access needs a closer look.
     #[inline(always)]
     pub(crate) fn load_plain<const BYTES: u64>(&self, at: u64) -> Option<u64> {

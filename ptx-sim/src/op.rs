@@ -217,6 +217,39 @@ pub(crate) struct AsyncCopy {
     pub(crate) source_bytes: R,
 }
 
+/// What is done with a barrier that lies in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryBarrierKind {
+    /// For so many arrivals a phase.
+    Init,
+    /// Of so many more bytes that copies are to bring, where that is told.
+    Arrive,
+    /// Whether the phase of a parity is complete.
+    Wait,
+}
+
+/// A barrier that lies in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryBarrier {
+    pub(crate) kind: MemoryBarrierKind,
+    pub(crate) address: Address,
+    /// The count, bytes or parity; [`NONE`] for no bytes.
+    pub(crate) a: R,
+    /// The predicate that a wait gives, else [`NONE`].
+    pub(crate) d: R,
+}
+
+/// A copy of any size from global to shared memory, whose arrival a barrier in shared memory counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BulkCopy {
+    /// In shared memory.
+    pub(crate) to: Address,
+    pub(crate) from: Address,
+    pub(crate) from_space: Space,
+    pub(crate) bytes: R,
+    pub(crate) barrier: Address,
+}
+
 /// One operation of a warp.
 pub(crate) enum Op {
     Alu {
@@ -274,6 +307,8 @@ pub(crate) enum Op {
     WaitForCopies {
         but: Option<u32>,
     },
+    MemoryBarrier(MemoryBarrier),
+    BulkCopy(BulkCopy),
     CopyLocal {
         from: u64,
         to: u64,
@@ -357,6 +392,8 @@ impl std::fmt::Debug for Op {
             Op::Atomic(_) => "atomic",
             Op::AsyncCopy(_) => "asynchronous copy",
             Op::CommitCopies | Op::WaitForCopies { .. } => "group of copies",
+            Op::MemoryBarrier(_) => "barrier in memory",
+            Op::BulkCopy(_) => "bulk copy",
             Op::CopyLocal { .. } => "argument",
             Op::Shuffle { .. } => "shuffle",
             Op::Vote { .. } => "vote",

@@ -15,13 +15,23 @@ struct Order {
     warps: Box<[[u32; WIDTH]; WIDTH]>,
     /// The same for the lanes of a warp, from barriers of a part of it; only up to the last warp that had one.
     lanes: Vec<[[u32; WIDTH]; WIDTH]>,
+    /// For each warp: what it follows beyond that, of single threads, by their number, and of the copies to a barrier, by
+    /// [`FIRST_COPIES`] and the barrier's number. Only as long as needed.
+    more: Vec<Vec<u32>>,
     /// Of a touch whose touchers came [`APART`], by its place: when each of them did.
     times: Vec<Option<Box<[u32; WIDTH]>>>,
 }
 
 impl Order {
     fn new() -> Order {
-        Order { now: 0, met: 0, warps: Box::new([[0; WIDTH]; WIDTH]), lanes: Vec::new(), times: Vec::new() }
+        Order {
+            now: 0,
+            met: 0,
+            warps: Box::new([[0; WIDTH]; WIDTH]),
+            lanes: Vec::new(),
+            more: vec![Vec::new(); WIDTH],
+            times: Vec::new(),
+        }
     }
 
     /// Whether all who touched a cell did so before an access, or are who does it.
@@ -37,11 +47,42 @@ impl Order {
         let own = access.warp as usize % WIDTH;
         let seen = &self.warps[own];
         match touch.who() {
-            warp if warp == access.warp => touch.time < seen[own] || self.follows_lanes(access, touch, place),
-            MANY => (0..WIDTH)
-                .all(|warp| touch.set >> warp & 1 == 0 || self.time(touch, place, warp) < seen[warp]),
-            warp => touch.time < seen[warp as usize % WIDTH],
+            warp if warp == access.warp => {
+                touch.time < seen[own]
+                    || self.follows_lanes(access, touch, place)
+                    || self.follows_threads(own, touch, place)
+            }
+            MANY => (0..WIDTH).all(|warp| {
+                let time = || self.time(touch, place, warp);
+                touch.set >> warp & 1 == 0
+                    || time() < seen[warp]
+                    || self.follows_all_threads(own, warp, time())
+            }),
+            COPIES => touch.time < self.seen(own, FIRST_COPIES + (touch.set >> THREAD_BITS) as usize),
+            warp => touch.time < seen[warp as usize % WIDTH] || self.follows_threads(own, touch, place),
         }
+    }
+
+    /// Up to when a warp follows a thread or copies.
+    fn seen(&self, warp: usize, what: usize) -> u32 {
+        self.more[warp].get(what).copied().unwrap_or(0)
+    }
+
+    /// Whether a warp follows those lanes of another one, or of itself, that touched a cell.
+    #[cold]
+    fn follows_threads(&self, warp: usize, touch: &Touch, place: usize) -> bool {
+        let first = touch.who() as usize * WIDTH;
+        !self.more[warp].is_empty()
+            && (0..WIDTH).all(|lane| {
+                touch.set >> lane & 1 == 0 || self.time(touch, place, lane) < self.seen(warp, first + lane)
+            })
+    }
+
+    /// Whether a warp follows what each lane of another one did at a time.
+    #[cold]
+    fn follows_all_threads(&self, warp: usize, other: usize, time: u32) -> bool {
+        let threads = other * WIDTH..(other + 1) * WIDTH;
+        self.more[warp].get(threads).is_some_and(|seen| seen.iter().all(|seen| time < *seen))
     }
 
     #[cold]
@@ -52,12 +93,16 @@ impl Order {
         (0..WIDTH).all(|lane| others >> lane & 1 == 0 || self.time(touch, place, lane) < seen[lane])
     }
 
+    /// Adds what a warp follows to what those who have arrived do.
+    fn join_seen(&self, warp: u32, arrived: &mut Arrived) {
+        latest(&mut arrived.warps, &self.warps[warp as usize]);
+        latest_of_more(&mut arrived.more, &self.more[warp as usize]);
+    }
+
     /// Adds a warp, and what it follows, to those who have arrived.
     fn join(&self, warp: u32, arrived: &mut Arrived, now: u32) {
-        for (time, seen) in arrived.iter_mut().zip(&self.warps[warp as usize]) {
-            *time = (*time).max(*seen);
-        }
-        arrived[warp as usize] = now;
+        self.join_seen(warp, arrived);
+        arrived.warps[warp as usize] = now;
     }
 
     /// When a lane or a warp of a touch did it.
@@ -95,12 +140,24 @@ impl Order {
     }
 }
 
+fn latest(times: &mut [u32], others: &[u32]) {
+    times.iter_mut().zip(others).for_each(|(time, other)| *time = (*time).max(*other));
+}
+
+/// The same where any number of times may be known.
+fn latest_of_more(times: &mut Vec<u32>, others: &[u32]) {
+    if times.len() < others.len() {
+        times.resize(others.len(), 0);
+    }
+    latest(times, others);
+}
+
 /// Who touched a cell last, since those who are ordered before all of them, and when the last of them did.
 #[derive(Clone, Copy, Debug, Default)]
 struct Touch {
-    /// A warp, or [`MANY`]; with [`APART`].
+    /// A warp, [`MANY`] or [`COPIES`]; with [`APART`].
     warp: u32,
-    /// Lanes of the warp; of several warps, which.
+    /// Lanes of the warp; of several warps, which; of a copy, its barrier's number and below that its thread.
     set: u32,
     time: u32,
     /// The instruction, to name both sides of a race.
@@ -109,6 +166,12 @@ struct Touch {
 
 /// Several warps.
 const MANY: u32 = WIDTH as u32;
+/// A bulk copy, which only those follow who wait for its barrier.
+const COPIES: u32 = MANY + 1;
+/// Bits of a thread's number in its block.
+const THREAD_BITS: u32 = 10;
+/// Where copies have their times, behind those of all threads of a block.
+const FIRST_COPIES: usize = 1 << THREAD_BITS;
 /// A flag: not all did it at one time, see [`Order::times`].
 const APART: u32 = 1 << 31;
 
@@ -135,6 +198,10 @@ impl Touch {
     #[cold]
     fn race(&self, access: &Access, other_wrote: bool) -> Option<Race> {
         let warp = self.who();
+        if warp == COPIES {
+            let thread = self.set & ((1 << THREAD_BITS) - 1);
+            return Some(Race { other_thread: Some(thread), other_pc: self.pc, other_wrote });
+        }
         let own = if warp == access.warp { 1 << access.lane } else { 0 };
         let others = if self.set == own { own } else { self.set & !own };
         let other_thread = (warp != MANY).then(|| warp * 32 + 31 - others.leading_zeros().min(31));
@@ -184,8 +251,29 @@ pub(crate) enum AccessKind {
     Atomic,
 }
 
-/// What those who have arrived at a barrier follow, and they themselves: a time for each warp.
-pub(crate) type Arrived = [u32; WIDTH];
+/// What those who have arrived at a barrier follow, and they themselves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrived {
+    /// A time for each warp.
+    warps: [u32; WIDTH],
+    /// Of threads and copies, see [`Order::more`].
+    more: Vec<u32>,
+}
+
+impl Arrived {
+    pub(crate) fn clear(&mut self) {
+        self.warps = [0; WIDTH];
+        self.more.clear();
+    }
+
+    /// All that a thread or copies did before a time.
+    fn add(&mut self, what: usize, time: u32) {
+        if self.more.len() <= what {
+            self.more.resize(what + 1, 0);
+        }
+        self.more[what] = self.more[what].max(time);
+    }
+}
 
 impl RaceDetector {
     /// For no memory, until [`RaceDetector::fit`].
@@ -228,7 +316,43 @@ impl RaceDetector {
         // Who waits does nothing, so that one time is enough for all.
         let now = self.tick();
         warps.clone().for_each(|warp| self.order.join(warp as u32, arrived, now));
-        warps.for_each(|warp| self.order.warps[warp] = *arrived);
+        warps.for_each(|warp| self.follow(warp as u32, arrived));
+    }
+
+    /// A warp goes on behind those who have arrived.
+    pub(crate) fn follow(&mut self, warp: u32, arrived: &Arrived) {
+        latest(&mut self.order.warps[warp as usize], &arrived.warps);
+        latest_of_more(&mut self.order.more[warp as usize], &arrived.more);
+    }
+
+    /// A lane arrives at a barrier without the others of its warp, and goes on: with it arrives what it did itself, what it
+    /// follows in its warp, and what the warp follows.
+    pub(crate) fn lane_arrives(&mut self, access: &Access, arrived: &mut Arrived) {
+        let now = self.tick();
+        self.order.join_seen(access.warp, arrived);
+        let first = access.warp as usize * WIDTH;
+        if let Some(lanes) = self.order.lanes.get(access.warp as usize) {
+            let seen = lanes[access.lane as usize % WIDTH];
+            seen.iter().enumerate().for_each(|(lane, time)| arrived.add(first + lane, *time));
+        }
+        arrived.add(first + access.lane as usize, now);
+    }
+
+    /// A bulk copy that a thread began arrives, at the barrier of a number.
+    pub(crate) fn copy_arrives(
+        &mut self,
+        at: u64,
+        bytes: u64,
+        by: &Access,
+        barrier: u32,
+        arrived: &mut Arrived,
+    ) {
+        let set = barrier << THREAD_BITS | by.warp << 5 | by.lane;
+        let write = Touch { warp: COPIES, set, time: self.order.now, pc: by.pc };
+        let cells = (at >> self.shift) as usize..((at + bytes) >> self.shift) as usize;
+        self.cells.get_mut(cells).into_iter().flatten().for_each(|cell| cell.write = write);
+        let now = self.tick();
+        arrived.add(FIRST_COPIES + barrier as usize, now);
     }
 
     /// Lanes of a warp meet.
@@ -279,7 +403,8 @@ impl Cell {
     fn access(&mut self, kind: AccessKind, access: &Access, index: usize, order: &mut Order) -> Option<Race> {
         let [write, read, atomic] = [0, 1, 2].map(|touch| 3 * index + touch);
         let mut race = None;
-        if kind != AccessKind::SameWrite && !order.follows(access, &self.write, write) {
+        let may_be_same = kind == AccessKind::SameWrite && self.write.warp != COPIES;
+        if !may_be_same && !order.follows(access, &self.write, write) {
             race = self.write.race(access, true);
         }
         if kind != AccessKind::Atomic && !order.follows(access, &self.atomic, atomic) {
@@ -294,7 +419,7 @@ impl Cell {
             AccessKind::Atomic => (&mut self.atomic, atomic),
         };
         // Two readers, or two atomics, do not collide, and both are remembered.
-        if kind == AccessKind::Write || order.follows(access, record, place) {
+        if kind == AccessKind::Write || order.follows(access, record, place) || record.warp == COPIES {
             *record = Touch { warp: access.warp, set: 1 << access.lane, time: order.now, pc: access.pc };
         } else {
             order.add(record, access, place);
@@ -419,6 +544,69 @@ mod tests {
         assert!(!races(&mut detector, 12, Read, 32));
         assert!(races(&mut detector, 16, Read, 0));
         assert!(races(&mut detector, 20, Read, 32));
+    }
+
+    #[test]
+    fn a_lane_that_arrives_alone_brings_what_it_follows() {
+        let access = |thread: u32| Access { warp: thread / 32, lane: thread % 32, pc: 1 };
+        let mut detector = detector();
+        for (cell, thread) in [(0, 0), (4, 1), (8, 2), (12, 2), (12, 64), (16, 0), (20, 96)] {
+            races(&mut detector, cell, Read, thread);
+        }
+        detector.lanes_meet(0, 0b011);
+        let mut arrived = Arrived::default();
+        detector.lane_arrives(&access(0), &mut arrived);
+        races(&mut detector, 16, Read, 0);
+        detector.follow(1, &arrived);
+        // What the lane did and what another did that it met, but not what a third did, nor what it did behind.
+        for (cell, is_race) in [(0, false), (4, false), (8, true), (12, true), (16, true), (20, true)] {
+            assert_eq!(races(&mut detector, cell, Write, 32), is_race, "{cell}");
+        }
+        // The warp meets; its last lane arrives, after all others of another warp have, each by itself.
+        let mut detector = self::detector();
+        let mut arrived = Arrived::default();
+        for thread in [3, 35, 36] {
+            [0, 4, 8].into_iter().for_each(|cell| assert!(!races(&mut detector, cell, Read, thread)));
+        }
+        detector.lanes_meet(0, u32::MAX);
+        races(&mut detector, 4, Read, 3);
+        detector.lane_arrives(&access(0), &mut arrived);
+        for thread in 32..63 {
+            detector.lane_arrives(&access(thread), &mut arrived);
+        }
+        detector.follow(2, &arrived);
+        assert!(races(&mut detector, 0, SameWrite, 64));
+        detector.lane_arrives(&access(63), &mut arrived);
+        detector.follow(3, &arrived);
+        // Who meets a warp that follows does the same.
+        meet(&mut detector, &[3, 4]);
+        assert!(races(&mut detector, 4, Write, 128));
+        assert!(!races(&mut detector, 8, Write, 128));
+    }
+
+    #[test]
+    fn copies_are_followed_by_those_who_wait_for_their_barrier() {
+        let by = Access { warp: 1, lane: 3, pc: 7 };
+        let mut detector = detector();
+        let mut barriers = [Arrived::default(), Arrived::default()];
+        detector.copy_arrives(16, 32, &by, 0, &mut barriers[0]);
+        detector.copy_arrives(48, 16, &by, 5, &mut barriers[1]);
+        detector.follow(0, &barriers[0]);
+        for (cell, is_race) in [(12, false), (16, false), (44, false), (48, true), (60, true)] {
+            assert_eq!(races(&mut detector, cell, Read, 0), is_race, "{cell}");
+        }
+        // The thread that began it has to wait as well, and so has who writes the same.
+        assert!(races(&mut detector, 28, Read, 35));
+        assert!(races(&mut detector, 28, SameWrite, 35));
+        let found = detector.access(56, 4, Write, &Access { warp: 2, lane: 0, pc: 9 });
+        assert_eq!(found, Some(Race { other_thread: Some(35), other_pc: 7, other_wrote: true }));
+        // A later copy is not followed by who waited for the one before.
+        detector.copy_arrives(16, 16, &by, 0, &mut barriers[0]);
+        assert!(races(&mut detector, 16, Read, 0));
+        detector.follow(4, &barriers[0]);
+        assert!(!races(&mut detector, 20, Read, 128));
+        detector.block_meets();
+        assert!(!races(&mut detector, 24, Write, 35));
     }
 
     #[test]

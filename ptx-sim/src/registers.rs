@@ -247,6 +247,12 @@ fn each_register(op: &mut Op, guard: &mut Guard, see: &mut impl FnMut(Class, &mu
             each_base(&mut copy.to, &mut see);
             Some(&mut copy.from)
         }
+        Op::BulkCopy(copy) => {
+            each_base(&mut copy.to, &mut see);
+            each_base(&mut copy.barrier, &mut see);
+            Some(&mut copy.from)
+        }
+        Op::MemoryBarrier(barrier) => Some(&mut barrier.address),
         _ => None,
     };
     if let Some(address) = address {
@@ -318,6 +324,11 @@ fn each_register(op: &mut Op, guard: &mut Guard, see: &mut impl FnMut(Class, &mu
             see(class, &mut atomic.d, Written);
         }
         Op::AsyncCopy(copy) => see(W32, &mut copy.source_bytes, Read),
+        Op::BulkCopy(copy) => see(W32, &mut copy.bytes, Read),
+        Op::MemoryBarrier(barrier) => {
+            see(W32, &mut barrier.a, Read);
+            see(Pred, &mut barrier.d, Written);
+        }
         Op::Shuffle { mode: _, d, p, a, b, c, mask } => {
             [a, b, c, mask].into_iter().for_each(|source| see(W32, source, Read));
             see(W32, d, Written);

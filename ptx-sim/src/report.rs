@@ -136,8 +136,8 @@ pub enum FaultKind {
         /// Bytes of the access.
         bytes: u32,
     },
-    /// Two threads of a block touch the same shared bytes, one of them writes, and no barrier that both take part in, nor a
-    /// chain of them, lies between.
+    /// Two threads of a block touch the same shared bytes, one of them writes, or its bulk copy does, and no barrier that both
+    /// take part in, nor a chain of them, lies between.
     SharedRace {
         /// The offset in shared memory.
         address: u64,
@@ -186,7 +186,8 @@ pub enum FaultKind {
     },
     /// A `trap` instruction.
     Trap,
-    /// A barrier number beyond 15, a thread count that is no multiple of 32, or a branch beyond its table.
+    /// A barrier number beyond 15, a thread count that is no multiple of 32, a branch beyond its table, what a barrier in
+    /// shared memory or a bulk copy must not be given, or a bulk copy that is in flight when its block ends.
     BadOperand {
         /// What it is.
         what: &'static str,

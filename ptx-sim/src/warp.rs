@@ -1,7 +1,7 @@
 //! A warp: registers, groups of lanes that stand at the same instruction, and what one instruction does.
 
 use crate::alu::{Alu, L32, L64};
-use crate::block::{Arrival, Context, Shared};
+use crate::block::{Arrival, Context, Shared, Trouble};
 use crate::decode::Kernel;
 use crate::memory::{self, Bad, GLOBAL_BASE, LOCAL_BASE, Memory, SHARED_BASE, WINDOW};
 use crate::op::*;
@@ -324,6 +324,15 @@ impl Warp {
                 Ok(Next::Barrier) => {
                     self.pc += 1;
                     break Ok(Stop::Barrier);
+                }
+                Ok(Next::Wait) => {
+                    self.pc += 1;
+                    // Lanes that are elsewhere have their turn first, then other warps.
+                    overdue.left = 0;
+                    if overdue.groups.is_empty() {
+                        self.starving = !self.others.is_empty();
+                        break Ok(Stop::Yield);
+                    }
                 }
                 Ok(Next::Clock) => {
                     let now = context.clock.wrapping_add(counters.warp_instructions + slice - left);
@@ -1233,6 +1242,101 @@ impl Warp {
         Ok(())
     }
 
+    #[cold]
+    fn trouble(
+        &self,
+        context: &Context<'_>,
+        trouble: Trouble,
+        address: u64,
+        bytes: u32,
+        lane: usize,
+    ) -> WarpFault {
+        match trouble {
+            Trouble::Bad(bad) => self.bad_access(context, bad, Space::Shared, address, bytes, lane),
+            Trouble::Race { at, race } => self.race(race, at, lane),
+            Trouble::Operand { what, value } => self.fault(lane, FaultKind::BadOperand { what, value }),
+        }
+    }
+
+    /// What lanes do with a barrier in shared memory, one after the other.
+    fn memory_barrier(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        barrier: &MemoryBarrier,
+        exec: u32,
+    ) -> Result<Next, WarpFault> {
+        let whole = exec.count_ones() == (context.threads_per_block - self.index * 32).min(32);
+        let mut complete = 0;
+        for lane in lanes(exec) {
+            let at = self.address(&barrier.address, lane);
+            let a = if barrier.a == NONE { 0 } else { self.w32[usize::from(barrier.a)][lane] };
+            let by = self.access_by(lane);
+            let done = match barrier.kind {
+                MemoryBarrierKind::Init => shared.init_barrier(at, a, by).map(|()| false),
+                MemoryBarrierKind::Arrive => shared.arrive(at, a, whole, by).map(|()| false),
+                MemoryBarrierKind::Wait => shared.wait(at, a, by, self.random.as_mut()),
+            };
+            match done {
+                Ok(done) => complete |= u32::from(done) << lane,
+                Err(trouble) => return Err(self.trouble(context, trouble, at, 8, lane)),
+            }
+        }
+        if barrier.kind != MemoryBarrierKind::Wait {
+            return Ok(Next::Advance);
+        }
+        let d = &mut self.pred[usize::from(barrier.d)];
+        *d = *d & !exec | complete;
+        Ok(if complete == exec { Next::Advance } else { Next::Wait })
+    }
+
+    /// Begins bulk copies: global memory is read now, shared memory is written when somebody waits for it.
+    fn begin_bulk(
+        &mut self,
+        context: &Context<'_>,
+        shared: &mut Shared,
+        counters: &mut Counters,
+        copy: &BulkCopy,
+        exec: u32,
+    ) -> Result<(), WarpFault> {
+        let (mut is_global, mut total, mut sectors) = (false, 0, 0);
+        for lane in lanes(exec) {
+            let bytes = self.w32[usize::from(copy.bytes)][lane];
+            if !bytes.is_multiple_of(16) {
+                let what = "a bulk copy of bytes that are no multiple of 16:";
+                return Err(self.fault(lane, FaultKind::BadOperand { what, value: bytes.into() }));
+            }
+            let at = self.address(&copy.to, lane);
+            if let Err(bad) = shared.takes_bulk(at, bytes) {
+                return Err(self.bad_access(context, bad, Space::Shared, at, bytes, lane));
+            }
+            let address = self.address(&copy.from, lane);
+            let (space, from) = Self::resolve(copy.from_space, address);
+            let memory = match space {
+                Space::Module => context.variables,
+                _ => &context.global.memory,
+            };
+            let loaded = match from.is_multiple_of(16) {
+                true => memory.load_bytes(from, bytes.into()),
+                false => Err(Bad::Misaligned),
+            };
+            let loaded = loaded.map_err(|bad| self.bad_access(context, bad, space, address, bytes, lane))?;
+            if space == Space::Global && bytes > 0 {
+                is_global = true;
+                total += u64::from(bytes);
+                sectors += (from + u64::from(bytes)).div_ceil(32) - from / 32;
+            }
+            let barrier = self.address(&copy.barrier, lane);
+            if let Err(trouble) = shared.begin_bulk(at, loaded, barrier, self.access_by(lane)) {
+                return Err(self.trouble(context, trouble, barrier, 8, lane));
+            }
+        }
+        counters.global_load_requests += u64::from(is_global);
+        counters.global_load_bytes += total;
+        counters.global_load_sectors += sectors;
+        Ok(())
+    }
+
     fn rare(
         &mut self,
         context: &Context<'_>,
@@ -1256,6 +1360,11 @@ impl Warp {
             }
             Op::WaitForCopies { but } => {
                 self.end_copies(shared, *but, exec)?;
+                Ok(Next::Advance)
+            }
+            Op::MemoryBarrier(barrier) => self.memory_barrier(context, shared, barrier, exec),
+            Op::BulkCopy(copy) => {
+                self.begin_bulk(context, shared, counters, copy, exec)?;
                 Ok(Next::Advance)
             }
             Op::Shuffle { mode, d, p, a, b, c, mask } => {
@@ -1590,6 +1699,8 @@ enum Next {
     Elsewhere,
     /// The warp has come to a barrier of the block.
     Barrier,
+    /// What lanes wait for has not come: others go on before they look again.
+    Wait,
     /// A clock is read: the run knows what it shows.
     Clock,
 }
