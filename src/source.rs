@@ -33,6 +33,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("prelude/loaded.cuh", include_str!("../templates/prelude/loaded.cuh")),
     ("prelude/x_packets.cuh", include_str!("../templates/prelude/x_packets.cuh")),
     ("prelude/held.cuh", include_str!("../templates/prelude/held.cuh")),
+    ("prelude/bulk_copy.cuh", include_str!("../templates/prelude/bulk_copy.cuh")),
     ("prelude/async_copy.cuh", include_str!("../templates/prelude/async_copy.cuh")),
     ("prelude/stage_async.cuh", include_str!("../templates/prelude/stage_async.cuh")),
     ("prelude/stage.cuh", include_str!("../templates/prelude/stage.cuh")),

@@ -4,14 +4,15 @@
 // Paper:     none; the diagonals of Bell and Garland 2009 (DIA kernel), of which those below the main one are read a second time as those above
 // Suits:     few diagonals, nearly full, larger than the L2 cache: stencils, tridiagonal and banded matrices, finite elements on regular grids
 // Suffers:   entries on many diagonals: each is stored as long as A has rows, which is refused from 8 slots a nonzero on; rows whose columns are not in rising order (converting takes a counter a slot); values that change (they are copied when a plan is made)
-// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 256, times the diagonals of the lower triangle; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; a slot's second load is the cache's to serve, of L1 where the mirror image is in rows of the same block, else of L2, and none where threads walk along its diagonal; keeps its own values
+// Bytes:     slots * value + rows * y + x once, where slots are the rows, rounded up to 256, times the diagonals of the lower triangle; values take 4 or 1 where they are encoded; 8 a diagonal, which stay in L1; a slot's second load is the cache's to serve, of L1 where the mirror image is in rows of the same block, else of L2, and none where threads walk along its diagonal, with stages or without; keeps its own values
 // Guarantee: bit-reproducible; of a row what is below the diagonal and what is above are a chain each, in the order of the diagonals; fill never meets x
-// Launch:    a thread two or four rows, a warp apart or pairs of neighbours; where the farthest diagonal lies alone, two rows of each step of a walk along it, `walk` blocks for each that is resident; one pass; diagonals are found, counted and filled on the device by eleven passes, once, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
+// Launch:    a thread two or four rows, a warp apart or pairs of neighbours; where the farthest diagonal lies alone, two rows of each step of a walk along it, `walk` blocks for each that is resident; where far ones lie together, from compute capability 9.0 on and with `stage_kib`, half as many threads a block again and a warp that copies, as many blocks as are resident; one pass; diagonals are found, counted and filled on the device by eleven passes, once, with `stage_kib` by one more, of which one runs only where a row's columns do not rise; two more look at values that may be encoded
 #ifndef SPMV_GENERATED
 #include "prelude/default.cuh"
 constexpr int kUnroll = 2;
 constexpr int kEncoding = 0;
 constexpr int kWalk = 1;
+constexpr int kStageKib = 112;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/unsigned.cuh"
@@ -21,6 +22,7 @@ constexpr int kWalk = 1;
 #include "primitives/value_table_kernels.cuh"
 #include "prelude/diagonals.cuh"
 #include "prelude/mirror.cuh"
+#include "prelude/bulk_copy.cuh"
 #endif
 
 // A slot that is needed again.
@@ -375,4 +377,381 @@ spmv_sym_dia_walk(uint32_t num_rows, uint64_t, uint32_t num_diagonals, uint64_t 
     if (num_beside == 1) walk<1>(num_rows, has_main, stride, offsets, slots, x, y, alpha, beta, distance, side);
     if (num_beside == 2) walk<2>(num_rows, has_main, stride, offsets, slots, x, y, alpha, beta, distance, side);
   }
+}
+
+// Walks whose slots and entries of x come to shared memory by bulk copies, once, some steps ahead: where the farthest diagonals
+// lie together, a block walks along the middle of them with a tile of rows, and the slots that mirror a row's own are those of
+// the next step. From compute capability 9.0 on.
+
+constexpr bool kCanStage = kStageKib > 0 && GivenSlots::kPack == 1;
+// Steps whose far slots are there, or under way: the step's own, those that mirror them, and two more at least.
+constexpr uint32_t kFewestStages = 4, kMostStages = 6;
+constexpr uint32_t kMostCopies = 32;
+// Threads of a block that multiply, half as many again as in other blocks, beside a warp that copies.
+constexpr uint32_t kStagedThreads = kThreadsPerBlock < 1024 ? kThreadsPerBlock * 3 / 2 / 32 * 32 + 32 : 1024;
+constexpr uint32_t kConsumers = kStagedThreads - 32;
+constexpr uint32_t kMostStagedRows = GivenSlots::kBytes < 16 ? 4 : 2;  // of a thread in a step
+constexpr uint32_t kFewestStagedSteps = 8;
+// Entries that a block multiplies while it begins a step.
+constexpr uint32_t kStepEntries = 12 * kConsumers;
+// Slots and entries of x in 16 bytes, of which a copy has whole ones.
+constexpr uint32_t kSlotsAligned = 16 / GivenSlots::kBytes;
+constexpr uint32_t kEntriesAligned = sizeof(XT) < 16 ? 16 / sizeof(XT) : 1;
+
+// Where things are in a stage, in bytes but for `copies`: of a diagonal a row's own slot, the one that mirrors it, and the
+// entries of x below and above; of a copy the entries behind which its rows begin, how many it has, and where they lie.
+struct StagePlaces {
+  uint4 stages;  // bytes of a stage of far diagonals, of others and of x; stages of far diagonals, of others one less, of x one more
+  uint4 reads[kMostCopies];
+  uint4 copies[kMostCopies];
+};
+
+__device__ __forceinline__ uint32_t round_up_to(uint32_t number, uint32_t unit) { return (number + unit - 1) / unit * unit; }
+
+// How far a diagonal below the main one is away.
+__device__ __forceinline__ uint32_t distance_of(const int64_t* __restrict__ offsets, uint32_t d) { return uint32_t(-__ldg(offsets + d)); }
+
+// staged[0] <- rows of a tile where blocks walk with one and its stages fit, else 0. staged[1] <- how far a step is. staged[2] <-
+// tiles of a step. staged[3] <- far diagonals. staged[4] <- blocks of all rows, each with the fewest steps.
+extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
+spmv_sym_dia_stages(uint32_t num_rows, uint32_t num_diagonals, uint32_t num_disordered, uint32_t num_resident,
+                    const int64_t* __restrict__ offsets, uint64_t* staged, StagePlaces* places) {
+  await_stream();
+#if __CUDA_ARCH__ >= 900
+  if (!kCanStage || threadIdx.x != 0 || num_disordered > 0 || num_diagonals == 0) return;
+  const uint32_t num_below = num_diagonals - (__ldg(offsets + num_diagonals - 1) == 0);
+  if (num_below == 0 || num_diagonals + 1 > kMostCopies || num_rows > (1u << 29)) return;
+  // The far ones lie before the widest gap.
+  uint32_t num_far = 1, widest = 0;
+  for (uint32_t d = 0; d < num_below; ++d) {
+    const uint32_t gap = distance_of(offsets, d) - (d + 1 < num_below ? distance_of(offsets, d + 1) : 0);
+    if (gap > widest) num_far = d + 1;
+    widest = max(widest, gap);
+  }
+  const uint32_t farthest = distance_of(offsets, 0), nearest_far = distance_of(offsets, num_far - 1);
+  const uint32_t distance = nearest_far + (farthest - nearest_far) / 2;
+  const uint32_t next = num_far < num_below ? distance_of(offsets, num_far) : 0;
+  const uint32_t reach = max(farthest - distance, max(distance - nearest_far, next));
+  // Of a diagonal that lies alone a thread keeps what mirrors its slots where it walks.
+  if (num_far == 1 && kWalk > 0) return;
+  if (distance < kThreadsPerBlock || 2 * reach > distance || uint64_t(reach) * sizeof(XT) >= kStageKib * 1024u) return;
+  constexpr uint32_t kSlotBytes = GivenSlots::kBytes, kEntryBytes = sizeof(XT);
+  const uint32_t before = round_up_to(reach, kEntriesAligned);
+  // What copies have beside the rows of a tile: where each diagonal's begins and, as if there were none, where its stage ends.
+  const auto back_of = [&](uint32_t d) {
+    const uint32_t away = d < num_below ? distance_of(offsets, d) : 0;
+    return d < num_far && away < distance ? round_up_to(distance - away, kSlotsAligned) : 0;
+  };
+  const auto beside_of = [&](uint32_t d) {
+    const uint32_t away = d < num_below ? distance_of(offsets, d) : 0;
+    const uint32_t ahead = d >= num_far ? away : away > distance ? away - distance : 0;
+    return back_of(d) + kSlotsAligned + round_up_to(ahead, kSlotsAligned);
+  };
+  uint32_t beside[2] = {};
+  for (uint32_t d = 0; d < num_diagonals; ++d) beside[d >= num_far] += beside_of(d);
+  const uint32_t x_beside = 2 * before + kEntriesAligned, num_near = num_diagonals - num_far;
+  const uint32_t bytes_beside = (kFewestStages * beside[0] + (kFewestStages - 1) * beside[1]) * kSlotBytes + (kFewestStages + 1) * x_beside * kEntryBytes;
+  const uint32_t row_bytes = (kFewestStages * num_far + (kFewestStages - 1) * num_near) * kSlotBytes + (kFewestStages + 1) * kEntryBytes;
+  if (bytes_beside >= kStageKib * 1024u) return;
+  const uint32_t most_rows = min(kMostStagedRows * kConsumers, (kStageKib * 1024u - bytes_beside) / row_bytes / 32 * 32);
+  if (most_rows == 0) return;
+  // As many tiles a step as give the block with the most steps the least to copy.
+  const uint32_t num_steps = (num_rows + distance - 1) / distance, fewest = (distance + most_rows - 1) / most_rows;
+  const uint32_t most_stretches = (num_steps + kFewestStagedSteps - 1) / kFewestStagedSteps;
+  uint32_t tile = 0;
+  uint64_t least = ~uint64_t(0);
+  for (uint32_t side = fewest; side <= 2 * fewest && side < fewest + 512; ++side) {
+    const uint32_t rows = round_up_to((distance + side - 1) / side, 32);
+    const uint32_t num_stretches = min(max(1u, num_resident / side), most_stretches);
+    const uint32_t num_turns = (side * num_stretches + num_resident - 1) / num_resident;
+    const uint64_t num_copied = beside[0] + beside[1] + x_beside + uint64_t(num_diagonals + 1) * rows;
+    const uint64_t num_own_steps = (num_steps + num_stretches - 1) / num_stretches + 1;
+    const uint64_t work = num_turns * num_own_steps * (num_copied + kStepEntries);
+    if (work < least) tile = rows;
+    least = min(least, work);
+  }
+  // Where much of a copy is for the tiles beside it, L2 serves as much as without.
+  if (beside[0] + beside[1] + x_beside > uint64_t(num_diagonals + 1) * tile / 2) return;
+  uint32_t stages[2] = {};
+  for (uint32_t d = 0; d < num_diagonals; ++d) {
+    const bool is_far = d < num_far;
+    const uint32_t away = d < num_below ? distance_of(offsets, d) : 0, back = back_of(d), length = beside_of(d) + tile;
+    const uint32_t at = stages[!is_far], own = at + back * kSlotBytes;
+    // A far diagonal's place in the next step, to which x and what mirrors its slots are as much farther.
+    const uint32_t apart = is_far ? away - distance : away;
+    places->reads[d] = {own, own + apart * kSlotBytes, (before - apart) * kEntryBytes, (before + apart) * kEntryBytes};
+    places->copies[d] = {back, length, at, 0};
+    stages[!is_far] += length * kSlotBytes;
+  }
+  places->copies[num_diagonals] = {before, x_beside + tile, 0, 0};
+  const uint32_t x_stage = (x_beside + tile) * kEntryBytes;
+  const uint32_t num_stages = (kStageKib * 1024 + stages[1] - x_stage) / (stages[0] + stages[1] + x_stage);
+  places->stages = {stages[0], stages[1], x_stage, min(num_stages, kMostStages)};
+  const uint64_t side = (distance + tile - 1) / tile;
+  staged[0] = tile;
+  staged[1] = distance;
+  staged[2] = side;
+  staged[3] = num_far;
+  staged[4] = most_stretches * side;
+#endif
+}
+
+// Where things are as a thread reads them: what `StagePlaces` says of it, distances, a step's main diagonal and x for it, and its stages, of far diagonals its own and those of the next step, of the others, and x
+// a step before, of the step and a step behind; addresses in shared memory, each of the thread's first row.
+struct StagedStep {
+  uint32_t reads, distances, main, main_entry, own, mirror, beside, below, here, above;
+};
+
+// Rows of a thread in a step, kConsumers apart, and their sums.
+template <int kRows, bool kIsInside>
+struct StagedRows {
+  using SlotT = GivenSlots::SlotT;
+  uint32_t first, num_rows;
+  AccumT lower_sums[kRows], upper_sums[kRows];
+
+  __device__ __forceinline__ uint32_t row(int r) const { return first + r * kConsumers; }
+
+  // Adds the diagonals from d to the end, and what mirrors them, so many at a time. Inside, the rows are there, and all that are
+  // as far below and above.
+  template <int kCount>
+  __device__ __forceinline__ void add(uint32_t d, uint32_t end, const StagedStep& step, uint32_t own, uint32_t mirror,
+                                      uint32_t below, uint32_t above) {
+    uint4 at[kCount];
+    const auto look = [&]() {
+#pragma unroll
+      for (int s = 0; s < kCount; ++s) at[s] = load_shared<uint4>(step.reads + (d + s) * sizeof(uint4));
+    };
+    if (d + kCount <= end) look();
+#pragma unroll 1
+    while (d + kCount <= end) {
+      SlotT lower[kCount][kRows], upper[kCount][kRows];
+      XT lower_entries[kCount][kRows], upper_entries[kCount][kRows];
+#pragma unroll
+      for (int s = 0; s < kCount; ++s) {
+        const uint32_t distance = kIsInside ? 0 : load_shared<uint32_t>(step.distances + (d + s) * sizeof(uint32_t));
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const uint32_t slot = r * kConsumers * GivenSlots::kBytes, entry = r * kConsumers * sizeof(XT);
+          const bool is_above_there = kIsInside || (row(r) >= distance && row(r) < num_rows);
+          const bool is_below_there = kIsInside || row(r) + distance < num_rows;
+          lower[s][r] = is_above_there ? load_shared<SlotT>(own + at[s].x + slot) : SlotT(0);
+          lower_entries[s][r] = is_above_there ? load_shared<XT>(below + at[s].z + entry) : XT(0);
+          upper[s][r] = is_below_there ? load_shared<SlotT>(mirror + at[s].y + slot) : SlotT(0);
+          upper_entries[s][r] = is_below_there ? load_shared<XT>(above + at[s].w + entry) : XT(0);
+        }
+      }
+      d += kCount;
+      look();
+#pragma unroll
+      for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          add_slot(lower[s][r], lower_entries[s][r], lower_sums[r]);
+          add_mirrored(upper[s][r], upper_entries[s][r], upper_sums[r]);
+        }
+      }
+    }
+    if constexpr (kCount > 1) add<kCount - 1>(d, end, step, own, mirror, below, above);
+  }
+
+  __device__ __forceinline__ void add_main(const StagedStep& step) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const bool is_there = kIsInside || row(r) < num_rows;
+      const uint32_t slot = r * kConsumers * GivenSlots::kBytes, entry = r * kConsumers * sizeof(XT);
+      const SlotT own = is_there ? load_shared<SlotT>(step.main + slot) : SlotT(0);
+      const XT own_entry = is_there ? load_shared<XT>(step.main_entry + entry) : XT(0);
+      add_slot(own, own_entry, lower_sums[r]);
+    }
+  }
+};
+
+// Adds up a thread's rows of a step, and stores those of the tile. Sums are those of `multiply`, in the same order.
+template <int kRows, bool kIsInside>
+__device__ __forceinline__ void multiply_staged(const StagedStep& step, uint32_t num_below, bool has_main,
+                                                uint32_t num_far, uint32_t row, uint32_t num_own, uint32_t num_rows, YT* __restrict__ y, AlphaT alpha,
+                                                BetaT beta) {
+  StagedRows<kRows, kIsInside> rows = {row, num_rows, {}, {}};
+  if (!skips_product(alpha)) {
+    if (has_main) rows.add_main(step);
+    constexpr int kCount = kIsInside ? kUnroll : 1;
+    rows.template add<kCount>(0, num_far, step, step.own, step.mirror, step.below, step.above);
+    rows.template add<kCount>(num_far, num_below, step, step.beside, step.beside, step.here, step.here);
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (r * kConsumers >= num_own || (!kIsInside && rows.row(r) >= num_rows)) continue;
+    store_scaled(y, rows.row(r), both_halves(rows.lower_sums[r], rows.upper_sums[r]), alpha, beta);
+  }
+}
+
+// The same where the threads of a warp have so many rows, at most kRows.
+template <int kRows>
+__device__ __forceinline__ void multiply_staged(uint32_t warp_rows, bool is_inside, const StagedStep& step,
+                                                uint32_t num_below, bool has_main, uint32_t num_far, uint32_t row, uint32_t num_own, uint32_t num_rows,
+                                                YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  if (warp_rows == kRows && is_inside) {
+    multiply_staged<kRows, true>(step, num_below, has_main, num_far, row, num_own, num_rows, y, alpha, beta);
+  } else if (warp_rows == kRows) {
+    multiply_staged<kRows, false>(step, num_below, has_main, num_far, row, num_own, num_rows, y, alpha, beta);
+  } else if constexpr (kRows > 1) {
+    multiply_staged<kRows - 1>(warp_rows, is_inside, step, num_below, has_main, num_far, row, num_own, num_rows,
+                               y, alpha, beta);
+  }
+}
+
+// What a lane of the warp that copies brings to each stage: rows of a diagonal, or of x.
+struct StageCopy {
+  const unsigned char* from;  // a multiple of 16, `misaligned` entries before the first
+  uint32_t to;                // its first stage, in shared memory
+  uint32_t bytes_each, aligned, misaligned, num_entries, back, length, stage_bytes;
+
+  // Begins the copy for the tile that begins with this row, which may be before the first, and says of how many bytes.
+  __device__ __forceinline__ uint32_t begin(int32_t row, uint32_t place, uint32_t barrier) const {
+    const int32_t first = ((row + int32_t(misaligned)) & -int32_t(aligned)) - int32_t(back);
+    const int32_t lowest = misaligned, highest = misaligned + num_entries, last = first + int32_t(length);
+    const uint32_t stage = to + place * stage_bytes;
+    if (first < lowest || last > highest) return begin_cut(first, max(first, lowest), min(last, highest), stage, barrier);
+    copy_bulk(stage, from + int64_t(first) * bytes_each, length * bytes_each, barrier);
+    return length * bytes_each;
+  }
+
+  // Of a copy that reaches beyond what there is, what makes whole 16 bytes; the thread stores the entries of x beside those itself.
+  __device__ __forceinline__ uint32_t begin_cut(int32_t first, int32_t low, int32_t high, uint32_t stage,
+                                                uint32_t barrier) const {
+    const int32_t begin = (low + int32_t(aligned) - 1) & -int32_t(aligned), end = high & -int32_t(aligned);
+    const auto store = [&](int32_t from_entry, int32_t to_entry) {
+#pragma unroll 1
+      for (int32_t e = from_entry; e < to_entry; ++e) {
+        *reinterpret_cast<XT*>(__cvta_shared_to_generic(stage + (e - first) * sizeof(XT))) = __ldg(reinterpret_cast<const XT*>(from) + e);
+      }
+    };
+    if (low < begin || end < high) {
+      store(low, min(begin, high));
+      store(max(end, min(begin, high)), high);
+      order_before_copies();
+    }
+    if (begin >= end) return 0;
+    const uint32_t num_bytes = uint32_t(end - begin) * bytes_each;
+    copy_bulk(stage + (begin - first) * bytes_each, from + int64_t(begin) * bytes_each, num_bytes, barrier);
+    return num_bytes;
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(kStagedThreads, kStageKib > 0 ? 224 / kStageKib : 1)
+spmv_sym_dia_staged(uint32_t num_rows, uint64_t, uint32_t num_diagonals, uint64_t stride, const int64_t* __restrict__ offsets,
+                    const GivenSlots::SlotT* __restrict__ slots, const XT* __restrict__ x, YT* __restrict__ y, AlphaT alpha,
+                    BetaT beta, uint32_t tile, uint32_t distance, uint32_t side, uint32_t num_far,
+                    const StagePlaces* __restrict__ places) {
+  await_stream();
+#if __CUDA_ARCH__ >= 900
+  if constexpr (kCanStage) {
+    extern __shared__ __align__(16) unsigned char staged_bytes[];
+    __shared__ uint64_t full[kMostStages], empty[kMostStages];
+    // Those of the next diagonals are looked at before the last ones' are used.
+    __shared__ uint4 reads[kMostCopies + kUnroll];
+    __shared__ uint32_t distances[kMostCopies];
+    const uint32_t num_stretches = gridDim.x / side, stretch = blockIdx.x / side;
+    const uint32_t num_steps = (num_rows + distance - 1) / distance;
+    const uint32_t begin = uint64_t(num_steps) * stretch / num_stretches;
+    const uint32_t end = uint64_t(num_steps) * (stretch + 1) / num_stretches;
+    if (stretch >= num_stretches || begin >= end) return;
+    const uint32_t first_place = blockIdx.x % side * tile;
+    const bool has_main = __ldg(offsets + num_diagonals - 1) == 0;
+    const uint32_t num_below = num_diagonals - has_main;
+    const uint32_t lane = threadIdx.x % 32;
+    const bool copies = threadIdx.x >= kConsumers && lane <= num_diagonals;
+    const uint4 stages = __ldg(&places->stages);
+    const uint4 own_copy = copies ? __ldg(places->copies + lane) : uint4{0, 0, 0, 0};
+    for (uint32_t d = threadIdx.x; d < kMostCopies + kUnroll; d += kStagedThreads) {
+      reads[d] = d < num_diagonals ? __ldg(places->reads + d) : uint4{0, 0, 0, 0};
+      if (d < num_diagonals) distances[d] = distance_of(offsets, d);
+    }
+    const uint32_t far_stages = shared_address(staged_bytes), reads_at = shared_address(reads), distances_at = shared_address(distances);
+    const uint32_t full_at = shared_address(full), empty_at = shared_address(empty);
+    if (threadIdx.x < kMostStages) {
+      begin_barrier(full_at + 8 * threadIdx.x, 1);
+      begin_barrier(empty_at + 8 * threadIdx.x, kConsumers / 32);
+    }
+    publish_barriers();
+    const uint32_t num_stages = stages.w;
+    const uint32_t beside_stages = far_stages + num_stages * stages.x, x_stages = beside_stages + (num_stages - 1) * stages.y;
+    const uint32_t misaligned = uint32_t(reinterpret_cast<uint64_t>(x) % 16 / sizeof(XT));
+    if (threadIdx.x >= kConsumers) {
+      const bool is_x = lane == num_diagonals, is_far = lane < num_far;
+      StageCopy copy;
+      copy.bytes_each = is_x ? sizeof(XT) : GivenSlots::kBytes;
+      copy.aligned = is_x ? kEntriesAligned : kSlotsAligned;
+      copy.misaligned = is_x ? misaligned : 0;
+      copy.num_entries = is_x ? num_rows : uint32_t(stride);
+      copy.from = is_x ? reinterpret_cast<const unsigned char*>(x - misaligned)
+                       : reinterpret_cast<const unsigned char*>(slots + lane * stride);
+      copy.back = own_copy.x;
+      copy.length = own_copy.y;
+      copy.to = (is_x ? x_stages : is_far ? far_stages : beside_stages) + own_copy.z;
+      copy.stage_bytes = is_x ? stages.z : is_far ? stages.x : stages.y;
+      // Diagonals beside the main one come a step later, of the step before.
+      const bool is_late = copies && !is_x && !is_far;
+      const uint32_t num_places = is_x ? num_stages + 1 : is_far ? num_stages : num_stages - 1;
+      uint32_t place = 0, stage = 0, parity = 1;
+      int32_t row = int32_t(begin * distance + first_place) - int32_t(is_late ? distance : 0);
+      for (uint32_t step = begin; step <= end; ++step, row += distance) {
+        if (step - begin >= num_stages) await_phase(empty_at + 8 * stage, parity);
+        uint32_t num_bytes = 0;
+        // With the first step x comes of the one before, too.
+        if (is_x && step == begin) num_bytes += copy.begin(row - distance, num_stages, full_at + 8 * stage);
+        if (copies && !(is_late && step == begin)) {
+          num_bytes += copy.begin(row, place, full_at + 8 * stage);
+          place = place + 1 == num_places ? 0 : place + 1;
+        }
+        // The phase waits for what the warp expects, however much of it is there, and for the entries that lanes stored.
+        num_bytes = __reduce_add_sync(~0u, num_bytes);
+        __syncwarp();
+        if (lane == 0) arrive_expecting(full_at + 8 * stage, num_bytes);
+        stage = stage + 1 == num_stages ? 0 : stage + 1;
+        if (stage == 0) parity ^= 1;
+      }
+      return;
+    }
+    constexpr uint32_t kSlotBytes = GivenSlots::kBytes, kEntryBytes = sizeof(XT);
+    const uint32_t farthest = distances[0];
+    const uint4 main_at = reads[num_below];
+    // Rows of the thread's from its first on that are the tile's.
+    const uint32_t left = min(tile, distance - first_place), num_own = left > threadIdx.x ? left - threadIdx.x : 0;
+    const uint32_t warp_first = threadIdx.x - lane;
+    const uint32_t warp_rows = left > warp_first ? (left - warp_first + kConsumers - 1) / kConsumers : 0;
+    uint32_t stage = 0, parity = 0, beside = 0, x_before = num_stages, x_here = 0, tile_row = begin * distance + first_place;
+    const auto slot_at = [&](uint32_t row) { return row % kSlotsAligned * kSlotBytes; };
+    const auto entry_at = [&](uint32_t row) { return (row + misaligned) % kEntriesAligned * kEntryBytes; };
+    await_phase(full_at, 0);
+#pragma unroll 1
+    for (uint32_t step = begin; step < end; ++step, tile_row += distance) {
+      const uint32_t next = stage + 1 == num_stages ? 0 : stage + 1, x_above = x_here == num_stages ? 0 : x_here + 1;
+      if (next == 0) parity ^= 1;
+      await_phase(full_at + 8 * next, parity);
+      const bool is_inside = tile_row >= farthest && tile_row + tile + farthest <= num_rows;
+      const uint32_t row = tile_row + threadIdx.x, slot = threadIdx.x * kSlotBytes, entry = threadIdx.x * kEntryBytes;
+      const StagedStep at = {
+          reads_at,
+          distances_at,
+          beside_stages + beside * stages.y + slot_at(tile_row) + slot + main_at.x,
+          x_stages + x_here * stages.z + entry_at(tile_row) + entry + main_at.z,
+          far_stages + stage * stages.x + slot_at(tile_row) + slot,
+          far_stages + next * stages.x + slot_at(tile_row + distance) + slot,
+          beside_stages + beside * stages.y + slot_at(tile_row) + slot,
+          x_stages + x_before * stages.z + entry_at(tile_row - distance) + entry,
+          x_stages + x_here * stages.z + entry_at(tile_row) + entry,
+          x_stages + x_above * stages.z + entry_at(tile_row + distance) + entry,
+      };
+      multiply_staged<kMostStagedRows>(warp_rows, is_inside, at, num_below, has_main, num_far, row, num_own,
+                                       num_rows, y, alpha, beta);
+      __syncwarp();
+      if (lane == 0) arrive(empty_at + 8 * stage);
+      stage = next;
+      beside = beside + 1 == num_stages - 1 ? 0 : beside + 1;
+      x_before = x_here;
+      x_here = x_above;
+    }
+  }
+#endif
 }

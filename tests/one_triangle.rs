@@ -1,4 +1,4 @@
-//! The formats of `sym_csr`'s plan, and what the algorithm takes; where threads of `sym_dia` walk, and that it changes no bit.
+//! The formats of `sym_csr`'s plan, and what the algorithm takes; where threads of `sym_dia` walk, with stages or without, and that it changes no bit.
 
 use spmv_codegen::{Algorithm, KernelConfig, Operation, StorageFormat, SymCsr, SymDia, ValueType};
 use spmv_matrix::{Complex64, CsrMatrix, SymmetricCsr, Symmetry, cpu_serial_symmetric};
@@ -119,33 +119,36 @@ fn one_triangle_is_what_it_takes() {
     }
 }
 
-/// Multiplies in blocks of 32 threads, so many that walk over those that are resident, compares with the product in which nobody
-/// walks, bit for bit, and says how far a step of the walk is; 0 where nobody walked.
+/// Multiplies in blocks of 32 threads that walk, with x so many entries behind whole 16 bytes, compares with the product in which
+/// nobody walks, bit for bit, and says the count of this name: how far a step of the walk is, 0 where nobody walked.
 fn walked<V: Element<Sum = V> + Into<Scalar>>(
     device: &Device,
     a: &SymmetricCsr<V>,
-    walk: u32,
+    (walking, count): (SymDia, &str),
+    behind: usize,
     number: impl Fn(usize, usize) -> V,
 ) -> u64 {
     let n = a.num_rows();
-    let x: Vec<V> = (0..n).map(|i| number(i, i % 13)).collect();
+    let x: Vec<V> = (0..behind + n).map(|i| number(i, i % 13)).collect();
     let (alpha, beta) = (number(5, 2), number(2, 7));
-    let product = |walk: u32| {
-        let algorithm = SymDia { walk, ..SymDia::default() };
+    let held_x = Vector::from_slice(device, &x).unwrap();
+    let address = held_x.address() + (behind * size_of::<V>()) as u64;
+    // SAFETY: `held_x` lives as long, and has as many entries behind the address.
+    let device_x: Vector<V> = unsafe { Vector::from_raw(device, address, n) };
+    let product = |algorithm: SymDia| {
         let config = KernelConfig::builder(algorithm).value(V::TYPE);
         let config = config.threads_per_block(32).build().unwrap();
         let mut plan = Spmv::with(device, a, config).unwrap();
-        let mut y = Vector::from_slice(device, &x).unwrap();
-        let device_x = Vector::from_slice(device, &x).unwrap();
+        let mut y = Vector::from_slice(device, &x[behind..]).unwrap();
         plan.apply(alpha, &device_x, beta, &mut y).unwrap();
         plan.apply(alpha, &device_x, beta, &mut y).unwrap();
-        let distance = plan.counts().find(|(name, _)| *name == "walked_distance").map(|(_, count)| count);
+        let distance = plan.counts().find(|(name, _)| *name == count).map(|(_, count)| count);
         (y.to_vec().unwrap(), distance)
     };
-    let (still, distance) = product(0);
+    let (still, distance) = product(SymDia { walk: 0, ..SymDia::default() });
     assert_eq!(distance, None);
-    let (y, distance) = product(walk);
-    assert!(y == still, "{n} rows, walk = {walk}");
+    let (y, distance) = product(walking);
+    assert!(y == still, "{n} rows, {walking:?}, x {behind} behind");
     distance.unwrap()
 }
 
@@ -184,24 +187,93 @@ fn walking_along_the_farthest_diagonal_changes_no_bit() {
                 below.chain(has_main.then_some(row)).collect::<Vec<_>>()
             };
             for walk in [1, 8] {
+                let walk = (SymDia { walk, ..SymDia::default() }, "walked_distance");
                 let expected = if walks { *distances.last().unwrap() as u64 } else { 0 };
                 for symmetry in [Symmetry::Symmetric, Symmetry::SkewSymmetric] {
                     if symmetry == Symmetry::SkewSymmetric && has_main {
                         continue;
                     }
                     let a = triangle(symmetry, n, hashed, columns);
-                    assert_eq!(walked(device, &a, walk, hashed), expected, "{n} {distances:?}");
+                    assert_eq!(walked(device, &a, walk, 0, hashed), expected, "{n} {distances:?}");
                     let single = |row, col| hashed(row, col) as f32;
                     let a = triangle(symmetry, n, single, columns);
-                    assert_eq!(walked(device, &a, walk, single), expected, "{n} {distances:?}");
+                    assert_eq!(walked(device, &a, walk, 0, single), expected, "{n} {distances:?}");
                 }
                 let a = triangle(Symmetry::Hermitian, n, mixed, columns);
-                assert_eq!(walked(device, &a, walk, mixed), expected, "{n} {distances:?}");
+                assert_eq!(walked(device, &a, walk, 0, mixed), expected, "{n} {distances:?}");
             }
         }
     }
     // Rows that hold a position twice are not walked.
     let twice = |row: usize| if row >= 40 { vec![row - 40, row - 40, row] } else { vec![row] };
     let a = triangle(Symmetry::Symmetric, 400, hashed, twice);
-    assert_eq!(walked(&devices[0], &a, 8, hashed), 0);
+    assert_eq!(
+        walked(&devices[0], &a, (SymDia { walk: 8, ..SymDia::default() }, "walked_distance"), 0, hashed),
+        0
+    );
+}
+
+#[test]
+fn walking_with_stages_changes_no_bit() {
+    let hashed = |row: usize, col: usize| {
+        let mixed = (row as u64 * 0x9e37_79b9 + col as u64 * 0x85eb_ca6b).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        (mixed >> 40) as f64 / 8192.0 - 1000.3
+    };
+    let single = |row, col| hashed(row, col) as f32;
+    let mixed = |row: usize, col: usize| {
+        Complex64::new(hashed(row, col), if row == col { 0.0 } else { hashed(col + 1, row) })
+    };
+    let staged = |walk, stage_kib| (SymDia { walk, stage_kib, ..SymDia::default() }, "staged_distance");
+    let gpu = Device::cuda(0).ok();
+    let devices = [Schedule::Natural, Schedule::Adversarial(3)].map(Device::simulator_with);
+    for device in devices.iter().chain(&gpu) {
+        // Points, distances of what is stored below the main diagonal, whether the main one is, and how far a step is: tiles and
+        // last steps that are cut short, far ones that lie together or alone or are all there are, gaps of the same width,
+        // steps that take turns with the stages, distances of odd and even parts, rows too few for a second step, and what takes more room than there is.
+        for (n, distances, has_main, step) in [
+            (12 * 11 * 9, &[1, 11, 12, 13, 119, 120, 121, 131, 132, 133, 143, 144, 145][..], true, 132),
+            (199 * 11 - 5, &[1, 198, 199, 200], true, 199),
+            (257 * 6 + 1, &[2, 255, 257, 258], false, 256),
+            (1400, &[1, 170, 176], true, 173),
+            (12 * 11 * 42, &[1, 11, 12, 13, 119, 120, 121, 131, 132, 133, 143, 144, 145], true, 132),
+            (900, &[64, 65, 66], false, 65),
+            (150, &[1, 99, 100, 101], true, 100),
+            (120, &[1, 100], true, 100),
+            (2000, &[40], true, 40),
+            (800, &[1, 20, 21], true, 0),
+            (3000, &[140, 300, 301], true, 0),
+            (20_100, &[1, 9000, 20_000], true, 0),
+            (400, &[], true, 0),
+        ] {
+            let columns = |row: usize| {
+                let below = distances.iter().rev().filter_map(|distance| row.checked_sub(*distance));
+                // Some are missing, as at the edges of a grid.
+                let below = below.filter(|col| !(row + col).is_multiple_of(11));
+                below.chain(has_main.then_some(row)).collect::<Vec<_>>()
+            };
+            let far = distances
+                .iter()
+                .filter(|distance| 2 * *distance > distances.last().copied().unwrap_or(0))
+                .count();
+            let a = triangle(Symmetry::Symmetric, n, single, columns);
+            for behind in [0, 1, 3] {
+                assert_eq!(walked(device, &a, staged(0, 112), behind, single), step, "{n} {distances:?}");
+            }
+            // A thread keeps what mirrors a farthest diagonal that lies alone.
+            let expected = if far > 1 { step } else { 0 };
+            assert_eq!(walked(device, &a, staged(1, 112), 2, single), expected, "{n} {distances:?}");
+            if !has_main {
+                let a = triangle(Symmetry::SkewSymmetric, n, hashed, columns);
+                assert_eq!(walked(device, &a, staged(0, 112), 1, hashed), step, "{n} {distances:?}");
+            }
+            let a = triangle(Symmetry::Symmetric, n, hashed, columns);
+            assert_eq!(walked(device, &a, staged(0, 224), 0, hashed), step, "{n} {distances:?}");
+            let a = triangle(Symmetry::Hermitian, n, mixed, columns);
+            assert_eq!(walked(device, &a, staged(0, 224), 0, mixed), step, "{n} {distances:?}");
+        }
+    }
+    // Rows that hold a position twice are not walked.
+    let twice = |row: usize| if row >= 41 { vec![row - 41, row - 40, row - 40, row] } else { vec![row] };
+    let a = triangle(Symmetry::Symmetric, 400, hashed, twice);
+    assert_eq!(walked(&devices[0], &a, staged(1, 112), 0, hashed), 0);
 }

@@ -17,8 +17,16 @@ parameters! {
         encoding = 0, one of [0, 1, 2, 3];
         /// Blocks that walk along a farthest diagonal that lies alone, over those that are resident, where values are as they are; 0 none.
         walk = 1, one of [0, 1, 2, 4, 8];
+        /// Shared memory in KiB to which bulk copies bring what a block needs that walks along farthest diagonals that lie together, from compute capability 9.0 on and where values are as they are; 0 none.
+        stage_kib = 0, one of [0, 112, 224];
     }
 }
+
+/// Copies of a stage, at most: a lane begins each. `kMostCopies` of the template.
+const MOST_COPIES: u32 = 32;
+
+/// Shared memory of a multiprocessor that blocks share, in KiB.
+const MOST_KIB: u32 = 224;
 
 impl SymDia {
     fn diagonals(&self) -> Diagonals {
@@ -26,9 +34,52 @@ impl SymDia {
     }
 }
 
+/// Adds the pass that finds out whether blocks walk with stages of so many bytes of shared memory, and the product in which they
+/// do; says where that is left to do nothing for others.
+fn stage(plan: &mut Plan, kib: u32) -> Expr {
+    let staged = plan.buffers.len();
+    let places = staged + 1;
+    plan.buffers.push(Buffer::new("staged", 5 * 8).zeroed().scratch());
+    plan.buffers.push(Buffer::new("stage_places", (1 + 2 * MOST_COPIES) * 16));
+    let size = |variable: Variable| Arg::Size(variable.into(), IndexType::U32);
+    let usual = &plan.multiply[0];
+    plan.prepare.push(Pass {
+        kernel: "spmv_sym_dia_stages".into(),
+        grid: 1.into(),
+        threads_per_block: usual.threads_per_block,
+        shared_bytes: 0,
+        args: vec![
+            size(Variable::NumRows),
+            size(Diagonals::NUM_DIAGONALS),
+            size(Diagonals::NUM_DISORDERED),
+            Arg::Size(Expr::from(Variable::Multiprocessors) * (MOST_KIB / kib), IndexType::U32),
+            Arg::Buffer(Diagonals::OFFSETS),
+            Arg::Buffer(staged),
+            Arg::Buffer(places),
+        ],
+    });
+    let after = plan.prepare.len() - 1;
+    let names = ["staged_rows", "staged_distance", "staged_blocks_a_step", "staged_far_diagonals", "staged_blocks"];
+    let first = plan.counts.len();
+    plan.counts.extend(
+        names.iter().zip(0..).map(|(name, entry)| Count { name, buffer: staged, entry, after }),
+    );
+    let [rows, distance, side, far, blocks] = [0, 1, 2, 3, 4].map(|entry| Variable::Count((first + entry) as u8));
+    let mut product = Pass { kernel: "spmv_sym_dia_staged".into(), shared_bytes: kib * 1024, ..usual.clone() };
+    product.threads_per_block = (usual.threads_per_block * 3 / 2 / 32 * 32 + 32).min(1024);
+    product.args.extend([rows, distance, side, far].map(size));
+    product.args.push(Arg::Buffer(places));
+    let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
+    let blocks = Expr::from(blocks).min(resident.max(side));
+    // Where values are encoded, no block has those as they are.
+    product.grid = blocks.clone().min(usual.grid.clone() * blocks);
+    plan.multiply.insert(1, product);
+    Expr::from(1).minus(Expr::from(1).min(rows))
+}
+
 /// Adds the pass that finds out whether threads walk, and the product in which they do, in place of the one with values as they are.
-/// Blocks are as many as these, over those that are resident.
-fn walk(plan: &mut Plan, waves: u32) {
+/// Blocks are as many as these, over those that are resident, times a number that is 0 or 1.
+fn walk(plan: &mut Plan, waves: u32, condition: &Expr) {
     let walks = plan.buffers.len();
     plan.buffers.push(Buffer::new("walks", 3 * 8).zeroed().scratch());
     let size = |variable: Variable| Arg::Size(variable.into(), IndexType::U32);
@@ -52,14 +103,14 @@ fn walk(plan: &mut Plan, waves: u32) {
     plan.counts.push(Count { name: "walked_distance", buffer: walks, entry: 0, after });
     plan.counts.push(Count { name: "walking_blocks_a_step", buffer: walks, entry: 1, after });
     plan.counts.push(Count { name: "walking_blocks", buffer: walks, entry: 2, after });
-    let is_walked = || Expr::from(1).min(distance);
+    let is_still = Expr::from(1).minus(Expr::from(1).min(distance));
     let mut walk = Pass { kernel: "spmv_sym_dia_walk".into(), ..usual.clone() };
     walk.args.extend([size(distance), size(side)]);
     let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
     let blocks = Expr::from(blocks).min((resident * waves).max(side));
     // Where values are encoded, no block has those as they are.
-    walk.grid = blocks.clone().min(usual.grid.clone() * blocks);
-    usual.grid = usual.grid.clone().minus(usual.grid.clone() * is_walked());
+    walk.grid = blocks.clone().min(usual.grid.clone() * blocks) * condition.clone();
+    usual.grid = usual.grid.clone() * is_still;
     plan.multiply.insert(1, walk);
 }
 
@@ -76,8 +127,13 @@ impl Plans for SymDia {
         // A chain for each half, to which fill adds exact zeros, their sum, alpha, beta and two conversions.
         let mut plan = self.diagonals().plan(config, Expr::from(Variable::RowNnz) + 6);
         // Rows of slots of 1 or 2 bytes are not a thread's own wherever it goes.
-        if self.walk > 0 && config.types().value.size() >= 4 {
-            walk(&mut plan, self.walk);
+        if config.types().value.size() >= 4 {
+            let is_unstaged = if self.stage_kib > 0 { stage(&mut plan, self.stage_kib) } else { 1.into() };
+            if self.walk > 0 {
+                walk(&mut plan, self.walk, &is_unstaged);
+            }
+            let usual = &mut plan.multiply[0];
+            usual.grid = usual.grid.clone() * is_unstaged;
         }
         plan
     }

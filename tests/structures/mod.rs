@@ -194,5 +194,18 @@ pub fn all() -> Vec<Structure> {
         zero_every: 0,
         is_constant: false,
     });
+    // Nine lie together, as far, and steps are more than a block has stages for.
+    let half = |i: u32| {
+        let distances = [311, 310, 309, 301, 300, 299, 291, 290, 289, 11, 10, 9, 1, 0];
+        distances.into_iter().filter_map(|distance| i.checked_sub(distance)).collect()
+    };
+    let rows = (0..4190).map(half).collect();
+    structures.push(Structure {
+        name: "half_of_a_box",
+        num_cols: 4190,
+        rows,
+        zero_every: 0,
+        is_constant: false,
+    });
     structures
 }
