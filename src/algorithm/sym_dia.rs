@@ -59,13 +59,19 @@ fn stage(plan: &mut Plan, kib: u32) -> Expr {
         ],
     });
     let after = plan.prepare.len() - 1;
-    let names = ["staged_rows", "staged_distance", "staged_blocks_a_step", "staged_far_diagonals", "staged_blocks"];
+    let names =
+        ["staged_rows", "staged_distance", "staged_blocks_a_step", "staged_far_diagonals", "staged_blocks"];
     let first = plan.counts.len();
-    plan.counts.extend(
-        names.iter().zip(0..).map(|(name, entry)| Count { name, buffer: staged, entry, after }),
-    );
-    let [rows, distance, side, far, blocks] = [0, 1, 2, 3, 4].map(|entry| Variable::Count((first + entry) as u8));
-    let mut product = Pass { kernel: "spmv_sym_dia_staged".into(), shared_bytes: kib * 1024, ..usual.clone() };
+    plan.counts.extend(names.iter().zip(0..).map(|(name, entry)| Count {
+        name,
+        buffer: staged,
+        entry,
+        after,
+    }));
+    let [rows, distance, side, far, blocks] =
+        [0, 1, 2, 3, 4].map(|entry| Variable::Count((first + entry) as u8));
+    let mut product =
+        Pass { kernel: "spmv_sym_dia_staged".into(), shared_bytes: kib * 1024, ..usual.clone() };
     product.threads_per_block = (usual.threads_per_block * 3 / 2 / 32 * 32 + 32).min(1024);
     product.args.extend([rows, distance, side, far].map(size));
     product.args.push(Arg::Buffer(places));
