@@ -197,12 +197,14 @@ fn listed(
     let is_beyond_l2 = Footprint::of(features, types, l2_bytes) == Footprint::BeyondL2;
     let pays = constraints.products >= WORTH_A_COPY;
     // It has no prices, and about half the bytes.
-    if is_beyond_l2
-        && pays
-        && let Some((algorithm, reason)) = mirrored_diagonals(operation, features, types)
-    {
-        let config = typed(KernelConfig::builder(algorithm).build()?, types, operation).ok();
-        found.splice(..0, config.map(|config| Candidate::new(config, reason))).for_each(drop);
+    if is_beyond_l2 && pays {
+        let mirrored =
+            mirrored_diagonals(operation, features, types).into_iter().map(|(algorithm, reason)| {
+                let config =
+                    KernelConfig::builder(algorithm).build().and_then(|c| typed(c, types, operation));
+                config.map(|config| Candidate::new(config, reason))
+            });
+        found.splice(..0, mirrored.flatten()).for_each(drop);
     }
     // Whether all rows do, only making the plan tells.
     let has_prices = !found.is_empty();
@@ -489,17 +491,13 @@ fn blocks_without_fill(features: &Features) -> Vec<(Algorithm, String)> {
     found.into_iter().flatten().map(|bsr| (bsr.into(), reason(bsr))).collect()
 }
 
-/// Where one triangle is stored and lies on few diagonals, what reads each of its values once.
-fn mirrored_diagonals(
-    operation: Operation,
-    features: &Features,
-    types: Types,
-) -> Option<(Algorithm, String)> {
-    if !operation.is_of_triangle() {
-        return None;
-    }
+/// Where one triangle is stored and lies on few diagonals, what reads each of its values once; the best first.
+fn mirrored_diagonals(operation: Operation, features: &Features, types: Types) -> Vec<(Algorithm, String)> {
+    let Some(num_diagonals) = features.num_diagonals.filter(|_| operation.is_of_triangle()) else {
+        return Vec::new();
+    };
     // The main diagonal and those on one side of it.
-    let diagonals = features.num_diagonals?.div_ceil(2);
+    let diagonals = num_diagonals.div_ceil(2);
     let slots = diagonals.saturating_mul(features.num_rows);
     let (nnz, value) = (least_of_triangle(features), types.value.size() as u64);
     // Beside a value, rows would read where it is and where its mirror image is.
@@ -508,7 +506,13 @@ fn mirrored_diagonals(
     // Rows of few diagonals are many: more warps, instead of more loads of each. By 3 to 15 % on an H200, and up to 13 % the other
     // way where there are more.
     let unroll = if diagonals <= 4 { 1 } else { SymDia::default().unroll };
-    has_little_fill.then(|| (SymDia { unroll, ..SymDia::default() }.into(), reason))
+    let plain = SymDia { unroll, ..SymDia::default() };
+    // 4 % in f32 and 5 % in f64 on an H200 with 27 points; the kernel sees for itself whether diagonals lie so. Devices with less
+    // shared memory refuse it, and get the next.
+    let staged = SymDia { stage_kib: 224, ..plain };
+    let is_staged = (9..32).contains(&diagonals) && value >= 4;
+    let found = is_staged.then_some(staged).into_iter().chain([plain]);
+    found.filter(|_| has_little_fill).map(|parameters| (parameters.into(), reason.clone())).collect()
 }
 
 /// Entries of the stored triangle of a matrix with these features, at least.
@@ -699,15 +703,22 @@ mod tests {
         features.nnz = 2 << 16;
         let filled = names(&features, 1 << 20, 1000);
         assert!(!filled.contains(&"sym_dia") && filled.ends_with(&["sym_csr"]), "{filled:?}");
-        let unroll = |diagonals: u64| {
+        let parameters = |diagonals: u64| {
             let mut features = features;
             (features.num_diagonals, features.nnz) = (Some(diagonals), diagonals << 16);
-            match mirrored_diagonals(Operation::Symmetric, &features, types) {
-                Some((Algorithm::SymDia(parameters), _)) => parameters.unroll,
+            let found = mirrored_diagonals(Operation::Symmetric, &features, types).into_iter();
+            let parameters = found.map(|(algorithm, _)| match algorithm {
+                Algorithm::SymDia(parameters) => (parameters.unroll, parameters.stage_kib),
                 other => panic!("{other:?}"),
-            }
+            });
+            parameters.collect::<Vec<_>>()
         };
-        assert_eq!([3, 7, 9, 27].map(unroll), [1, 1, 2, 2]);
+        assert_eq!([3, 7].map(parameters), [[(1, 0)], [(1, 0)]]);
+        assert_eq!([9, 15, 63].map(parameters), [[(2, 0)], [(2, 0)], [(2, 0)]]);
+        assert_eq!(
+            [17, 27, 61].map(parameters),
+            [[(2, 224), (2, 0)], [(2, 224), (2, 0)], [(2, 224), (2, 0)]]
+        );
     }
 
     #[test]
