@@ -414,8 +414,8 @@ __device__ __forceinline__ uint32_t distance_of(const int64_t* __restrict__ offs
 // staged[0] <- rows of a tile where blocks walk with one and its stages fit, else 0. staged[1] <- how far a step is. staged[2] <-
 // tiles of a step. staged[3] <- far diagonals. staged[4] <- blocks of all rows, each with the fewest steps.
 extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)
-spmv_sym_dia_stages(uint32_t num_rows, uint32_t num_diagonals, uint32_t num_disordered, uint32_t num_resident,
-                    const int64_t* __restrict__ offsets, uint64_t* staged, StagePlaces* places) {
+spmv_sym_dia_stages(uint32_t num_rows, uint32_t num_diagonals, uint32_t num_disordered, const int64_t* __restrict__ offsets,
+                    uint64_t* staged, StagePlaces* places, uint32_t num_resident) {
   await_stream();
 #if __CUDA_ARCH__ >= 900
   if (!kCanStage || threadIdx.x != 0 || num_disordered > 0 || num_diagonals == 0) return;

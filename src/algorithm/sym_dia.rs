@@ -34,47 +34,56 @@ impl SymDia {
     }
 }
 
-/// Adds the pass that finds out whether blocks walk with stages of so many bytes of shared memory, and the product in which they
-/// do; says where that is left to do nothing for others.
-fn stage(plan: &mut Plan, kib: u32) -> Expr {
-    let staged = plan.buffers.len();
-    let places = staged + 1;
-    plan.buffers.push(Buffer::new("staged", 5 * 8).zeroed().scratch());
-    plan.buffers.push(Buffer::new("stage_places", (1 + 2 * MOST_COPIES) * 16));
-    let size = |variable: Variable| Arg::Size(variable.into(), IndexType::U32);
-    let usual = &plan.multiply[0];
+fn size(variable: Variable) -> Arg {
+    Arg::Size(variable.into(), IndexType::U32)
+}
+
+/// Adds a pass that looks at the diagonals, the buffer in which it leaves counts, and these.
+fn look<const COUNTS: usize>(
+    plan: &mut Plan,
+    (kernel, buffer): (&str, &'static str),
+    names: [&'static str; COUNTS],
+    more: impl IntoIterator<Item = Arg>,
+) -> [Variable; COUNTS] {
+    let place = plan.buffers.len();
+    plan.buffers.push(Buffer::new(buffer, COUNTS as u32 * 8).zeroed().scratch());
+    let mut args =
+        [Variable::NumRows, Diagonals::NUM_DIAGONALS, Diagonals::NUM_DISORDERED].map(size).to_vec();
+    args.extend([Arg::Buffer(Diagonals::OFFSETS), Arg::Buffer(place)]);
+    args.extend(more);
+    let threads_per_block = plan.multiply[0].threads_per_block;
     plan.prepare.push(Pass {
-        kernel: "spmv_sym_dia_stages".into(),
+        kernel: kernel.into(),
         grid: 1.into(),
-        threads_per_block: usual.threads_per_block,
+        threads_per_block,
         shared_bytes: 0,
-        args: vec![
-            size(Variable::NumRows),
-            size(Diagonals::NUM_DIAGONALS),
-            size(Diagonals::NUM_DISORDERED),
-            Arg::Size(Expr::from(Variable::Multiprocessors) * (MOST_KIB / kib), IndexType::U32),
-            Arg::Buffer(Diagonals::OFFSETS),
-            Arg::Buffer(staged),
-            Arg::Buffer(places),
-        ],
+        args,
     });
-    let after = plan.prepare.len() - 1;
-    let names =
-        ["staged_rows", "staged_distance", "staged_blocks_a_step", "staged_far_diagonals", "staged_blocks"];
-    let first = plan.counts.len();
-    plan.counts.extend(names.iter().zip(0..).map(|(name, entry)| Count {
-        name,
-        buffer: staged,
-        entry,
-        after,
-    }));
-    let [rows, distance, side, far, blocks] =
-        [0, 1, 2, 3, 4].map(|entry| Variable::Count((first + entry) as u8));
+    let (after, first) = (plan.prepare.len() - 1, plan.counts.len());
+    let counts = names.into_iter().zip(0..);
+    plan.counts.extend(counts.map(|(name, entry)| Count { name, buffer: place, entry, after }));
+    std::array::from_fn(|entry| Variable::Count((first + entry) as u8))
+}
+
+/// Adds the pass that finds out whether blocks walk with stages in so much shared memory, and the product in which they do; says
+/// where that is left to do nothing for others.
+fn stage(plan: &mut Plan, kib: u32) -> Expr {
+    // Behind the buffer of counts.
+    let places = Arg::Buffer(plan.buffers.len() + 1);
+    let resident = Expr::from(Variable::Multiprocessors) * (MOST_KIB / kib);
+    let [rows, distance, side, far, blocks] = look(
+        plan,
+        ("spmv_sym_dia_stages", "staged"),
+        ["staged_rows", "staged_distance", "staged_blocks_a_step", "staged_far_diagonals", "staged_blocks"],
+        [places.clone(), Arg::Size(resident, IndexType::U32)],
+    );
+    plan.buffers.push(Buffer::new("stage_places", (1 + 2 * MOST_COPIES) * 16));
+    let usual = &plan.multiply[0];
     let mut product =
         Pass { kernel: "spmv_sym_dia_staged".into(), shared_bytes: kib * 1024, ..usual.clone() };
     product.threads_per_block = (usual.threads_per_block * 3 / 2 / 32 * 32 + 32).min(1024);
     product.args.extend([rows, distance, side, far].map(size));
-    product.args.push(Arg::Buffer(places));
+    product.args.push(places);
     let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
     let blocks = Expr::from(blocks).min(resident.max(side));
     // Where values are encoded, no block has those as they are.
@@ -86,32 +95,12 @@ fn stage(plan: &mut Plan, kib: u32) -> Expr {
 /// Adds the pass that finds out whether threads walk, and the product in which they do, in place of the one with values as they are.
 /// Blocks are as many as these, over those that are resident, times a number that is 0 or 1.
 fn walk(plan: &mut Plan, waves: u32, condition: &Expr) {
-    let walks = plan.buffers.len();
-    plan.buffers.push(Buffer::new("walks", 3 * 8).zeroed().scratch());
-    let size = |variable: Variable| Arg::Size(variable.into(), IndexType::U32);
-    let [usual, ..] = &mut plan.multiply[..] else { return };
-    plan.prepare.push(Pass {
-        kernel: "spmv_sym_dia_walks".into(),
-        grid: 1.into(),
-        threads_per_block: usual.threads_per_block,
-        shared_bytes: 0,
-        args: vec![
-            size(Variable::NumRows),
-            size(Diagonals::NUM_DIAGONALS),
-            size(Diagonals::NUM_DISORDERED),
-            Arg::Buffer(Diagonals::OFFSETS),
-            Arg::Buffer(walks),
-        ],
-    });
-    let after = plan.prepare.len() - 1;
-    let count = |entry| Variable::Count((plan.counts.len() + entry) as u8);
-    let [distance, side, blocks] = [0, 1, 2].map(count);
-    plan.counts.push(Count { name: "walked_distance", buffer: walks, entry: 0, after });
-    plan.counts.push(Count { name: "walking_blocks_a_step", buffer: walks, entry: 1, after });
-    plan.counts.push(Count { name: "walking_blocks", buffer: walks, entry: 2, after });
+    let names = ["walked_distance", "walking_blocks_a_step", "walking_blocks"];
+    let [distance, side, blocks] = look(plan, ("spmv_sym_dia_walks", "walks"), names, []);
+    let usual = &mut plan.multiply[0];
     let is_still = Expr::from(1).minus(Expr::from(1).min(distance));
     let mut walk = Pass { kernel: "spmv_sym_dia_walk".into(), ..usual.clone() };
-    walk.args.extend([size(distance), size(side)]);
+    walk.args.extend([distance, side].map(size));
     let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
     let blocks = Expr::from(blocks).min((resident * waves).max(side));
     // Where values are encoded, no block has those as they are.
