@@ -401,7 +401,7 @@ constexpr uint32_t kEntriesAligned = sizeof(XT) < 16 ? 16 / sizeof(XT) : 1;
 // Where things are in a stage, in bytes but for `copies`: of a diagonal a row's own slot, the one that mirrors it, and the
 // entries of x below and above; of a copy the entries behind which its rows begin, how many it has, and where they lie.
 struct StagePlaces {
-  uint4 stages;  // bytes of a stage of far diagonals, of others and of x; stages of far diagonals, of others one less, of x one more
+  uint4 stages;  // bytes of a stage of far diagonals, of others and of x; stages of the far, one less of others, one more of x
   uint4 reads[kMostCopies];
   uint4 copies[kMostCopies];
 };
@@ -409,7 +409,9 @@ struct StagePlaces {
 __device__ __forceinline__ uint32_t round_up_to(uint32_t number, uint32_t unit) { return (number + unit - 1) / unit * unit; }
 
 // How far a diagonal below the main one is away.
-__device__ __forceinline__ uint32_t distance_of(const int64_t* __restrict__ offsets, uint32_t d) { return uint32_t(-__ldg(offsets + d)); }
+__device__ __forceinline__ uint32_t distance_of(const int64_t* __restrict__ offsets, uint32_t d) {
+  return uint32_t(-__ldg(offsets + d));
+}
 
 // staged[0] <- rows of a tile where blocks walk with one and its stages fit, else 0. staged[1] <- how far a step is. staged[2] <-
 // tiles of a step. staged[3] <- far diagonals. staged[4] <- blocks of all rows, each with the fewest steps.
@@ -450,8 +452,11 @@ spmv_sym_dia_stages(uint32_t num_rows, uint32_t num_diagonals, uint32_t num_diso
   uint32_t beside[2] = {};
   for (uint32_t d = 0; d < num_diagonals; ++d) beside[d >= num_far] += beside_of(d);
   const uint32_t x_beside = 2 * before + kEntriesAligned, num_near = num_diagonals - num_far;
-  const uint32_t bytes_beside = (kFewestStages * beside[0] + (kFewestStages - 1) * beside[1]) * kSlotBytes + (kFewestStages + 1) * x_beside * kEntryBytes;
-  const uint32_t row_bytes = (kFewestStages * num_far + (kFewestStages - 1) * num_near) * kSlotBytes + (kFewestStages + 1) * kEntryBytes;
+  const auto bytes_of = [](uint32_t num_far_slots, uint32_t num_near_slots, uint32_t num_entries) {
+    const uint32_t num_slots = kFewestStages * num_far_slots + (kFewestStages - 1) * num_near_slots;
+    return num_slots * kSlotBytes + (kFewestStages + 1) * num_entries * kEntryBytes;
+  };
+  const uint32_t bytes_beside = bytes_of(beside[0], beside[1], x_beside), row_bytes = bytes_of(num_far, num_near, 1);
   if (bytes_beside >= kStageKib * 1024u) return;
   const uint32_t most_rows = min(kMostStagedRows * kConsumers, (kStageKib * 1024u - bytes_beside) / row_bytes / 32 * 32);
   if (most_rows == 0) return;
@@ -496,9 +501,13 @@ spmv_sym_dia_stages(uint32_t num_rows, uint32_t num_diagonals, uint32_t num_diso
 #endif
 }
 
-// Where things are as a thread reads them: what `StagePlaces` says of it, distances, a step's main diagonal and x for it, and its stages, of far diagonals its own and those of the next step, of the others, and x
-// a step before, of the step and a step behind; addresses in shared memory, each of the thread's first row.
+// What a thread needs to know of a step: how many diagonals there are, its first row, and from that one on how many are the
+// tile's. Where things are in shared memory: `reads` and distances; of the first row the main diagonal and x for it, and stages, of
+// far diagonals the step's own and those of the next, of the others, and of x a step before, of the step and a step behind.
 struct StagedStep {
+  uint32_t num_rows, num_below, num_far;
+  bool has_main;
+  uint32_t row, num_own;
   uint32_t reads, distances, main, main_entry, own, mirror, beside, below, here, above;
 };
 
@@ -506,16 +515,16 @@ struct StagedStep {
 template <int kRows, bool kIsInside>
 struct StagedRows {
   using SlotT = GivenSlots::SlotT;
-  uint32_t first, num_rows;
+  StagedStep step;
   AccumT lower_sums[kRows], upper_sums[kRows];
 
-  __device__ __forceinline__ uint32_t row(int r) const { return first + r * kConsumers; }
+  __device__ __forceinline__ uint32_t row(int r) const { return step.row + r * kConsumers; }
+  __device__ __forceinline__ bool is_there(int r) const { return kIsInside || row(r) < step.num_rows; }
 
   // Adds the diagonals from d to the end, and what mirrors them, so many at a time. Inside, the rows are there, and all that are
   // as far below and above.
   template <int kCount>
-  __device__ __forceinline__ void add(uint32_t d, uint32_t end, const StagedStep& step, uint32_t own, uint32_t mirror,
-                                      uint32_t below, uint32_t above) {
+  __device__ __forceinline__ void add(uint32_t d, uint32_t end, uint32_t own, uint32_t mirror, uint32_t below, uint32_t above) {
     uint4 at[kCount];
     const auto look = [&]() {
 #pragma unroll
@@ -532,8 +541,8 @@ struct StagedRows {
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
           const uint32_t slot = r * kConsumers * GivenSlots::kBytes, entry = r * kConsumers * sizeof(XT);
-          const bool is_above_there = kIsInside || (row(r) >= distance && row(r) < num_rows);
-          const bool is_below_there = kIsInside || row(r) + distance < num_rows;
+          const bool is_above_there = kIsInside || (row(r) >= distance && row(r) < step.num_rows);
+          const bool is_below_there = kIsInside || row(r) + distance < step.num_rows;
           lower[s][r] = is_above_there ? load_shared<SlotT>(own + at[s].x + slot) : SlotT(0);
           lower_entries[s][r] = is_above_there ? load_shared<XT>(below + at[s].z + entry) : XT(0);
           upper[s][r] = is_below_there ? load_shared<SlotT>(mirror + at[s].y + slot) : SlotT(0);
@@ -551,16 +560,15 @@ struct StagedRows {
         }
       }
     }
-    if constexpr (kCount > 1) add<kCount - 1>(d, end, step, own, mirror, below, above);
+    if constexpr (kCount > 1) add<kCount - 1>(d, end, own, mirror, below, above);
   }
 
-  __device__ __forceinline__ void add_main(const StagedStep& step) {
+  __device__ __forceinline__ void add_main() {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const bool is_there = kIsInside || row(r) < num_rows;
       const uint32_t slot = r * kConsumers * GivenSlots::kBytes, entry = r * kConsumers * sizeof(XT);
-      const SlotT own = is_there ? load_shared<SlotT>(step.main + slot) : SlotT(0);
-      const XT own_entry = is_there ? load_shared<XT>(step.main_entry + entry) : XT(0);
+      const SlotT own = is_there(r) ? load_shared<SlotT>(step.main + slot) : SlotT(0);
+      const XT own_entry = is_there(r) ? load_shared<XT>(step.main_entry + entry) : XT(0);
       add_slot(own, own_entry, lower_sums[r]);
     }
   }
@@ -568,19 +576,17 @@ struct StagedRows {
 
 // Adds up a thread's rows of a step, and stores those of the tile. Sums are those of `multiply`, in the same order.
 template <int kRows, bool kIsInside>
-__device__ __forceinline__ void multiply_staged(const StagedStep& step, uint32_t num_below, bool has_main,
-                                                uint32_t num_far, uint32_t row, uint32_t num_own, uint32_t num_rows, YT* __restrict__ y, AlphaT alpha,
-                                                BetaT beta) {
-  StagedRows<kRows, kIsInside> rows = {row, num_rows, {}, {}};
+__device__ __forceinline__ void multiply_staged(const StagedStep& step, YT* __restrict__ y, AlphaT alpha, BetaT beta) {
+  StagedRows<kRows, kIsInside> rows = {step, {}, {}};
   if (!skips_product(alpha)) {
-    if (has_main) rows.add_main(step);
+    if (step.has_main) rows.add_main();
     constexpr int kCount = kIsInside ? kUnroll : 1;
-    rows.template add<kCount>(0, num_far, step, step.own, step.mirror, step.below, step.above);
-    rows.template add<kCount>(num_far, num_below, step, step.beside, step.beside, step.here, step.here);
+    rows.template add<kCount>(0, step.num_far, step.own, step.mirror, step.below, step.above);
+    rows.template add<kCount>(step.num_far, step.num_below, step.beside, step.beside, step.here, step.here);
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    if (r * kConsumers >= num_own || (!kIsInside && rows.row(r) >= num_rows)) continue;
+    if (r * kConsumers >= step.num_own || !rows.is_there(r)) continue;
     store_scaled(y, rows.row(r), both_halves(rows.lower_sums[r], rows.upper_sums[r]), alpha, beta);
   }
 }
@@ -588,15 +594,13 @@ __device__ __forceinline__ void multiply_staged(const StagedStep& step, uint32_t
 // The same where the threads of a warp have so many rows, at most kRows.
 template <int kRows>
 __device__ __forceinline__ void multiply_staged(uint32_t warp_rows, bool is_inside, const StagedStep& step,
-                                                uint32_t num_below, bool has_main, uint32_t num_far, uint32_t row, uint32_t num_own, uint32_t num_rows,
                                                 YT* __restrict__ y, AlphaT alpha, BetaT beta) {
   if (warp_rows == kRows && is_inside) {
-    multiply_staged<kRows, true>(step, num_below, has_main, num_far, row, num_own, num_rows, y, alpha, beta);
+    multiply_staged<kRows, true>(step, y, alpha, beta);
   } else if (warp_rows == kRows) {
-    multiply_staged<kRows, false>(step, num_below, has_main, num_far, row, num_own, num_rows, y, alpha, beta);
+    multiply_staged<kRows, false>(step, y, alpha, beta);
   } else if constexpr (kRows > 1) {
-    multiply_staged<kRows - 1>(warp_rows, is_inside, step, num_below, has_main, num_far, row, num_own, num_rows,
-                               y, alpha, beta);
+    multiply_staged<kRows - 1>(warp_rows, is_inside, step, y, alpha, beta);
   }
 }
 
@@ -616,14 +620,15 @@ struct StageCopy {
     return length * bytes_each;
   }
 
-  // Of a copy that reaches beyond what there is, what makes whole 16 bytes; the thread stores the entries of x beside those itself.
+  // Of a copy that reaches beyond what there is, what makes whole 16 bytes; the thread stores the entries of x beside it.
   __device__ __forceinline__ uint32_t begin_cut(int32_t first, int32_t low, int32_t high, uint32_t stage,
                                                 uint32_t barrier) const {
     const int32_t begin = (low + int32_t(aligned) - 1) & -int32_t(aligned), end = high & -int32_t(aligned);
     const auto store = [&](int32_t from_entry, int32_t to_entry) {
 #pragma unroll 1
       for (int32_t e = from_entry; e < to_entry; ++e) {
-        *reinterpret_cast<XT*>(__cvta_shared_to_generic(stage + (e - first) * sizeof(XT))) = __ldg(reinterpret_cast<const XT*>(from) + e);
+        void* const entry = __cvta_shared_to_generic(stage + (e - first) * sizeof(XT));
+        *static_cast<XT*>(entry) = __ldg(reinterpret_cast<const XT*>(from) + e);
       }
     };
     if (low < begin || end < high) {
@@ -667,8 +672,8 @@ spmv_sym_dia_staged(uint32_t num_rows, uint64_t, uint32_t num_diagonals, uint64_
       reads[d] = d < num_diagonals ? __ldg(places->reads + d) : uint4{0, 0, 0, 0};
       if (d < num_diagonals) distances[d] = distance_of(offsets, d);
     }
-    const uint32_t far_stages = shared_address(staged_bytes), reads_at = shared_address(reads), distances_at = shared_address(distances);
-    const uint32_t full_at = shared_address(full), empty_at = shared_address(empty);
+    const uint32_t far_stages = shared_address(staged_bytes), full_at = shared_address(full), empty_at = shared_address(empty);
+    const uint32_t reads_at = shared_address(reads), distances_at = shared_address(distances);
     if (threadIdx.x < kMostStages) {
       begin_barrier(full_at + 8 * threadIdx.x, 1);
       begin_barrier(empty_at + 8 * threadIdx.x, kConsumers / 32);
@@ -730,8 +735,14 @@ spmv_sym_dia_staged(uint32_t num_rows, uint64_t, uint32_t num_diagonals, uint64_
       if (next == 0) parity ^= 1;
       await_phase(full_at + 8 * next, parity);
       const bool is_inside = tile_row >= farthest && tile_row + tile + farthest <= num_rows;
-      const uint32_t row = tile_row + threadIdx.x, slot = threadIdx.x * kSlotBytes, entry = threadIdx.x * kEntryBytes;
+      const uint32_t slot = threadIdx.x * kSlotBytes, entry = threadIdx.x * kEntryBytes;
       const StagedStep at = {
+          num_rows,
+          num_below,
+          num_far,
+          has_main,
+          tile_row + threadIdx.x,
+          num_own,
           reads_at,
           distances_at,
           beside_stages + beside * stages.y + slot_at(tile_row) + slot + main_at.x,
@@ -743,8 +754,7 @@ spmv_sym_dia_staged(uint32_t num_rows, uint64_t, uint32_t num_diagonals, uint64_
           x_stages + x_here * stages.z + entry_at(tile_row) + entry,
           x_stages + x_above * stages.z + entry_at(tile_row + distance) + entry,
       };
-      multiply_staged<kMostStagedRows>(warp_rows, is_inside, at, num_below, has_main, num_far, row, num_own,
-                                       num_rows, y, alpha, beta);
+      multiply_staged<kMostStagedRows>(warp_rows, is_inside, at, y, alpha, beta);
       __syncwarp();
       if (lane == 0) arrive(empty_at + 8 * stage);
       stage = next;

@@ -511,8 +511,8 @@ fn mirrored_diagonals(operation: Operation, features: &Features, types: Types) -
     // shared memory refuse it, and get the next.
     let staged = SymDia { stage_kib: 224, ..plain };
     let is_staged = (9..32).contains(&diagonals) && value >= 4;
-    let found = is_staged.then_some(staged).into_iter().chain([plain]);
-    found.filter(|_| has_little_fill).map(|parameters| (parameters.into(), reason.clone())).collect()
+    let staged = is_staged.then(|| (staged.into(), format!("{reason}, which bulk copies bring")));
+    staged.into_iter().chain([(plain.into(), reason)]).filter(|_| has_little_fill).collect()
 }
 
 /// Entries of the stored triangle of a matrix with these features, at least.

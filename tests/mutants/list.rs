@@ -826,8 +826,8 @@ pub const MUTANTS: &[Mutant] = &[
     found(
         "sym_dia stage_kib=112",
         "rows of the next step are stored",
-        "if (r * kConsumers >= num_own || (",
-        "if ((",
+        "if (r * kConsumers >= step.num_own || !rows.is_there(r)) continue;",
+        "if (!rows.is_there(r)) continue;",
     ),
     found(
         "sym_dia stage_kib=112",
