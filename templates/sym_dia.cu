@@ -12,7 +12,7 @@
 constexpr int kUnroll = 2;
 constexpr int kEncoding = 0;
 constexpr int kWalk = 1;
-constexpr int kStageKib = 112;
+constexpr int kStageKib = 0;
 #include "prelude/arithmetic.cuh"
 #include "prelude/scaling.cuh"
 #include "prelude/unsigned.cuh"
