@@ -198,13 +198,12 @@ fn listed(
     let pays = constraints.products >= WORTH_A_COPY;
     // It has no prices, and about half the bytes.
     if is_beyond_l2 && pays {
-        let mirrored =
-            mirrored_diagonals(operation, features, types).into_iter().map(|(algorithm, reason)| {
-                let config =
-                    KernelConfig::builder(algorithm).build().and_then(|c| typed(c, types, operation));
-                config.map(|config| Candidate::new(config, reason))
-            });
-        found.splice(..0, mirrored.flatten()).for_each(drop);
+        let mirrored = mirrored_diagonals(operation, features, types);
+        for (algorithm, reason) in mirrored.into_iter().rev() {
+            if let Ok(config) = typed(KernelConfig::builder(algorithm).build()?, types, operation) {
+                found.insert(0, Candidate::new(config, reason));
+            }
+        }
     }
     // Whether all rows do, only making the plan tells.
     let has_prices = !found.is_empty();

@@ -65,9 +65,29 @@ fn look<const COUNTS: usize>(
     std::array::from_fn(|entry| Variable::Count((first + entry) as u8))
 }
 
-/// Adds the pass that finds out whether blocks walk with stages in so much shared memory, and the product in which they do; says
-/// where that is left to do nothing for others.
-fn stage(plan: &mut Plan, kib: u32) -> Expr {
+/// Puts a product in so many blocks in place of the one with values as they are, where a count is not 0.
+fn instead(plan: &mut Plan, mut product: Pass, blocks: Expr, count: Variable) {
+    let usual = &mut plan.multiply[0];
+    // Where values are encoded, no block has those as they are.
+    product.grid = blocks.clone().min(usual.grid.clone() * blocks);
+    usual.grid = usual.grid.clone() * Expr::from(1).minus(Expr::from(1).min(count));
+    plan.multiply.insert(1, product);
+}
+
+/// Adds the pass that finds out whether threads walk, and the product in which they do. Blocks are as many as these, over those that
+/// are resident.
+fn walk(plan: &mut Plan, waves: u32) {
+    let names = ["walked_distance", "walking_blocks_a_step", "walking_blocks"];
+    let [distance, side, blocks] = look(plan, ("spmv_sym_dia_walks", "walks"), names, []);
+    let mut product = Pass { kernel: "spmv_sym_dia_walk".into(), ..plan.multiply[0].clone() };
+    product.args.extend([distance, side].map(size));
+    let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
+    instead(plan, product, Expr::from(blocks).min((resident * waves).max(side)), distance);
+}
+
+/// Adds the pass that finds out whether blocks walk with stages in so much shared memory, and the product in which they do. Where
+/// a thread walks by itself, the first gap between diagonals is the widest, and no block does.
+fn stage(plan: &mut Plan, kib: u32) {
     // Behind the buffer of counts.
     let places = Arg::Buffer(plan.buffers.len() + 1);
     let resident = Expr::from(Variable::Multiprocessors) * (MOST_KIB / kib);
@@ -78,35 +98,13 @@ fn stage(plan: &mut Plan, kib: u32) -> Expr {
         [places.clone(), Arg::Size(resident, IndexType::U32)],
     );
     plan.buffers.push(Buffer::new("stage_places", (1 + 2 * MOST_COPIES) * 16));
-    let usual = &plan.multiply[0];
-    let mut product =
-        Pass { kernel: "spmv_sym_dia_staged".into(), shared_bytes: kib * 1024, ..usual.clone() };
-    product.threads_per_block = (usual.threads_per_block * 3 / 2 / 32 * 32 + 32).min(1024);
+    let usual = plan.multiply[0].clone();
+    let mut product = Pass { kernel: "spmv_sym_dia_staged".into(), shared_bytes: kib * 1024, ..usual };
+    product.threads_per_block = (product.threads_per_block * 3 / 2 / 32 * 32 + 32).min(1024);
     product.args.extend([rows, distance, side, far].map(size));
     product.args.push(places);
     let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
-    let blocks = Expr::from(blocks).min(resident.max(side));
-    // Where values are encoded, no block has those as they are.
-    product.grid = blocks.clone().min(usual.grid.clone() * blocks);
-    plan.multiply.insert(1, product);
-    Expr::from(1).minus(Expr::from(1).min(rows))
-}
-
-/// Adds the pass that finds out whether threads walk, and the product in which they do, in place of the one with values as they are.
-/// Blocks are as many as these, over those that are resident, times a number that is 0 or 1.
-fn walk(plan: &mut Plan, waves: u32, condition: &Expr) {
-    let names = ["walked_distance", "walking_blocks_a_step", "walking_blocks"];
-    let [distance, side, blocks] = look(plan, ("spmv_sym_dia_walks", "walks"), names, []);
-    let usual = &mut plan.multiply[0];
-    let is_still = Expr::from(1).minus(Expr::from(1).min(distance));
-    let mut walk = Pass { kernel: "spmv_sym_dia_walk".into(), ..usual.clone() };
-    walk.args.extend([distance, side].map(size));
-    let resident = Expr::from(Variable::Multiprocessors) * Variable::ResidentBlocks;
-    let blocks = Expr::from(blocks).min((resident * waves).max(side));
-    // Where values are encoded, no block has those as they are.
-    walk.grid = blocks.clone().min(usual.grid.clone() * blocks) * condition.clone();
-    usual.grid = usual.grid.clone() * is_still;
-    plan.multiply.insert(1, walk);
+    instead(plan, product, Expr::from(blocks).min(resident.max(side)), rows);
 }
 
 impl Plans for SymDia {
@@ -122,13 +120,12 @@ impl Plans for SymDia {
         // A chain for each half, to which fill adds exact zeros, their sum, alpha, beta and two conversions.
         let mut plan = self.diagonals().plan(config, Expr::from(Variable::RowNnz) + 6);
         // Rows of slots of 1 or 2 bytes are not a thread's own wherever it goes.
-        if config.types().value.size() >= 4 {
-            let is_unstaged = if self.stage_kib > 0 { stage(&mut plan, self.stage_kib) } else { 1.into() };
-            if self.walk > 0 {
-                walk(&mut plan, self.walk, &is_unstaged);
-            }
-            let usual = &mut plan.multiply[0];
-            usual.grid = usual.grid.clone() * is_unstaged;
+        let is_walked = config.types().value.size() >= 4;
+        if is_walked && self.walk > 0 {
+            walk(&mut plan, self.walk);
+        }
+        if is_walked && self.stage_kib > 0 {
+            stage(&mut plan, self.stage_kib);
         }
         plan
     }

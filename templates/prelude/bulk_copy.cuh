@@ -1,5 +1,6 @@
 // Copies of many bytes from global to shared memory by Hopper's copy engine, and the barriers in shared memory on which threads
-// wait for them: a barrier's phase ends when so many threads have arrived, and all bytes that they expected.
+// wait for them: a barrier's phase ends when so many threads have arrived, and all bytes that they expected. Who uses them is for
+// compute capability 9.0 on.
 
 // Where something is in shared memory, as a warp's registers hold it: of memory that is named, each load would begin with where
 // the block's is.
@@ -32,35 +33,26 @@ __device__ __forceinline__ T load_shared(uint32_t address) {
 
 // A barrier at which so many threads arrive in each phase; the block meets before anybody else uses it.
 __device__ __forceinline__ void begin_barrier(uint32_t barrier, uint32_t num_arrivals) {
-#if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" : : "r"(barrier), "r"(num_arrivals) : "memory");
-#endif
 }
 
 // After the barriers of a block began, and before they are used.
 __device__ __forceinline__ void publish_barriers() {
-#if __CUDA_ARCH__ >= 900
   asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
-#endif
   __syncthreads();
 }
 
 __device__ __forceinline__ void arrive(uint32_t barrier) {
-#if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.shared.b64 _, [%0];" : : "r"(barrier) : "memory");
-#endif
 }
 
 // Arrives, and lets the phase wait for so many bytes more.
 __device__ __forceinline__ void arrive_expecting(uint32_t barrier, uint32_t num_bytes) {
-#if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" : : "r"(barrier), "r"(num_bytes) : "memory");
-#endif
 }
 
 // Waits until the phase of this parity has ended: the first has parity 0.
 __device__ __forceinline__ void await_phase(uint32_t barrier, uint32_t parity) {
-#if __CUDA_ARCH__ >= 900
   uint32_t has_ended;
   do {
     asm volatile(
@@ -73,22 +65,17 @@ __device__ __forceinline__ void await_phase(uint32_t barrier, uint32_t parity) {
         : "r"(barrier), "r"(parity)
         : "memory");
   } while (has_ended == 0);
-#endif
 }
 
 // Begins a copy, whose bytes the barrier counts. Both addresses and the number of bytes are multiples of 16.
 __device__ __forceinline__ void copy_bulk(uint32_t to, const void* from, uint32_t num_bytes, uint32_t barrier) {
-#if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                :
                : "r"(to), "l"(from), "r"(num_bytes), "r"(barrier)
                : "memory");
-#endif
 }
 
 // What the thread stored to shared memory comes before what a later copy of its writes there.
 __device__ __forceinline__ void order_before_copies() {
-#if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
-#endif
 }
